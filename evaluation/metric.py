@@ -13,13 +13,16 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import known_columns
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.settings import BoundedSettings, column, declared
 
 if TYPE_CHECKING:
     import numpy as np
+    import pandas as pd
     from numpy.typing import NDArray
 
     from evaluation.attacks.promise_bounds import AttackPromise
+    from evaluation.readings.reading import Ends
     from evaluation.values.value_tables import Values
     from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
     from mechanisms.public.progress import Progress
@@ -172,6 +175,34 @@ class Options:
         """The settings that a class declares."""
         names = [f.name for f in dataclasses.fields(kind) if f.name in self.settings]
         return kind(**{name: self.settings[name] for name in names})
+
+
+@dataclass(frozen=True, eq=False)
+class OneScore:
+    """The result of a metric that is one number.
+
+    Attributes:
+        score: None with a reason.
+        details: what it was made of, as JSON values.
+        frame: a row for each of its parts.
+        reason: why there is no score.
+    """
+
+    score: float | None
+    details: JsonDict
+    frame: pd.DataFrame | None = None
+    reason: str = ""
+
+    def to_json(self) -> JsonDict:
+        """JSON values; the score first."""
+        return {"score": self.score, **({"reason": self.reason} if self.reason else {}), **self.details}
+
+
+@dataclass(frozen=True, eq=False)
+class ReadScore(OneScore):
+    """The same with what it may be read against; None where nothing tells."""
+
+    ends: Ends | None = None
 
 
 @dataclass(frozen=True, eq=False)

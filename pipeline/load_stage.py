@@ -113,7 +113,7 @@ def run_facts(config: Config, schema: Schema, data: DataConfig) -> JsonDict:
     start = start_in(config.synthesis)
     key = secrets.token_bytes(32) if seed is None else hashlib.blake2b(f"clip:{seed}".encode(), digest_size=32).digest()
     return {
-        "start": None if start is None else start.digest,
+        "start": None if start is None else start["sha256"],
         "settings": bound_settings(config),
         "pipeline": __version__,
         "schema": schema_print(schema),

@@ -37,6 +37,8 @@ from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
 
 Weights = NDArray[np.float64]
+#: Of one row, or of each.
+Figures = float | Weights
 
 #: How a marginal that a solution was asked for came about, where none was needed.
 MEASURED, INSIDE, COARSELY = "measured", "inside a measured marginal", "measured over coarser values"
@@ -110,7 +112,8 @@ def answer(
     else:
         estimate = estimate_marginal(measurements, clique)
         reach = 1.96 * estimate.errors
-        frame = _rounded(cells_frame(schema, clique), estimate, estimate.values - reach, estimate.values + reach)
+        told, ends = (estimate.values, estimate.errors), (estimate.values - reach, estimate.values + reach)
+        frame = _rounded(cells_frame(schema, clique), *told, *ends, estimate.sources)
     if level == LEVELS[1]:
         frame.attrs["notes"] = [COUNTED, *frame.attrs.get("notes", ())]
     return frame
@@ -205,13 +208,12 @@ def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFr
     if by_cells and (finely := _fine_count(schema, measurements, name, where[name])) is not None:
         return _of_cells(schema, name, asked, *finely)
     weights = _by_curves(schema, measurements, where, even) if cut else even
-    estimate = estimate_count(measurements, weights)
-    reach = 1.96 * estimate.errors
-    low, high = estimate.values - reach, estimate.values + reach
+    value, error, sources = estimate_count(measurements, weights)
+    low, high = value - 1.96 * error, value + 1.96 * error
     if cut:
-        low = np.minimum(low, _end(measurements, {n: np.floor(w) for n, w in even.items()}, -1.96))
-        high = np.maximum(high, _end(measurements, {n: np.ceil(w) for n, w in even.items()}, 1.96))
-    return _rounded(asked, estimate, low, high).assign(cut="; ".join(cut))
+        low = min(low, _end(measurements, {n: np.floor(w) for n, w in even.items()}, -1.96))
+        high = max(high, _end(measurements, {n: np.ceil(w) for n, w in even.items()}, 1.96))
+    return _rounded(asked, value, error, low, high, sources).assign(cut="; ".join(cut))
 
 
 def _fine_count(
@@ -237,9 +239,8 @@ def _of_cells(
     if count.cut:
         low = min(low, count.least[0] - 1.96 * count.least[1])
         high = max(high, count.most[0] + 1.96 * count.most[1])
-    estimate = CountEstimate(np.array([count.value]), np.array([count.error]), sources)
     labels = finest(schema[name]).labels
-    row = _rounded(asked, estimate, np.array([low]), np.array([high]))
+    row = _rounded(asked, count.value, count.error, low, high, sources)
     row = row.assign(cut="; ".join(f"{name}: {labels[i]}" for i in count.cut))
     row.attrs["cells"] = FINE_CELL
     row.attrs["notes"] = [
@@ -264,20 +265,20 @@ def _by_curves(
     return weights
 
 
-def _end(measurements: Measurements, weights: dict[str, Weights], errors: float) -> Weights:
+def _end(measurements: Measurements, weights: dict[str, Weights], errors: float) -> float:
     """So many standard errors from the count of whole bins; without any such bin, 0."""
     if any(not w.any() for w in weights.values()):
-        return np.zeros(1)
-    estimate = estimate_count(measurements, weights)
-    return np.asarray(estimate.values + errors * estimate.errors)
+        return 0.0
+    value, error, _ = estimate_count(measurements, weights)
+    return value + errors * error
 
 
 def _rounded(
-    frame: pd.DataFrame, estimate: CountEstimate | MarginalEstimate, low: Weights, high: Weights
+    frame: pd.DataFrame, count: Figures, error: Figures, low: Figures, high: Figures, sources: Sequence[Clique]
 ) -> pd.DataFrame:
-    numbers = {"count": estimate.values, "standard_error": estimate.errors, "low": low, "high": high}
+    numbers = {"count": count, "standard_error": error, "low": low, "high": high}
     result = frame.assign(**{name: np.round(values, 2) for name, values in numbers.items()})
-    result.attrs["sources"] = [" × ".join(c) for c in estimate.sources]
+    result.attrs["sources"] = [" × ".join(c) for c in sources]
     return result
 
 

@@ -72,7 +72,7 @@ def deep_dives(card: Scorecard, detail: str, top: int) -> str:
         result = ncript.result
         _add(out, "N-CRiPT: the record types that cause most of the loss", result.types.head(top))
         for name in [course["segment"] for course in result.courses()]:
-            _add(out, f"N-CRiPT: the losses of {name} over time", result.deep_dive(name).drop(columns="segment"))
+            _add(out, f"N-CRiPT: the losses of {name} over time", result.deep_dive(name))
     return "".join(f"{line}\n" for line in out)
 
 

@@ -7,7 +7,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -39,14 +41,15 @@ from pipeline.experiments.challenge_scores import (
     values_of,
 )
 from pipeline.experiments.challenge_settings import (
+    ChallengeSettings,
     Variant,
     anonymous_of,
     schema_at,
-    settings_of_challenge,
     stand_in,
     variants_of,
     write_coded,
 )
+from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
 from pipeline.experiments.gallery.published import beside_printed, compared_scales, in_words, published_of
 from pipeline.experiments.methods_compared import compared, synthesizers_of
@@ -69,7 +72,7 @@ SMOKE_ROWS, SMOKE_EPSILONS = 1_500, 1
 SMOKE_CELLS = 500
 
 
-def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
+def run(config: Config, root: Path, hydra_files: Mapping[str, str] = MappingProxyType({})) -> Findings:
     """Make each release, score it, and write the table and the figure beside what the source reports.
 
     Each is an ordinary run with its own release and its own promise in `epsilon-…/`; the scores are NOT private.
@@ -79,29 +82,28 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
     """
     admission.check(booked := releases(config, root))
     config, schema = _settled(config)
-    show = Stages(quiet=quiet or config.quiet, console=config.console)
-    with opened_table(config, schema, root, hydra_files or {}, show, partial(_generate, config, schema)) as table:
+    show = Stages(quiet=config.quiet, console=config.console)
+    with opened_table(config, schema, root, hydra_files, show, partial(_generate, config, schema)) as table:
         folder = table.folder
         config = _with_schema(config, schema, folder)
         world = World(schema, table.path, table.real, None, _subjects(config, table.source))
         admission.book(booked)
         rows: list[dict[str, Any]] = []
-        variants = variants_of(settings_of_challenge(config))
+        settings = settings_of(config, ChallengeSettings)
+        variants, runs, home = variants_of(settings), range(1, settings.repeats + 1), folder.internal / "rows"
         for place, variant in enumerate(variants):
-            again = f"run {variant.run}" if settings_of_challenge(config).repeats > 1 else ""
+            again = f"run {variant.run}" if settings.repeats > 1 else ""
             with show.stage(", ".join(filter(None, [f"ε = {variant.epsilon:g}", variant.label, again]))) as report:
                 report(place, len(variants), "")
-                path = folder.internal / "rows" / f"{variant.name}.json"
-                rows += finished(path, partial(_rows, config, world, folder, variant))
-        settings = settings_of_challenge(config)
-        for share, run in ((share, run) for share in settings.samples for run in range(1, settings.repeats + 1)):
+                rows += finished(home / f"{variant.name}.json", partial(_rows, config, world, folder, variant))
+        for share, run in product(settings.samples, runs):
             with show.stage(f"sample {share:g}, run {run}"):
-                path = folder.internal / "rows" / f"sample-{share:g}-run-{run}.json"
-                rows += finished(path, partial(scores_of_sample, config, world, share, run))
-        for k, run in ((k, run) for k in anonymous_of(settings) for run in range(1, settings.repeats + 1)):
+                make = partial(scores_of_sample, config, world, share, run)
+                rows += finished(home / f"sample-{share:g}-run-{run}.json", make)
+        for k, run in product(anonymous_of(settings), runs):
             with show.stage(f"{k}-anonymous, run {run}"):
-                path = folder.internal / "rows" / f"anonymous-{k}-run-{run}.json"
-                rows += finished(path, partial(scores_of_anonymous, config, world, folder, k, run))
+                make = partial(scores_of_anonymous, config, world, folder, k, run)
+                rows += finished(home / f"anonymous-{k}-run-{run}.json", make)
         scales = beside_printed(compared_scales(settings.scales, config.privacy.delta))
         setting, notes = _setting(config, world, table.facts), _notes(config)
         pairs = pairs_of(rows, settings.against)
@@ -113,7 +115,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
 
 def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Like `run`; returns the short table and where everything lies."""
-    return closing_text(run(config, root, hydra_files=hydra_files), root / "internal", config.console)
+    return closing_text(run(config, root, hydra_files), root / "internal", config.console)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -126,11 +128,12 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     if config.budget.ledger is None:
         return ()
     planned: list[PlannedRelease] = []
-    for variant in variants_of(settings_of_challenge(config)):
+    settings = settings_of(config, ChallengeSettings)
+    for variant in variants_of(settings):
         home = root / variant.name
         own = _release_config(config, None, home, variant)
         specs = build_specs(own)
-        its = schema if schema_at(settings_of_challenge(config), variant.epsilon) is None else build.build_schema(specs)
+        its = schema if schema_at(settings, variant.epsilon) is None else build.build_schema(specs)
         plan = build.build_plan(specs, build.build_workload(specs, its), its)
         planned += admission.planned_release(specs, its, plan, home)
     return tuple(planned)
@@ -138,7 +141,7 @@ def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
 
 def smaller(config: Config) -> Config:
     """The experiment in seconds, by its own method: few generated rows, one ε, one run, no large pairs, no floors."""
-    settings, synthesis = settings_of_challenge(config), config.synthesis
+    settings, synthesis = settings_of(config, ChallengeSettings), config.synthesis
     lists: JsonDict = {name: getattr(settings, name)[-SMOKE_EPSILONS:] for name in ("epsilons", "variants", "samples")}
     lists["anonymous"] = anonymous_of(settings)[-1:]
     settings = replace(settings, **lists, rows=min(settings.rows, SMOKE_ROWS), repeats=1, floors=False)
@@ -158,13 +161,13 @@ def _settled(config: Config) -> tuple[Config, Schema]:
     """
     _check(config)
     config = settled(smaller(config) if config.smoke else config)
-    schema, names = build.build_schema(build_specs(config)), settings_of_challenge(config).columns
+    schema, names = build.build_schema(build_specs(config)), settings_of(config, ChallengeSettings).columns
     return config, part_of(schema, names, where="experiment.columns") if names else schema
 
 
 def _with_schema(config: Config, schema: Schema, folder: RunFolder) -> Config:
     """Releases read the cut schema from its file."""
-    if not settings_of_challenge(config).columns:
+    if not settings_of(config, ChallengeSettings).columns:
         return config
     path = folder.internal / "columns.yaml"
     write_whole(path, schema.to_yaml(), mode=0o600)
@@ -172,7 +175,7 @@ def _with_schema(config: Config, schema: Schema, folder: RunFolder) -> Config:
 
 
 def _check(config: Config) -> None:
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     variants_of(settings)
     synthesizers_of(config.synthesis, settings.methods)
     compared_scales(settings.scales, config.privacy.delta)
@@ -200,12 +203,12 @@ def _check(config: Config) -> None:
 
 def _generate(config: Config, schema: Schema, path: Path, report: Progress) -> None:
     """A table in the place of the user's."""
-    rows, seed = settings_of_challenge(config).rows, config.data.seed
+    settings, seed = settings_of(config, ChallengeSettings), config.data.seed
     if config.data.name == "demo":
-        write_demo(path, rows=rows, seed=seed, progress=report)
+        write_demo(path, rows=settings.rows, seed=seed, progress=report)
         return
     unit = None if config.privacy.unit == RECORD else config.privacy.unit
-    write_coded(stand_in(schema, rows, seed), schema, path, seed, unit, settings_of_challenge(config).per_subject)
+    write_coded(stand_in(schema, settings.rows, seed), schema, path, seed, unit, settings.per_subject)
 
 
 def _subjects(config: Config, source: Source) -> NDArray[np.int64] | None:
@@ -232,10 +235,10 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     facts: dict[str, Any] = {"dataset": name, "epsilon": epsilon, "run": variant.run, "seconds": round(seconds, 2)}
     facts |= {"promise": f"ε = {epsilon:g}: {promise(done.statement)}"}
     score = partial(scores_of_table, config, released, world)
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     if not settings.methods:
         both = world.source(released, folder.temporary), source
-        values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
+        values = values_of(*both, world.schema, settings.metrics, aside)
         return score(replace(options, values=values), facts, coded)
     seed, rows = released.synthesis.seed, config.synthesis.rows
     methods, score = synthesizers_of(config.synthesis, settings.methods), partial(score, options, facts)
@@ -259,13 +262,14 @@ def _release_config(config: Config, path: Path | None, home: Path, variant: Vari
     if variant.max_records is not None:
         privacy = replace(privacy, max_records=variant.max_records)
     data = config.data if path is None else replace(config.data, path=str(path))
-    schema = schema_at(settings_of_challenge(config), variant.epsilon)
+    settings = settings_of(config, ChallengeSettings)
+    schema = schema_at(settings, variant.epsilon)
     return replace(
         config,
         data=data if schema is None else replace(data, schema=schema),
         privacy=privacy,
         synthesis=replace(config.synthesis, seed=run_seed(config.synthesis.seed, variant.run)),
-        evaluation=replace(config.evaluation, enabled=False, holdout=settings_of_challenge(config).holdout or None),
+        evaluation=replace(config.evaluation, enabled=False, holdout=settings.holdout or None),
         experiment=ExperimentConfig(),
         smoke=False,
         resume=(home / "internal" / "manifest.json").exists(),
@@ -277,7 +281,8 @@ def _options(released: Config, config: Config, world: World, synthetic: CodedTab
 
     A release that protects single records promises nothing for subjects, and is not asked about them.
     """
-    for role in settings_of_challenge(config).roles.keys() - set(column_roles()):
+    settings = settings_of(config, ChallengeSettings)
+    for role in settings.roles.keys() - set(column_roles()):
         fix = f"one of: {', '.join(sorted(column_roles()))}"
         raise UserError("no such role", where=f"experiment.roles.{role}", fix=fix)
     options = replace(options_of(config), holdout=world.holdout)
@@ -286,8 +291,7 @@ def _options(released: Config, config: Config, world: World, synthetic: CodedTab
     units = world.schema.rules.unit_ids
     if units is not None and units.name == config.privacy.unit:
         return replace(options, subject=(world.subjects, unit_numbers(source, PrivacyUnit(units.name))))
-    rng = np.random.default_rng(settings_of_challenge(config).sample_seed)
-    ids = rng.permutation(synthetic.rows) // settings_of_challenge(config).per_subject
+    ids = np.random.default_rng(settings.sample_seed).permutation(synthetic.rows) // settings.per_subject
     return replace(options, subject=(world.subjects, ids))
 
 
@@ -295,11 +299,13 @@ def _setting(config: Config, world: World, facts: Mapping[str, Any]) -> dict[str
     rows, file = world.real.rows, config.data.path
     kind = f"{Path(file).name}" if file else f"generated stand-in for {config.data.name}"
     domain = {a.name: a.size for a in world.schema.domain.attributes}
-    return setting_of(config, settings_of_challenge(config), f"{kind}, {rows:,} rows", facts, rows, domain=domain)
+    return setting_of(
+        config, settings_of(config, ChallengeSettings), f"{kind}, {rows:,} rows", facts, rows, domain=domain
+    )
 
 
 def _notes(config: Config) -> tuple[str, ...]:
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     scales = compared_scales(settings.scales, config.privacy.delta)
     notes = [*settings.notes, *map(in_words, scales)]
     if not config.data.path:

@@ -19,12 +19,12 @@ from evaluation.references import floor
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.progress import Progress
 from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import Source
-from pipeline.experiments.challenge_settings import rounds, settings_of_challenge, write_coded
-from pipeline.experiments.findings import reported
+from pipeline.experiments.challenge_settings import ChallengeSettings, rounds, write_coded
+from pipeline.experiments.experiment_settings import settings_of
+from pipeline.experiments.gallery.published import reported
 from pipeline.folders import RunFolder
 from pipeline.scores.read_values import with_schema
 from pipeline.scores.table_sources import declared_dialect, open_with
@@ -42,7 +42,7 @@ def scores_of_table(
     Args:
         facts: of all its rows, with `epsilon` and `run`; floors are measured beside run 1 alone.
     """
-    rows, own, settings = [], config.privacy.unit, settings_of_challenge(config)
+    rows, own, settings = [], config.privacy.unit, settings_of(config, ChallengeSettings)
     for name in settings.metrics:
         metric = METRICS[name]
         outcome = compute(metric, world.real, coded, world.schema, options)
@@ -55,7 +55,7 @@ def scores_of_table(
 
 def scores_of_sample(config: Config, world: World, share: float, run: int) -> list[JsonDict]:
     """The scores of a random sample of the real rows, on codes: a table of known quality, and no release."""
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     rng = np.random.default_rng([settings.sample_seed, round(1e9 * share), run])
     facts: JsonDict = {"dataset": f"sample {share:g}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"sample {share:g}: none, true rows as they are"}
@@ -64,7 +64,7 @@ def scores_of_sample(config: Config, world: World, share: float, run: int) -> li
 
 def options_of(config: Config) -> Options:
     """The settings of the metrics, with the roles of the columns, and the seed."""
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     return Options(settings={**config.evaluation.options, **settings.roles}, seed=settings.query_seed)
 
 
@@ -131,7 +131,6 @@ def values_of(
     schema: Schema,
     metrics: Sequence[str],
     aside: NDArray[np.bool_] | None,
-    progress: Progress,
 ) -> Values | None:
     """Both tables as values, the rows that were set aside as a holdout; None where no metric asks for values.
 
@@ -140,7 +139,7 @@ def values_of(
     """
     if not any(METRICS[name].on_values for name in metrics):
         return None
-    values = with_schema({"real": real, "synthetic": synthetic}, schema, progress)
+    values = with_schema({"real": real, "synthetic": synthetic}, schema, lambda *_: None)
     if aside is None:
         return values
     tables = dict(values.tables)
@@ -160,7 +159,7 @@ KIND = "k-anonymous"
 
 def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int, run: int) -> list[JsonDict]:
     """The scores of a k-anonymous table of the rows that are not set aside, the same rows for all k of a run."""
-    settings = settings_of_challenge(config)
+    settings = settings_of(config, ChallengeSettings)
     aside = np.random.default_rng([settings.sample_seed, run]).random(world.real.rows) < settings.holdout
     remaining = world.without(aside)
     rng = np.random.default_rng([settings.sample_seed, run, k])
@@ -168,7 +167,7 @@ def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int,
     anonymous = generalized(remaining.real, k, rng)
     write_coded(anonymous, world.schema, path, settings.sample_seed, None, 1)
     both = world.source(config, folder.temporary), open_with(path, PLAIN, config.limits, folder.temporary)
-    values = values_of(*both, world.schema, settings.metrics, aside, lambda *_: None)
+    values = values_of(*both, world.schema, settings.metrics, aside)
     options = replace(options_of(config), holdout=remaining.holdout, values=values)
     facts: JsonDict = {"dataset": f"{KIND} {k}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"{KIND} {k}: that each row is like {k - 1} others; nothing about what somebody knows besides"}

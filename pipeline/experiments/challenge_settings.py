@@ -20,8 +20,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.arrow_columns import arrow_table
 from mechanisms.public.tables.decode import with_units
-from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
-from pipeline.settings.config import Config
+from pipeline.experiments.experiment_settings import ExperimentSource
 
 T = TypeVar("T")
 
@@ -30,48 +29,59 @@ ANONYMOUS = (2, 5, 20, 100)
 
 
 @dataclass(frozen=True)
-class ChallengeSettings(ExperimentSource):
+class ReleasesSettings(ExperimentSource):
+    """What all experiments have that make releases and score them.
+
+    Attributes:
+        epsilons: a release for each.
+        metrics: of the scores; roles: role → column.
+        rows: of the stand-in.
+        floors: whether fresh real records are scored too, beside the first run.
+        repeats: how often each release is made; what is shown are means with their standard errors.
+    """
+
+    epsilons: list[float] = setting([], above=0)
+    metrics: list[str] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
+    rows: int = setting(20_000, least=1)
+    floors: bool = True
+    repeats: int = setting(1, least=1, noun="how often each is made: a whole number")
+
+
+@dataclass(frozen=True)
+class ChallengeSettings(ReleasesSettings):
     """`experiment.*` of a challenge; the comments stand in conf/experiment.
 
     Attributes:
-        epsilons: a release for each; variants: in place of them, with their unit and bound.
+        variants: releases in place of one for each of `epsilons`, with their unit and bound.
         bounds: ε, as text → C for a release of at most that ε that names neither unit nor bound; "inf" for all others.
         schemas: ε, as text → the schema of a release of at most that ε; "inf" for all others; empty: that of the data.
             Scores are counted in that of the data.
         scales: noise scales that the source prints, with what they are of; see `printed_scales`.
-        metrics: of the scores; roles: role → column.
         rounds: name of a round → the metrics whose mean is its score, with equal weights (DPSyn, section 5.1).
         against: metric → metrics that are drawn over it, with their rank correlations over all tables.
         columns: of the table that are used; empty: all.
         methods: label → settings of a synthesizer (its kind, and what differs from `synthesis`): each makes a table of
             every release; empty: the table of the release alone.
-        rows, per_subject: of the stand-in, and synthetic records of one subject.
+        per_subject: records of one subject of the stand-in, and synthetic records of one.
         holdout: share of the units that each release sets aside.
-        floors: whether fresh real records are scored too, beside the first run.
         samples: shares of the real rows; a random sample of each share is scored beside the tables of `methods`.
         anonymous: k: a k-anonymous table of the rows that are not set aside is scored beside the releases; None: those
             of ANONYMOUS, where there are any set aside to judge it by.
-        repeats: how often each release is made; what is shown are means with their standard errors.
     """
 
-    epsilons: list[float] = setting([], above=0)
     variants: list[JsonDict] = field(default_factory=list)
     bounds: dict[str, int] = field(default_factory=dict)
     schemas: dict[str, str] = field(default_factory=dict)
     scales: list[JsonDict] = field(default_factory=list)
-    metrics: list[str] = field(default_factory=list)
     rounds: dict[str, list[str]] = field(default_factory=dict)
     against: dict[str, list[str]] = field(default_factory=dict)
-    roles: dict[str, str] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
     methods: dict[str, JsonDict] = field(default_factory=dict)
     samples: list[float] = setting([], above=0, most=1, distinct=True, noun="shares")
     anonymous: list[int] | None = setting([], least=2, distinct=True, noun="k")
-    rows: int = setting(20_000, least=1)
     per_subject: int = setting(50, least=1)
     holdout: float = setting(0.0, least=0, most=0.5, noun="a share of the units")
-    floors: bool = True
-    repeats: int = setting(1, least=1, noun="how often each is made: a whole number")
     query_seed: int = setting(0, least=0)
     sample_seed: int = setting(0, least=0)
 
@@ -94,15 +104,6 @@ def rounds(metrics_of: Mapping[str, Sequence[str]], rows: Sequence[Json], facts:
         rest = {"goal": "high", "reason": reason, "reported": None, "place": ""}
         means_of_rounds.append({**facts, "metric": name, **means, **rest})
     return means_of_rounds
-
-
-def settings_of_challenge(config: Config) -> ChallengeSettings:
-    """The challenge's settings.
-
-    Raises:
-        UserError: as of `settings_of`.
-    """
-    return settings_of(config.experiment, ChallengeSettings)
 
 
 def anonymous_of(settings: ChallengeSettings) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
@@ -42,41 +41,27 @@ KS = (1, 2, 3, 5, 7, 10, 14, 18, 19, 24, 28, 29, 35, 40, 50, 60, 70, 80, 90, 100
 SMOKE_KS = (1, 2, 5, 10, 18, 19, 27, 28, 29, 40)  # both sides of each crossing, so that it is drawn where it is
 
 
-@dataclass(frozen=True)
-class FigurePanel:
-    """One panel.
+#: Curve → number of marginals → the standard deviation of one cell's noise.
+Curves = dict[str, dict[int, float]]
 
-    Attributes:
-        epsilon, delta: the whole budget.
-        ks: numbers of marginals.
-        stddev: curve → the standard deviation of one cell's noise for each k.
-        printed: the paper's crossing of lap_basic and gauss_zcdp.
+
+def crossing(curves: Curves) -> float:
+    """The k, as a real number, where lap_basic and gauss_zcdp have equal noise.
+
+    One grows with k, the other with √k, so that any k tells it: k · (gauss / lap)².
     """
-
-    epsilon: float
-    delta: float
-    ks: tuple[int, ...]
-    stddev: dict[str, list[float]]
-    printed: int
-
-    @property
-    def crossing(self) -> float:
-        """The k, as a real number, where lap_basic and gauss_zcdp have equal noise.
-
-        One grows with k, the other with √k, so that any k tells it: k · (gauss / lap)².
-        """
-        ratio = self.stddev["gauss_zcdp"][-1] / self.stddev["lap_basic"][-1]
-        return self.ks[-1] * ratio**2
+    k = max(curves["lap_basic"])
+    return k * (curves["gauss_zcdp"][k] / curves["lap_basic"][k]) ** 2
 
 
-def panel(name: str, ks: tuple[int, ...]) -> FigurePanel:
-    """One panel of the figure."""
-    epsilon, delta, printed = PANELS[name]
+def panel(name: str, ks: tuple[int, ...]) -> Curves:
+    """The curves of one panel of the figure."""
+    epsilon, delta, _ = PANELS[name]
     curves = {}
     for curve, (mechanism, accountant) in METHODS.items():
         budget = Budget(epsilon, delta, accountant, Neighbouring.ADD_REMOVE, max_records=1)
-        curves[curve] = [shared_equally(budget, k, mechanism).stddev for k in ks]
-    return FigurePanel(epsilon, delta, ks, curves, printed)
+        curves[curve] = {k: shared_equally(budget, k, mechanism).stddev for k in ks}
+    return curves
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
@@ -92,42 +77,42 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
         panels = {name: panel(name, ks) for name in PANELS}
         _write(panels, folder.internal)
     lines = ["panel      ε      δ  crossing: source says   we get   rounded"]
-    for name, p in panels.items():
-        lines.append(
-            f"{name}     {p.epsilon:6g} {p.delta:6g} {p.printed:>22} {p.crossing:>8.2f} {round(p.crossing):>9}"
-        )
+    for name, curves in panels.items():
+        (epsilon, delta, printed), found = PANELS[name], crossing(curves)
+        lines.append(f"{name}     {epsilon:6g} {delta:6g} {printed:>22} {found:>8.2f} {round(found):>9}")
     return "\n".join(["", *lines, "", f"no table was read: {root / 'internal' / 'figure2.png'} may be published"])
 
 
-def _write(panels: Mapping[str, FigurePanel], inside: Path) -> None:
-    curves = [(name, p, curve, values) for name, p in panels.items() for curve, values in p.stddev.items()]
-    rows = [[n, p.epsilon, p.delta, c, k, v] for n, p, c, values in curves for k, v in zip(p.ks, values, strict=True)]
+def _write(panels: Mapping[str, Curves], inside: Path) -> None:
+    listed = [(n, curve, values) for n, curves in panels.items() for curve, values in curves.items()]
+    rows = [[n, *PANELS[n][:2], curve, k, v] for n, curve, values in listed for k, v in values.items()]
     write_rows(inside / "figure2.csv", ("panel", "epsilon", "delta", "method", "k", "stddev"), rows)
     facts: JsonDict = {"format": "experiment/1", "experiment": "dpsyn_figure2", "source": SOURCE}
     facts["beside"] = as_json(
-        Beside(f"crossing in panel {n}", p.crossing, p.printed, f"Figure 2 ({n})") for n, p in panels.items()
+        Beside(f"crossing in panel {n}", crossing(p), PANELS[n][2], f"Figure 2 ({n})") for n, p in panels.items()
     )
-    facts["crossings"] = {n: {"source_says": p.printed, "we_get": p.crossing} for n, p in panels.items()}
+    facts["crossings"] = {n: {"source_says": PANELS[n][2], "we_get": crossing(p)} for n, p in panels.items()}
     write_whole(inside / "experiment.json", json.dumps(facts, indent=1))
     _draw(panels, inside)
 
 
-def _draw(panels: Mapping[str, FigurePanel], inside: Path) -> None:
+def _draw(panels: Mapping[str, Curves], inside: Path) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "figure2", "font.size": 9}):
         figure = Figure(figsize=(11, 7.5), layout="constrained")
-        for i, (name, p) in enumerate(panels.items()):
+        for i, (name, curves) in enumerate(panels.items()):
+            (epsilon, delta, printed), found = PANELS[name], crossing(curves)
             axes = figure.add_subplot(2, 2, i + 1)
-            for curve, values in p.stddev.items():
+            for curve, values in curves.items():
                 style = "--" if "ours" in curve else "-"
-                axes.plot(p.ks, values, style, marker=".", markersize=3, linewidth=1.2, label=curve)
-            axes.axvline(p.crossing, color="#999999", linestyle=":")
+                axes.plot([*values], [*values.values()], style, marker=".", markersize=3, linewidth=1.2, label=curve)
+            axes.axvline(found, color="#999999", linestyle=":")
             axes.set_yscale("log")
             axes.minorticks_off()
             axes.set_xlabel("k, the number of marginals")
             axes.set_ylabel("standard deviation of a cell's noise (log)")
-            title = f"({name}) ε = {p.epsilon:g}, δ = {p.delta:g}: crossing {p.crossing:.2f} (the paper: {p.printed})"
+            title = f"({name}) ε = {epsilon:g}, δ = {delta:g}: crossing {found:.2f} (the paper: {printed})"
             axes.set_title(title, fontsize=9)
             axes.grid(alpha=0.3)
-        curves = figure.axes[0].get_lines()[: len(METHODS)]  # without the line of the crossing
-        figure.legend(handles=curves, loc="outside upper center", ncols=6, frameon=False)
+        drawn = figure.axes[0].get_lines()[: len(METHODS)]  # without the line of the crossing
+        figure.legend(handles=drawn, loc="outside upper center", ncols=6, frameon=False)
         save(figure, inside, "figure2")

@@ -10,7 +10,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.settings import BoundedSettings, setting
 from pipeline.experiments.gallery.published import Published, published_of
 from pipeline.experiments.repeats import own_seed
-from pipeline.settings.experiment_list import ExperimentConfig
+from pipeline.settings.config import Config
 from pipeline.settings.own_settings import own_settings
 
 
@@ -82,18 +82,13 @@ class MapSettings(ExperimentSource):
 S = TypeVar("S")
 
 
-def settings_of(config: ExperimentConfig, cls: type[S]) -> S:
+def settings_of(config: Config, cls: type[S]) -> S:
     """The experiment's own settings, checked.
 
     Raises:
         UserError: no such setting; a value that a setting may not have.
     """
-    return own_settings(cls, config.options, "experiment", config.kind)
-
-
-def map_settings(config: ExperimentConfig) -> MapSettings:
-    """The settings of an experiment on temporal maps; raises as of `settings_of`."""
-    return settings_of(config, MapSettings)
+    return own_settings(cls, config.experiment.options, "experiment", config.experiment.kind)
 
 
 @dataclass(frozen=True)

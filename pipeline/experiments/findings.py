@@ -24,11 +24,9 @@ from pipeline.experiments.gallery.published import (
     SMOKE,
     TOO_SMALL,
     Beside,
-    Published,
     as_json,
     beside_rows,
     of_smoke,
-    printed,
     shown,
 )
 from pipeline.experiments.repeats import mean_rows
@@ -97,20 +95,14 @@ class Findings:
         """The findings as they are shown: those of a smoke run are marked, and stand beside nothing published."""
         if not self.smoke:
             return self
-        rows = tuple(row | {"reported": None, "place": "", "smoke": True} for row in self.rows)
-        against, further = of_smoke(self.against, True), of_smoke(self.further, True)
+        rows = tuple(row | {"reported": None, "place": "", SMOKE: True} for row in self.rows)
+        against, further = of_smoke(self.against), of_smoke(self.further)
         return replace(self, rows=rows, against=against, further=further, says=TOO_SMALL)
 
     @property
     def title(self) -> str:
         small = ", smoke test" if self.smoke else ""
         return f"{self.setting['experiment']}: {self.setting['data']['kind']}{small}"
-
-
-def reported(numbers: Sequence[Published], metric: str, epsilon: float | None, dataset: str = "") -> JsonDict:
-    """The source's number for a metric at an ε and its place; None and empty where it prints none."""
-    number = printed(numbers, metric, epsilon=epsilon, dataset=dataset)
-    return {"reported": None if number is None else number.value, "place": "" if number is None else number.place}
 
 
 def write_findings(findings: Findings, inside: Path, pairs: Sequence[ScoredPair] = ()) -> None:
@@ -123,7 +115,7 @@ def write_findings(findings: Findings, inside: Path, pairs: Sequence[ScoredPair]
     write_whole(inside / "table.md", as_markdown(findings), mode=0o600)
     facts = {"format": "experiment/1", "not_private": BANNER, **findings.setting, "source": findings.source}
     facts |= {"source_says": findings.says, "notes": list(findings.notes), "rows": list(findings.rows)}
-    scores = beside_rows(findings.means, smoke=findings.smoke)
+    scores = beside_rows(findings.means)
     facts |= {"beside": [*as_json(findings.against), *scores, *as_json(findings.further)]}
     write_whole(inside / "experiment.json", json.dumps(facts, indent=1, allow_nan=False), mode=0o600)
     columns = ("epsilon", "metric", "goal", "score", "floor", "seconds")  # what a sweep gathers from each of its jobs

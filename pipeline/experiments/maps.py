@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,8 +26,9 @@ from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
-from pipeline.experiments.experiment_settings import MapSettings, RowSpec, map_settings, rows_of
-from pipeline.experiments.findings import Findings, closing_text, finished, reported, setting_of, write_findings
+from pipeline.experiments.experiment_settings import MapSettings, RowSpec, rows_of, settings_of
+from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
+from pipeline.experiments.gallery.published import reported
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.repeats import mean_beside
@@ -72,17 +74,19 @@ SCORERS: dict[str, tuple[Callable[[TemporalMap, MapSettings], Scorer], str]] = {
 }
 
 
-def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
+def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Make every noisy map, score it, and write the table and the figure, which may not be published.
 
+    Returns:
+        the short table, and where everything lies.
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
     _check(config)
-    show = Stages(quiet=quiet or config.quiet, console=config.console)
+    show = Stages(quiet=config.quiet, console=config.console)
     with opened_map(config, root, hydra_files, show) as opened:
         config, rows = opened.config, []
-        settings, table2 = map_settings(config.experiment), _table2(opened)
+        settings, table2 = settings_of(config, MapSettings), _table2(opened)
         specs = rows_of(settings)
         scorers = {metric: SCORERS[metric][0](opened.world, settings) for metric in settings.metrics}
         for place, spec in enumerate(specs):
@@ -93,7 +97,7 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         runs: list[dict[float, JsonDict]] = [{} for _ in range(settings.repeats)]
         if "ncript" in settings.metrics:
             for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
-                runs[spec.run - 1][spec.value] = finished(_own_file(opened, spec), partial(_own, opened, spec))
+                runs[spec.run - 1][spec.value] = json.loads(_own_file(opened, spec).read_text(encoding="utf-8"))
         cells = mean_beside([beside_table2(maps, table2) for maps in runs])
         pairs, order = pairs_of(rows, settings.against), printed_order() if "table1" in settings.metrics else {}
         against, says = beside_pairs(pairs, order), (settings.source, settings.says, tuple(settings.notes))
@@ -102,17 +106,12 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         if runs[0]:
             table2 = replace(table2, printed=()) if config.smoke else table2
             write_figures(runs[0], table2, opened.table.folder.internal, findings.title)
-    return findings
-
-
-def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
-    """Like `run`; returns the short table and where everything lies."""
-    return closing_text(run(config, root, hydra_files=hydra_files), root / "internal", config.console)
+    return closing_text(findings, root / "internal", config.console)
 
 
 def _check(config: Config) -> None:
     """UserError for a metric that is none, and for settings of an ordinary run that the experiment decides itself."""
-    for name in map_settings(config.experiment).metrics:
+    for name in settings_of(config, MapSettings).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
     plain, mine = PrivacyConfig(), {"epsilon": "experiment.dpsyn and experiment.laplace"}
@@ -125,18 +124,18 @@ def _check(config: Config) -> None:
 def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[JsonDict]:
     """The scores of one map."""
     start = time.perf_counter()
-    noisy = opened.make(spec)
+    noisy, promise = opened.make(spec)
     sample = spec.method == "sample"
     facts: JsonDict = {"dataset": f"sample {spec.value:g}" if sample else spec.method}
-    facts |= {"epsilon": None if sample else spec.value, "run": spec.run, "records": float(noisy.histogram.sum())}
+    facts |= {"epsilon": None if sample else spec.value, "run": spec.run, "records": float(noisy.sum())}
     facts |= {"seconds": round(time.perf_counter() - start, 2)}
-    facts |= {"promise": f"{spec.name}: {noisy.promise}", "floor": None}
-    settings = map_settings(opened.config.experiment)
+    facts |= {"promise": f"{spec.name}: {promise}", "floor": None}
+    settings = settings_of(opened.config, MapSettings)
     if "ncript" in settings.metrics and spec.method == "lap":
-        finished(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy.histogram, _table2(opened)))
+        finished(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy, _table2(opened)))
     printed, rows = (*settings.printed, *(printed_scores() if "table1" in settings.metrics else ())), []
     for metric, scorer in scorers.items():
-        for name, score in scorer(noisy.histogram).items():
+        for name, score in scorer(noisy).items():
             row = {**facts, "metric": name, "goal": SCORERS[metric][1], "score": score}
             row |= {"part": True} if metric == "table1" and name not in ("range_query", *COMPARED) else {}
             rows.append(row | reported(printed, name, facts["epsilon"], facts["dataset"]))
@@ -144,18 +143,13 @@ def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[J
 
 
 def _own_file(opened: Maker, spec: RowSpec) -> Path:
-    """What N-CRiPT's table and figures need of one map."""
+    """What N-CRiPT's table and figures need of one map; it is written before the map's scores are."""
     return opened.table.folder.internal / "rows" / f"{spec.name}-ncript.json"
-
-
-def _own(opened: Maker, spec: RowSpec) -> JsonDict:
-    """The same of a map that was made before."""
-    return facts_of(opened.world.histogram, opened.make(spec).histogram, _table2(opened))
 
 
 def _table2(opened: Maker) -> Table2:
     place = opened.world.schema.columns[1]
-    return Table2(map_settings(opened.config.experiment).table2, code_names(place))
+    return Table2(settings_of(opened.config, MapSettings).table2, code_names(place))
 
 
 def _setting(opened: Maker) -> JsonDict:
@@ -163,7 +157,7 @@ def _setting(opened: Maker) -> JsonDict:
     source = "generated city (demo)" if inputs.generated(config) else opened.table.path.name
     kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
     data = {"columns": list(opened.world.domain.names), "shape": list(opened.world.histogram.shape)}
-    return setting_of(config, map_settings(config.experiment), kind, opened.table.facts, table.rows, **data)
+    return setting_of(config, settings_of(config, MapSettings), kind, opened.table.facts, table.rows, **data)
 
 
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
@@ -174,17 +168,17 @@ DEMO_ROWS = 290_000
 
 
 @contextmanager
-def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str] | None, show: Stages) -> Iterator[Maker]:
+def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str], show: Stages) -> Iterator[Maker]:
     """The experiment's folder, locked, with the true histogram read and every release booked before one is made.
 
     Raises:
         UserError: an impossible setting, a table that does not fit, or one without rows.
     """
-    rows_of(map_settings(config.experiment))
+    rows_of(settings_of(config, MapSettings))
     config, schema = _settled(config)
     admission.check(booked := tables.releases(config, schema, root))
     generate = partial(_generate, config) if inputs.generated(config) else None
-    with opened_table(config, schema, root, hydra_files or {}, show, generate) as table:
+    with opened_table(config, schema, root, hydra_files, show, generate) as table:
         schema_file = table.folder.internal / "map.yaml"
         write_whole(schema_file, schema.to_yaml(), mode=0o600)
         admission.book(booked)
@@ -208,7 +202,7 @@ def _settled(config: Config) -> tuple[Config, Schema]:
 
 def smaller(config: Config) -> Config:
     """The experiment in seconds, by its own method: few generated rows, few tables, one run."""
-    settings = map_settings(config.experiment)
+    settings = settings_of(config, MapSettings)
     lists: JsonDict = {name: getattr(settings, name)[-most:] for name, most in SMOKE_VALUES.items()}
     lists["repeats"] = 1
     data = config.data

@@ -65,7 +65,7 @@ def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> JsonDict:
         truth, noisy: times × places × types, in records.
     """
     result = ncript(cubes_from_arrays(truth, np.round(noisy)))
-    losses = {name.upper(): values for name, values in result.parts.items()} | {"Total": result.total}
+    losses = result.losses
     places = {(int(row["place"]), int(row["time"])) for row in table.printed}
     rows = [
         {"place": place, "time": time, **{n: float(v[time - 1, place - 1]) for n, v in losses.items()}}

@@ -20,8 +20,8 @@ from mechanisms.public.settings import setting
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments import challenge
-from pipeline.experiments.challenge_settings import ChallengeSettings, settings_of_challenge, variants_of
-from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
+from pipeline.experiments.challenge_settings import ChallengeSettings, ReleasesSettings, Variant, variants_of
+from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.findings import Findings, closing_text, write_findings
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings
@@ -41,25 +41,18 @@ SMOKE_SETS = 2
 
 
 @dataclass(frozen=True)
-class CrcSettings(ExperimentSource):
+class CrcSettings(ReleasesSettings):
     """`experiment.*`; the comments stand in conf/experiment.
 
     Attributes:
         sets: name of a feature set → its columns; only: names of those that are made; empty: all.
-        epsilons: a release of each set for each.
-        metrics: of the scores; roles: role → column, where a set has it.
-        rows: of the stand-in; repeats: how often each release is made; floors: whether fresh real records are scored.
+        epsilons: a release of each set for each; roles: role → column, where a set has it.
         submission: what the labels and the abstract say of the method; see SAYS.
     """
 
     sets: dict[str, list[str]] = field(default_factory=dict)
     only: list[str] = field(default_factory=list)
-    epsilons: list[float] = setting([], above=0)
-    metrics: list[str] = field(default_factory=list)
-    roles: dict[str, str] = field(default_factory=dict)
-    rows: int = setting(20_000, least=1)
     repeats: int = setting(5, least=1, noun="how often each is made: a whole number")
-    floors: bool = True
     submission: dict[str, str] = field(default_factory=dict)
 
 
@@ -69,7 +62,7 @@ def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
     Raises:
         UserError: an unknown set, or an impossible setting.
     """
-    own = settings_of(config.experiment, CrcSettings)
+    own = settings_of(config, CrcSettings)
     for word in own.submission.keys() - set(SAYS):
         raise UserError(f"no such word {word!r}", where="experiment.submission", fix=f"one of {', '.join(SAYS)}")
     if config.release.format != "csv":
@@ -103,30 +96,32 @@ def _selected(config: Config, columns: Sequence[str], area: str | None) -> JsonD
     return options
 
 
-def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = None, quiet: bool = False) -> Findings:
+def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
     """Make and score each release of each feature set, and write the table beside the archive's and the submission.
 
     Each is an ordinary run with its own release and its own promise in `SET/epsilon-…/`; the scores are NOT private.
 
+    Returns:
+        the short table, where everything lies, and where the table is published.
     Raises:
         UserError: an impossible setting, or a table that does not fit.
     """
-    own, parts = settings_of(config.experiment, CrcSettings), list(parts_of(config))
+    own, parts = settings_of(config, CrcSettings), list(parts_of(config))
     admission.check(releases(config, root))
     findings_of: dict[str, Findings] = {}
-    entries: list[Entry] = []
+    entries: list[tuple[str, Variant, Path]] = []
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         write_whole(folder.manifest, json.dumps({"experiment": own.name, "sets": list(dict(parts))}), mode=0o600)
-        keep_settings(folder, config, hydra_files or {})
+        keep_settings(folder, config, hydra_files)
         for name, part in parts:
             home = folder.root / name
             part = replace(part, resume=(home / "internal" / "manifest.json").exists())
-            findings_of[name] = challenge.run(part, home, hydra_files=hydra_files, quiet=quiet)
+            findings_of[name] = challenge.run(part, home, hydra_files)
             small = challenge.smaller(part) if part.smoke else part
-            for variant in variants_of(settings_of_challenge(small)):
-                entries.append(Entry(name, variant.epsilon, variant.run, home / variant.name))
+            for variant in variants_of(settings_of(small, ChallengeSettings)):
+                entries.append((name, variant, home / variant.name))
         inside = folder.root / FOLDER
-        labels = [write_entry(inside, entry, own.submission, real=bool(config.data.path)) for entry in entries]
+        labels = [write_entry(inside, *entry, own.submission, real=bool(config.data.path)) for entry in entries]
         who = sentence("unit", unit_fields(build_unit(settled(config).privacy, config.data)))
         write_words(inside, labels, own.submission, asdict(config.statement), who)
         rows = tuple(row | {"dataset": name} for name, own_findings in findings_of.items() for row in own_findings.rows)
@@ -135,12 +130,6 @@ def run(config: Config, root: Path, *, hydra_files: Mapping[str, str] | None = N
         notes = (*own.notes, *(() if config.data.path else (f"The table itself: {WHERE}.",)))
         findings = Findings(rows, setting, own.source, own.says, notes).beside
         write_findings(findings, folder.internal)
-    return findings
-
-
-def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> str:
-    """Like `run`; returns the short table, where everything lies, and where the table is published."""
-    findings = run(config, root, hydra_files=hydra_files)
     text = closing_text(findings, root / "internal", config.console)
     text += f"\n\nthe submission, in the form of NIST's archive: {root / FOLDER}"
     return text if config.data.path else f"{text}\nmade from generated rows; the table itself (data.path=FILE): {WHERE}"
@@ -166,32 +155,19 @@ SETS |= {"simple": "simple-features"}
 NONE = "N"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One table of a submission.
-
-    Attributes:
-        feature_set: its columns, by name.
-        epsilon: ε; run: which of several, from 1 on.
-        home: the run's folder, with its release.
-    """
-
-    feature_set: str
-    epsilon: float
-    run: int
-    home: Path
-
-
-def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: bool) -> JsonDict:
+def write_entry(
+    inside: Path, feature_set: str, variant: Variant, home: Path, words: Mapping[str, str], *, real: bool
+) -> JsonDict:
     """The data and the labels of one table, beside each other; returns the labels.
 
     Args:
         inside: the submission's folder.
+        feature_set: the columns, by name; home: the run's folder, with its release.
         words: what `experiment.submission` says.
         real: whether the table is NIST's; a generated stand-in is labelled as such.
     """
-    statement = json.loads((entry.home / "release" / "privacy.json").read_text(encoding="utf-8"))
-    text, columns = _with_n((entry.home / "release" / "synthetic.csv").read_text(encoding="utf-8"))
+    statement = json.loads((home / "release" / "privacy.json").read_text(encoding="utf-8"))
+    text, columns = _with_n((home / "release" / "synthetic.csv").read_text(encoding="utf-8"))
     budget, private = statement["budget"], statement["private"]
     detail = words.get("detail", "")
     if not private:
@@ -201,12 +177,12 @@ def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: b
         "submission timestamp": None,
         "target dataset": "national2019" if real else "generated rows, not national2019",
         "algorithm name": words.get("algorithm", ""),
-        "variant label": f"run {entry.run}",
+        "variant label": f"run {variant.run}",
         "epsilon": _exact(budget["epsilon"]),
         "delta": _exact(budget["delta"]),
-        "submission number": entry.run,
+        "submission number": variant.run,
         "algorithm type": words.get("type", ""),
-        "feature set name": SETS.get(entry.feature_set, entry.feature_set),
+        "feature set name": SETS.get(feature_set, feature_set),
         "privacy category": "dp" if private else "non_dp",
         "library name": f"{words.get('library', '')} {statement['versions']['pipeline']}".strip(),
         "deid data id": hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest(),
@@ -217,7 +193,7 @@ def write_entry(inside: Path, entry: Entry, words: Mapping[str, str], *, real: b
     technique = "_".join(filter(None, [words.get("library", ""), words.get("algorithm", ""), words.get("team", "")]))
     place = inside / "deid_data" / technique.replace(" ", "-") / "national"
     place.mkdir(parents=True, exist_ok=True)
-    name = f"{words.get('algorithm', 'data')}_e_{_exact(entry.epsilon)}_{entry.feature_set}_{entry.run}"
+    name = f"{words.get('algorithm', 'data')}_e_{_exact(variant.epsilon)}_{feature_set}_{variant.run}"
     name = name.replace(" ", "-")
     write_whole(place / f"{name}.csv", text)
     write_whole(place / f"{name}.json", json.dumps({"labels": labels}, indent=4))

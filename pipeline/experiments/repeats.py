@@ -6,7 +6,7 @@ import hashlib
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from mechanisms.public.json_values import Json, JsonDict
 from pipeline.experiments.gallery.published import Beside
@@ -15,31 +15,19 @@ from pipeline.experiments.gallery.published import Beside
 DUST = 1e-12
 
 
-@dataclass(frozen=True)
-class Mean:
-    """One score over runs.
+def mean_of(values: Iterable[float | None]) -> tuple[float | None, float | None, int]:
+    """The mean of what is defined, its standard error, and how many values there are; None where nothing is defined.
 
-    Attributes:
-        value: the mean of the runs that have one; None where none has.
-        error: its standard error; None below two values.
-        runs: how many runs have a value.
+    The error is the standard deviation of the values over the square root of their number; None below two values.
     """
-
-    value: float | None
-    error: float | None
-    runs: int
-
-
-def mean_of(values: Iterable[float | None]) -> Mean:
-    """The mean of what is defined, and the standard deviation of the values over the square root of their number."""
     defined = [float(v) for v in values if v is not None]
     if not defined:
-        return Mean(None, None, 0)
+        return None, None, 0
     mean = math.fsum(defined) / len(defined)
     if len(defined) == 1:
-        return Mean(mean, None, 1)
+        return mean, None, 1
     error = statistics.stdev(defined) / math.sqrt(len(defined))
-    return Mean(mean, 0.0 if error < DUST * abs(mean) else error, len(defined))
+    return mean, 0.0 if error < DUST * abs(mean) else error, len(defined)
 
 
 def mean_rows(rows: Iterable[Json]) -> tuple[JsonDict, ...]:
@@ -49,8 +37,8 @@ def mean_rows(rows: Iterable[Json]) -> tuple[JsonDict, ...]:
         groups.setdefault((row["dataset"], row["epsilon"], row["metric"]), []).append(row)
     means = []
     for group in groups.values():
-        mean = mean_of(row["score"] for row in group)
-        means.append({**group[0], "score": mean.value, "error": mean.error, "runs": mean.runs})
+        mean, error, count = mean_of(row["score"] for row in group)
+        means.append({**group[0], "score": mean, "error": error, "runs": count})
     return tuple(means)
 
 
@@ -62,8 +50,8 @@ def mean_beside(runs: Sequence[Sequence[Beside]]) -> tuple[Beside, ...]:
             groups.setdefault(number.what, []).append(number)
     means = []
     for group in groups.values():
-        mean = mean_of(number.ours for number in group)
-        means.append(replace(group[0], ours=mean.value, error=mean.error, runs=mean.runs))
+        mean, error, count = mean_of(number.ours for number in group)
+        means.append(replace(group[0], ours=mean, error=error, runs=count))
     return tuple(means)
 
 

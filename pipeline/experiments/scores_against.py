@@ -116,8 +116,8 @@ def beside_pairs(
         source = printed.get(pair.up), FROM_PRINTED if pair.up in printed else ""
         pairs_beside.append(Beside(label, pair.rho, *source))
         if len(pair.alone) > 1:
-            mean = mean_of(pair.alone)
-            pairs_beside.append(Beside(f"{label}, of a run alone", mean.value, *source, mean.error, mean.runs))
+            mean, error, count = mean_of(pair.alone)
+            pairs_beside.append(Beside(f"{label}, of a run alone", mean, *source, error, count))
         for kind, (count, rho) in pair.within.items():
             if count < FEWEST:
                 continue

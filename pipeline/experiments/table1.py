@@ -23,7 +23,7 @@ from mechanisms.public.rules.table_rules import Rules
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.experiments.experiment_settings import MapSettings, map_settings
+from pipeline.experiments.experiment_settings import MapSettings, settings_of
 from pipeline.experiments.gallery.published import Published
 from pipeline.settings.config import Config
 
@@ -197,7 +197,7 @@ def map_schema(config: Config, schema: Schema) -> Schema:
             more than MAX_CELLS cells.
     """
     where = "experiment.columns"
-    names = map_settings(config.experiment).columns or MAPS.get(config.data.name)
+    names = settings_of(config, MapSettings).columns or MAPS.get(config.data.name)
     if names is None or len(set(names)) != 3:
         fix = "three columns: 'experiment.columns=[time,place,category]'"
         raise UserError(f"which columns are time, place and category of data={config.data.name}?", where=where, fix=fix)

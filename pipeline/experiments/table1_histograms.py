@@ -26,7 +26,7 @@ from mechanisms.sensitive.private_table import PrivateTable, load_private
 from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.experiments.experiment_settings import RowSpec, map_settings, rows_of
+from pipeline.experiments.experiment_settings import MapSettings, RowSpec, rows_of, settings_of
 from pipeline.experiments.opened_table import OpenTable
 from pipeline.experiments.table1 import MAX_CELLS, TemporalMap
 from pipeline.scores.table_sources import open_with
@@ -39,18 +39,8 @@ from pipeline.settings.specs import RECORD, Specs, build_specs, build_unit
 from pipeline.statement.statement import Bought, Declared, make_statement
 from pipeline.statement.words import words_of
 
-
-@dataclass(frozen=True, eq=False)
-class NoisyTable:
-    """A synthetic histogram and what was promised for it.
-
-    Attributes:
-        histogram: months × places × categories, in records.
-        promise: the privacy guarantee of this one table, in words.
-    """
-
-    histogram: NDArray[np.float64]
-    promise: str
+#: A synthetic histogram (months × places × categories, in records), and what was promised for this one table, in words.
+NoisyMap = tuple[NDArray[np.float64], str]
 
 
 @dataclass(eq=False)
@@ -69,7 +59,7 @@ class Maker:
     table: OpenTable
     schema_path: Path
 
-    def make(self, spec: RowSpec) -> NoisyTable:
+    def make(self, spec: RowSpec) -> NoisyMap:
         """The histogram of one row; what was measured for it before is not measured again."""
         return {"dpsyn": self._dpsyn, "lap": self._laplace, "sample": self._sample}[spec.method](spec)
 
@@ -78,7 +68,7 @@ class Maker:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         return home
 
-    def _dpsyn(self, spec: RowSpec) -> NoisyTable:
+    def _dpsyn(self, spec: RowSpec) -> NoisyMap:
         """One- and two-way marginals, noisy, made into rows by GUM: an ordinary run with its own release.
 
         Its rows are weighed up to the true total, as those of the samples are: what the bound on a person's records
@@ -90,9 +80,9 @@ class Maker:
         source = open_with(done.table, done.schema.dialect, self.config.limits, self.table.folder.temporary)
         coded = encode_columns(source, self.world.schema, workdir=self._work(spec))[0]
         scaled = self.world.counted(coded) * (self.world.table.rows / max(coded.rows, 1))
-        return NoisyTable(scaled, promise(done.statement))
+        return scaled, promise(done.statement)
 
-    def _laplace(self, spec: RowSpec) -> NoisyTable:
+    def _laplace(self, spec: RowSpec) -> NoisyMap:
         """The whole histogram with Laplace noise of scale sensitivity / ε, rounded, negative cells set to 0."""
         plan = laplace_plan(self.config, self.world.schema, spec.value)
         home = self._home(spec)
@@ -111,9 +101,9 @@ class Maker:
         statement = make_statement(self.world.schema, plan, own, Bought(ledger, measurements))
         write_whole(home / "privacy.json", json.dumps(statement.to_json(), indent=1), mode=0o600)
         cells = np.maximum(np.rint(answers[0].values), 0.0).reshape(self.world.histogram.shape)
-        size = map_settings(self.config.experiment).sensitivity
+        size = settings_of(self.config, MapSettings).sensitivity
         group = f"; ε = {spec.value:g} for any {size} records together" if self._clipped.unit.column is None else ""
-        return NoisyTable(cells, promise(statement) + group)
+        return cells, promise(statement) + group
 
     @cached_property
     def _clipped(self) -> PrivateTable:
@@ -124,14 +114,14 @@ class Maker:
         key = bytes.fromhex(self.table.facts["once"]["key"])  # it chooses what clip=truncate keeps
         return load_private(self.table.source, self.world.schema, unit, workdir=work, key=key)
 
-    def _sample(self, spec: RowSpec) -> NoisyTable:
+    def _sample(self, spec: RowSpec) -> NoisyMap:
         """Rows drawn without replacement, each counted 1 / share times, so that totals agree as in the paper."""
         table = self.world.table
         run = [spec.run] if spec.run > 1 else []
-        rng = np.random.default_rng([map_settings(self.config.experiment).sample_seed, round(1e9 * spec.value), *run])
+        rng = np.random.default_rng([settings_of(self.config, MapSettings).sample_seed, round(1e9 * spec.value), *run])
         rows = np.sort(rng.choice(table.rows, round(spec.value * table.rows), replace=False))
         scaled = self.world.counted(table.at(rows)) * round(1 / spec.value, 9)
-        return NoisyTable(scaled, "none: true rows as they are")
+        return scaled, "none: true rows as they are"
 
     def _work(self, spec: RowSpec) -> Path:
         work = self.table.folder.temporary / spec.name
@@ -144,7 +134,7 @@ def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease
     if config.budget.ledger is None:
         return ()
     planned: list[PlannedRelease] = []
-    for spec in rows_of(map_settings(config.experiment)):
+    for spec in rows_of(settings_of(config, MapSettings)):
         home = _home_of(root, spec)
         if spec.method == "dpsyn":
             own = _release_config(config, root, spec)
@@ -171,8 +161,8 @@ def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
         privacy=replace(
             config.privacy,
             epsilon=spec.value,
-            max_records=map_settings(config.experiment).max_records if column else None,
-            clip=map_settings(config.experiment).clip if column else config.privacy.clip,
+            max_records=settings_of(config, MapSettings).max_records if column else None,
+            clip=settings_of(config, MapSettings).clip if column else config.privacy.clip,
             noise_seed=spec.seed(config.privacy.noise_seed),
         ),
         selection=with_max_cells(config.selection, lambda cells: max(cells, MAX_CELLS)),
@@ -196,7 +186,7 @@ def promise(statement: PrivacyStatement) -> str:
 def _laplace_specs(config: Config) -> Specs:
     """C is the sensitivity where a column names the unit."""
     column = config.privacy.unit != RECORD
-    settings = map_settings(config.experiment)
+    settings = settings_of(config, MapSettings)
     bound = settings.sensitivity if column else None
     privacy = replace(config.privacy, max_records=bound, clip=settings.clip)
     return replace(build_specs(config), unit=build_unit(privacy, config.data))
@@ -210,7 +200,7 @@ def laplace_plan(config: Config, schema: Schema, epsilon: float) -> Plan:
     privacy ε for any `sensitivity` records together.
     """
     record = config.privacy.unit == RECORD
-    size = map_settings(config.experiment).sensitivity
+    size = settings_of(config, MapSettings).sensitivity
     part, bound = (epsilon / size, 1) if record else (epsilon, size)
     budget = Budget(part, 0.0, "basic", Neighbouring.ADD_REMOVE, max_records=bound)
     return make_plan(schema.domain, [Request(schema.domain.names)], budget, mechanism="laplace")

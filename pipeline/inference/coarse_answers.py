@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.domain import Clique
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
@@ -30,6 +30,11 @@ class Coarse:
     counts: MarginalEstimate
     labels: Mapping[str, Labels]
 
+    @classmethod
+    def every_code(cls, counts: MarginalEstimate, domain: Domain) -> Coarse:
+        """Counts of a marginal's own cells: each code is a group."""
+        return cls(counts, {n: np.arange(domain[n].size) for n in counts.clique})
+
     @property
     def shape(self) -> tuple[int, ...]:
         """How many groups each column has."""
@@ -42,6 +47,10 @@ class Coarse:
         for name, groups in zip(self.counts.clique, self.shape, strict=True):
             place = (place[:, None] * groups + self.labels[name][None, :]).ravel()
         return place
+
+    def cells(self, members: Values) -> Values:
+        """The coarse cells in which a set of fine cells (0 and 1) lies."""
+        return np.minimum(np.bincount(self.place, members, minlength=self.counts.values.size), 1.0)
 
     def holds_whole(self, cells: Values) -> bool:
         """Whether a set of fine cells (0 and 1) is one of coarse cells."""

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
@@ -40,8 +39,7 @@ def coarse_intervals(
     """
     clique = coarse.counts.clique
     spread = coarse.spread(column_counts(evidence, clique))
-    codes = None if question.column is None else _by_code(coarse, question.column, groups)
-    lines = [_of_whole_cells(evidence, question, coarse, groups, m, codes, spread) for m in groups.members]
+    lines = [_of_whole_cells(evidence, question, coarse, groups, m, spread) for m in groups.members]
     places = [i for i, line in enumerate(lines) if line is None]
     limits = limit_intervals(evidence, question, clique, groups, places) if places else []
     assert limits is not None  # there is an answer
@@ -86,13 +84,12 @@ def _of_whole_cells(
     coarse: Coarse,
     groups: Groups,
     members: Values,
-    codes: tuple[Values, Values] | None,
     spread: Values,
 ) -> Interval | None:
     """None for a group that coarse cells cut, or whose values in a cell only partly count."""
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
         return None
-    cells = _cells(evidence, question, coarse, members * groups.counted, codes)
+    cells = _cells(evidence, question, coarse, groups, members * groups.counted)
     part, inside, low, high = question.part, cells.inside, cells.low, cells.high
     hidden = question.column is not None and part is None and bool((high > low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
@@ -115,21 +112,19 @@ def _cells(
     evidence: ReleaseEvidence,
     question: EstimateQuestion,
     coarse: Coarse,
+    groups: Groups,
     counted: Values,
-    codes: tuple[Values, Values] | None,
 ) -> _Cells:
     """Of the coarse cells whose fine ones belong to the group and count.
 
     Args:
         counted: per fine cell 1 where it does.
-        codes: the ends of the column's values.
     """
-    size = coarse.counts.values.size
-    inside = np.minimum(np.bincount(coarse.place, counted, minlength=size), 1.0)
-    name = question.column
-    if name is None or codes is None:
-        return _Cells(inside, np.ones(size), np.ones(size), np.ones(size))
-    labels, (low, high) = coarse.labels[name], codes
+    inside, name = coarse.cells(counted), question.column
+    if name is None or groups.codes is None:
+        ones = np.ones(inside.size)
+        return _Cells(inside, ones, ones, ones)
+    labels, low, high, middle = coarse.labels[name], groups.codes.low, groups.codes.high, groups.codes.middle
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
     alone = evidence.estimate((name,))
     share = coarse.within(name, None if alone is None else alone.values)
@@ -140,7 +135,7 @@ def _cells(
     ends = np.array(least)[own], np.array(most)[own]
     if alone is not None and question.part is None:
         held = np.bincount(own, inside * coarse.counts.values) / np.maximum(np.bincount(labels, alone.values), 1.0)
-        error = alone.spread(held[labels] * ((low + high) / 2 - means[labels]))
+        error = alone.spread(held[labels] * (middle - means[labels]))
         alpha = ALPHA * HIDDEN_PART / 2
         room = np.maximum(alone.values + alone.reach(alpha), 0.0)
         records = coarse.counts.values - coarse.counts.reach(alpha)
@@ -150,14 +145,6 @@ def _cells(
                 ends[0][place] = least_mean(low[here], room[here], float(records[place]))
                 ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
     return _Cells(inside, *ends, np.clip(means[own], *ends), error)
-
-
-def _by_code(coarse: Coarse, name: str, groups: Groups) -> tuple[Values, Values]:
-    """The least and the largest value of each code of the column, from those of the cells."""
-    shape = tuple(coarse.labels[n].size for n in coarse.counts.clique)
-    code: NDArray[np.int64] = codes_of(shape, coarse.counts.clique)[name]
-    _, first = np.unique(code, return_index=True)
-    return groups.low[first], groups.high[first]
 
 
 def least_mean(values: Values, room: Values, records: float) -> float:
@@ -172,15 +159,14 @@ def least_mean(values: Values, room: Values, records: float) -> float:
 def _figure(question: EstimateQuestion, groups: Groups, members: Values, counts: Values) -> float | None:
     """The figure of a group by counts of its fine cells; None without any record."""
     inside = members * groups.counted
-    middle = (groups.low + groups.high) / 2
     if question.what == "count":
-        return float(inside * middle @ counts)
+        return float(inside * groups.middle @ counts)
     if (part := question.part) is not None:
         cells = np.flatnonzero(inside)
         order = cells[np.argsort(groups.low[cells], kind="stable")]
         return quantile_on_bins(counts[order], groups.low[order], groups.high[order], part)
     weights = inside * np.maximum(counts, 0.0)
-    return float(weights @ middle / weights.sum()) if weights.sum() > 0 else None
+    return float(weights @ groups.middle / weights.sum()) if weights.sum() > 0 else None
 
 
 def limit_intervals(

@@ -116,6 +116,17 @@ def pairs_of_persons(
     return [p for p in pairs if frozenset(p) in held], [p for p in pairs if frozenset(p) not in held]
 
 
+def pairs_told(
+    measurements: Measurements, schema: Schema | None
+) -> tuple[list[Clique], set[Clique], list[Clique], list[Clique]]:
+    """All pairs of columns of records, those of them in a measured marginal, and both as of `pairs_of_persons`."""
+    names = varied_columns(measurements.domain)
+    cliques = {a.clique for a in measurements.answers}
+    inside: set[Clique] = {p for c in cliques for p in itertools.combinations([n for n in c if n in set(names)], 2)}
+    persons = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
+    return list(itertools.combinations(names, 2)), inside, *persons
+
+
 def never_asked(schema: Schema) -> list[Clique]:
     """The pairs with a constant of persons that no question of a run holds."""
     return pairs_of_persons(schema, schema.measured, [*by_label(questions_of(schema))])[1]
@@ -127,10 +138,7 @@ def decided(measurements: Measurements, schema: Schema | None = None) -> Decided
     Args:
         schema: the released one, which tells of which pairs answers about persons are.
     """
-    names = varied_columns(measurements.domain)
-    asked = {a.clique for a in measurements.answers}
-    every = list(itertools.combinations(names, 2))
-    inside = {p for c in asked for p in itertools.combinations([n for n in c if n in set(names)], 2)}
+    every, inside, held, never = pairs_told(measurements, schema)
     records = max(estimate_total(measurements), 1.0)
     every_cell = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
     cells = replace(measurements, answers=every_cell)
@@ -139,7 +147,6 @@ def decided(measurements: Measurements, schema: Schema | None = None) -> Decided
     noise = [side_error(expected(t.clique), ABSOLUTE * float(t.errors.mean())) / (2 * records) for t in whole]
     judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)
     mean = float(np.mean(noise)) if noise else None
-    held, never = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
     pairs, measured = len(every) + len(held) + len(never), len(inside) + len(held)
     return Decided(pairs, measured, len(inside) - len(whole), mean, judged, shown, left, tuple(held), tuple(never))
 

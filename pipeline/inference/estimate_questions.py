@@ -115,21 +115,45 @@ def _check_values(question: EstimateQuestion) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
-    """The cells of each group, and what each cell counts; flattened over the question's marginal.
+class BinValues:
+    """The numbers that each code of a column, or each cell of a marginal, stands for.
+
+    Attributes:
+        counted: 1 where it stands for a number, and so counts in the denominator; 0 for *other* and *missing*.
+        low, high: the least and the largest number of the bin; 0 where `counted` is 0.
+    """
+
+    counted: Values
+    low: Values
+    high: Values
+
+    @property
+    def middle(self) -> Values:
+        return (self.low + self.high) / 2
+
+    def at_midpoints(self) -> BinValues:
+        """As if every value were its bin's middle."""
+        return BinValues(self.counted, self.middle, self.middle)
+
+    @property
+    def widest(self) -> float:
+        """The width of the widest bin, in the column's unit."""
+        return float((self.high - self.low).max(initial=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(BinValues):
+    """The cells of each group, with their values; flattened over the question's marginal.
 
     Attributes:
         group: per cell the number of its group, 0, 1, …
         count: how many groups there are.
-        counted: per cell 1 where it counts in the denominator.
-        low, high: per cell the least and the largest value.
+        codes: the values of the column's codes; None where the question is about no values of one column.
     """
 
     group: NDArray[np.int64]
     count: int
-    counted: Values
-    low: Values
-    high: Values
+    codes: BinValues | None = None
 
     def of(self, place: int) -> Values:
         """Per cell 1 where it belongs to a group, else 0."""
@@ -151,10 +175,10 @@ def groups_of(schema: Schema, question: EstimateQuestion, clique: Clique) -> Gro
     count = math.prod(sizes)
     if question.column is None or question.what in OF_TWO:
         ones = np.ones(math.prod(shape))
-        return Groups(group, count, ones, ones, ones)
+        return Groups(ones, ones, ones, group, count)
     values = values_of(schema, question)
     own = codes[question.column]
-    return Groups(group, count, values.counted[own], values.low[own], values.high[own])
+    return Groups(values.counted[own], values.low[own], values.high[own], group, count, values)
 
 
 def codes_of(shape: Sequence[int], clique: Clique) -> dict[str, NDArray[np.int64]]:
@@ -173,33 +197,6 @@ def values_of(schema: Schema, question: EstimateQuestion) -> BinValues:
     if question.within_bin == MIDPOINT:
         return BinValues(np.ones(part.size), part, part)
     return BinValues(np.ones(part.size), np.floor(part + 1e-12), np.ceil(part - 1e-12))
-
-
-@dataclass(frozen=True, eq=False)
-class BinValues:
-    """The numbers that each code of a column stands for.
-
-    Attributes:
-        counted: per code 1 where it stands for a number; 0 for *other* and *missing*.
-        low, high: the least and the largest number of the bin; 0 where `counted` is 0.
-    """
-
-    counted: Values
-    low: Values
-    high: Values
-
-    @property
-    def middle(self) -> Values:
-        return (self.low + self.high) / 2
-
-    def at_midpoints(self) -> BinValues:
-        """As if every value were its bin's middle."""
-        return BinValues(self.counted, self.middle, self.middle)
-
-    @property
-    def widest(self) -> float:
-        """The width of the widest bin, in the column's unit."""
-        return float((self.high - self.low).max(initial=0.0))
 
 
 def bin_values(column: Column, what: str) -> BinValues:

@@ -130,10 +130,11 @@ def _lines(
     """An interval for each group; None where no answer tells it."""
     if counts is None:
         return None
-    if question.what == "correlation":
-        return correlations(schema, question, evidence, counts, groups)
-    if question.what == "odds_ratio":
-        return odds_ratios(schema, question, counts, groups)
+    if question.what in OF_TWO:
+        told = counts if isinstance(counts, Coarse) else Coarse.every_code(counts, schema.measured)
+        if question.what == "correlation":
+            return correlations(schema, question, evidence, told, groups)
+        return odds_ratios(schema, question, told, groups)
     if isinstance(counts, MarginalEstimate):
         return _from_answers(question, counts, groups)
     return coarse_intervals(evidence, question, counts, groups)
@@ -165,9 +166,8 @@ def _test(schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate
     """One line: the statistic, its degrees of freedom, the p-value and how many groups took part."""
     if groups.count < 2:
         raise UserError("a test of equal means compares groups", where="by", fix="by=[COLUMN]")
-    middle = (groups.low + groups.high) / 2
     counted = [m * groups.counted for m in groups.members]
-    statistic, degrees, p_value = equal_means(marginal, counted, middle, sampling=question.sampling)
+    statistic, degrees, p_value = equal_means(marginal, counted, groups.middle, sampling=question.sampling)
     frame = pd.DataFrame(
         {
             "statistic": [statistic],

@@ -198,13 +198,8 @@ def marginal_estimate(measurements: Measurements, clique: Clique, *, alone: bool
     return min(solved, key=lambda t: float(t.errors.sum())) if solved else None
 
 
-@dataclass(frozen=True, eq=False)
-class CountEstimate:
-    """A weighted number of records: unbiased, may be negative; its standard error; the marginals that it comes from."""
-
-    values: Values
-    errors: Values
-    sources: tuple[Clique, ...]
+#: A weighted number of records: unbiased, may be negative; its standard error; the marginals that it comes from.
+CountEstimate = tuple[float, float, tuple[Clique, ...]]
 
 
 def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) -> CountEstimate | None:
@@ -220,7 +215,7 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
     product = reduce(np.multiply.outer, [weights[name] for name in clique])
     having = measurements.answers_about(clique)
     whole = rebuilt_of(measurements, clique) is not None or any(isinstance(a.query, Identity) for a in having)
-    estimates: list[tuple[float, float, tuple[Clique, ...]]] = []
+    estimates: list[CountEstimate] = []
     if whole and (marginal := marginal_estimate(measurements, clique)) is not None:
         estimates = [(float(marginal.values @ product.ravel()), marginal.spread(product.ravel()), marginal.sources)]
     if not whole or (marginal is not None and marginal.mixed is None):
@@ -237,7 +232,7 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
     precision = np.array([error**-2 for _, error, _ in estimates])
     value = precision @ [value for value, _, _ in estimates] / precision.sum()
     sources = tuple(dict.fromkeys(clique for _, _, its in estimates for clique in its))
-    return CountEstimate(np.array([value]), np.array([precision.sum() ** -0.5]), sources)
+    return float(value), float(precision.sum() ** -0.5), sources
 
 
 def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> MarginalEstimate:

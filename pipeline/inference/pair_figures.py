@@ -42,7 +42,7 @@ def correlations(
     schema: Schema,
     question: EstimateQuestion,
     evidence: ReleaseEvidence,
-    counts: MarginalEstimate | Coarse,
+    counts: Coarse,
     groups: Groups,
 ) -> list[Interval] | None:
     """Pearson's r over the records with a number in both columns, of each group.
@@ -51,44 +51,23 @@ def correlations(
     """
     axes = [_axis(schema, question, evidence, counts, n) for n in (question.column, question.other) if n is not None]
     x, y = axes
-    if x is None or y is None:
+    if x is None or y is None or not all(map(counts.holds_whole, groups.members)):
         return None
-    lines = []
-    for members in groups.members:
-        cells = members if isinstance(counts, MarginalEstimate) else _coarse_members(counts, members)
-        if cells is None:
-            return None
-        sums = Sums(
-            counts if isinstance(counts, MarginalEstimate) else counts.counts,
-            cells * x.counted * y.counted,
-            question.sampling,
-        )
-        lines.append(_correlation(sums, x, y))
-    return lines
-
-
-def _coarse_members(coarse: Coarse, members: Values) -> Values | None:
-    if not coarse.holds_whole(members):
-        return None
-    return np.minimum(np.bincount(coarse.place, members, minlength=coarse.counts.values.size), 1.0)
+    inside = (counts.cells(members) * x.counted * y.counted for members in groups.members)
+    return [_correlation(Sums(counts.counts, cells, question.sampling), x, y) for cells in inside]
 
 
 def _axis(
-    schema: Schema,
-    question: EstimateQuestion,
-    evidence: ReleaseEvidence,
-    marginal: MarginalEstimate | Coarse,
-    name: str,
+    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, marginal: Coarse, name: str
 ) -> ValueAxis | None:
     values = bin_values(schema[name], question.what)
     half = np.zeros(values.low.size) if question.within_bin == MIDPOINT else (values.high - values.low) / 2
-    if isinstance(marginal, MarginalEstimate):
-        own = codes_of(schema.measured.shape(marginal.clique), marginal.clique)[name]
-        return ValueAxis(values.counted[own], values.middle[own], half[own] ** 2)
     labels, own = marginal.labels[name], codes_of(marginal.shape, marginal.counts.clique)[name]
     many, counted = np.bincount(labels), np.bincount(labels, values.counted)
     if ((counted > 0) & (counted < many)).any():
         return None
+    if many.size == labels.size:  # nothing is merged
+        return ValueAxis(values.counted[own], values.middle[own], half[own] ** 2)
     ones = column_counts(evidence, [name])[name]
     mean = np.bincount(labels, marginal.within(name, ones) * values.middle).astype(np.float64)
     off = (np.abs(values.middle - mean[labels]) + half) ** 2
@@ -150,16 +129,14 @@ def _ends(sums: Sums, values: tuple[float, float], weights: tuple[Values, Values
     return min(max(low, -1.0), 1.0), min(max(high, -1.0), 1.0)
 
 
-def odds_ratios(
-    schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate | Coarse, groups: Groups
-) -> list[Interval] | None:
+def odds_ratios(schema: Schema, question: EstimateQuestion, marginal: Coarse, groups: Groups) -> list[Interval] | None:
     """The odds ratio of a value of either column, of each group; None if coarse cells cut a value.
 
     The shares have Fieller's intervals; those of the two log odds are laid together by the squares of their halves
     (method of variance estimates recovery, Zou & Donner 2008), or, where a share is 0 or 1 or the cells share their
     noise, end to end with 2.5 % each.
     """
-    clique = marginal.clique if isinstance(marginal, MarginalEstimate) else marginal.counts.clique
+    clique = marginal.counts.clique
     codes = codes_of(schema.measured.shape(clique), clique)
     picked = []
     for name in (question.column, question.other):
@@ -170,14 +147,10 @@ def odds_ratios(
     lines = []
     for members in groups.members:
         inside = members * first * second
-        sets = [inside * two, inside * (1 - two), one]
-        if not isinstance(marginal, MarginalEstimate):
-            if not all(marginal.holds_whole(s * inside) for s in (inside, one, two, one * two)):
-                return None
-            size = marginal.counts.values.size
-            sets = [np.minimum(np.bincount(marginal.place, s * inside, minlength=size), 1.0) for s in sets]
-        counts = marginal if isinstance(marginal, MarginalEstimate) else marginal.counts
-        lines.append(_odds_ratio(counts, sets[0], sets[1], sets[2], sampling=question.sampling))
+        if not all(marginal.holds_whole(s * inside) for s in (inside, one, two, one * two)):
+            return None
+        has, has_not, of_one = (marginal.cells(s * inside) for s in (two, 1 - two, one))
+        lines.append(_odds_ratio(marginal.counts, has, has_not, of_one, sampling=question.sampling))
     return lines
 
 

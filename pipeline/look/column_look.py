@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -372,8 +371,3 @@ def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[
 def listed(texts: list[str]) -> str:
     """A list as YAML, on one line."""
     return json.dumps(list(dict.fromkeys(texts)), ensure_ascii=False)
-
-
-def finite(value: float | None) -> float | None:
-    """None for what JSON cannot hold."""
-    return value if value is not None and math.isfinite(value) else None

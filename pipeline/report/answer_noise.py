@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import first_few
+from mechanisms.public.marginals import Values
 from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import by_label
@@ -23,7 +23,7 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
 from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.decided import pairs_of_persons
+from pipeline.inference.decided import pairs_told
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -85,15 +85,8 @@ NEVER_PAIRS = (
 )
 
 
-@dataclass(frozen=True)
-class Crowded:
-    """A bin of several values that holds nearly all records: its label, its share of them, and its two edges."""
-
-    column: str
-    bin: str
-    share: float
-    low: str
-    high: str
+#: A bin of several values that holds nearly all records: its column and label, its share of them, and its two edges.
+Crowded = tuple[str, str, float, str, str]
 
 
 @dataclass(frozen=True)
@@ -152,12 +145,12 @@ class Coverage:
                 "privacy.max_records, coarser bins, or a list in selection.marginals"
             )
         if self.crowded:
-            bins = [f"{c.column} ({c.bin}: {c.share:.0%})" for c in self.crowded]
-            first = self.crowded[0]
+            bins = [f"{column} ({label}: {share:.0%})" for column, label, share, *_ in self.crowded]
+            first, _, _, low, high = self.crowded[0]
             lines.append(
                 f"one bin holds nearly all records of {first_few(bins, NAMED)}: inside it, pairs tell nothing apart. "
-                f"bins: {{edges: […]}} in the schema with several edges from {first.low} to {first.high}"
-                f"{f' for {first.column}, and so on' if len(bins) > 1 else ''}, or bins: discover, tells more"
+                f"bins: {{edges: […]}} in the schema with several edges from {low} to {high}"
+                f"{f' for {first}, and so on' if len(bins) > 1 else ''}, or bins: discover, tells more"
             )
         return lines
 
@@ -172,18 +165,12 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
         start: the public table that its statement names as the start of the rows.
     """
     names = varied_columns(measurements.domain)
-    cliques = {a.clique for a in measurements.answers}
-    measured_pairs: set[Clique] = {
-        pair for c in cliques for pair in itertools.combinations([n for n in names if n in c], 2)
-    }
-    columns = {n for c in cliques for n in c}
-    every = len(names) * (len(names) - 1) // 2
+    columns = {n for a in measurements.answers for n in a.clique}
+    every, inside, held, never = pairs_told(measurements, schema)
     unmeasured = tuple(n for n in names if n not in columns)
     noisy, most = _one_way(measurements, [n for n in names if n in columns])
     if schema is not None and schema.rules.unit is not None:
         told = _of_persons(measurements, schema)
-        held, never = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
-        every, measured_pairs = every + len(held) + len(never), measured_pairs | {*held}
         names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
         unmeasured += tuple(n for n in schema.rules.unit.constant if n not in told)
         noisy += tuple(n for n, is_noise in told.items() if is_noise)
@@ -197,7 +184,8 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
         elif share >= CONSTANT and least >= SURELY:
             constant.append((name, share))
     kept, asked = (tuple(constant), tuple(crowded)), measurements.distances is not None
-    return Coverage(len(names), every, len(measured_pairs), unmeasured, noisy, *kept, start, asked)
+    pairs = len(every) + len(held) + len(never)
+    return Coverage(len(names), pairs, len(inside) + len(held), unmeasured, noisy, *kept, start, asked)
 
 
 def _several(schema: Schema, name: str) -> NDArray[np.bool_] | None:
@@ -212,7 +200,7 @@ def _crowded(schema: Schema, name: str, code: int, share: float) -> Crowded:
     assert edges is not None
     whole = [written_bound(column, int(e)) for e in edges[code : code + 2]] if column.kind != "float" else []
     low, high = (str(e) for e in whole or [f"{e:.10g}" for e in edges[code : code + 2]])
-    return Crowded(name, column.labels[code], share, low, high)
+    return name, column.labels[code], share, low, high
 
 
 def _one_way(
@@ -235,10 +223,7 @@ def _one_way(
             continue
         error = answer.stddev if isinstance(answer, NoisyMarginal) else answer.errors
         shown = np.where(answer.values > 2 * error, answer.values, 0.0)
-        held = np.clip(answer.values, 0.0, None)
-        held *= min(total / max(float(held.sum()), 1.0), 1.0)
-        misplaced = side_error(held, ABSOLUTE * error) / (2 * total)
-        if shown.sum() < total / 2 or misplaced >= MISPLACED:
+        if _mostly_noise(answer.values, error, total):
             noisy.append(name)
             continue
         most = int(np.argmax(shown))
@@ -246,6 +231,14 @@ def _one_way(
         whole = max(total, float(shown.sum()))  # a total that noise made small makes no share large
         fullest[name] = (most, float(shown[most]) / whole, least / whole)
     return tuple(noisy), fullest
+
+
+def _mostly_noise(counts: Values, error: Values | float, total: float) -> bool:
+    """Whether counts with these standard errors tell next to nothing of so many records, or persons."""
+    held = np.clip(counts, 0.0, None)
+    held *= min(total / max(float(held.sum()), 1.0), 1.0)
+    drowned = counts[counts > 2 * error].sum() < total / 2
+    return bool(drowned or side_error(held, ABSOLUTE * error) / (2 * total) >= MISPLACED)
 
 
 def _of_persons(measurements: Measurements, schema: Schema) -> dict[str, bool]:
@@ -259,11 +252,7 @@ def _of_persons(measurements: Measurements, schema: Schema) -> dict[str, bool]:
             others = tuple(i for i in range(len(question.shape)) if i != axis)
             counts = answer.values.reshape(question.shape).sum(axis=others)
             error = answer.stddev * (answer.values.size / counts.size) ** 0.5
-            total = max(float(counts.sum()), 1.0)
-            held = np.clip(counts, 0.0, None)
-            held *= total / max(float(held.sum()), 1.0)
-            drowned = counts[counts > 2 * error].sum() < total / 2
-            noise = bool(drowned or side_error(held, ABSOLUTE * error) / (2 * total) >= MISPLACED)
+            noise = _mostly_noise(counts, error, max(float(counts.sum()), 1.0))
             found[feature.column] = found.get(feature.column, True) and noise  # the most precise one tells
     return found
 

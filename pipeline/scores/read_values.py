@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ from evaluation.values.value_kinds import declared_kind, kind_of
 from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, first_few
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.out_of_schema import NO_RULES
@@ -28,38 +28,23 @@ from mechanisms.public.tables.value_dictionaries import (
     shared_names,
     texts_of,
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Unschemed:
-    """Tables of which no schema is known.
-
-    Attributes:
-        values: the tables as values.
-        schema: made from the real table for scoring alone.
-        tables: the tables as its codes.
-        subjects: the text of each row's subject, where the table has the column.
-        keys: per column of ids, which shares of both tables' are distinct, and of the synthetic ones real.
-    """
-
-    values: Values
-    schema: Schema
-    tables: Mapping[str, CodedTable]
-    subjects: Mapping[str, NDArray[np.object_]]
-    keys: Sequence[Json] = ()
+from mechanisms.sensitive.contribution import PrivacyUnit, unit_texts
 
 
 def without_schema(
     sources: Mapping[str, Source], name: str, progress: Progress, *, subject: str | None = None
-) -> Unschemed:
+) -> tuple[Values, Schema, dict[str, CodedTable], list[JsonDict]]:
     """The tables on the columns that they share, with kinds read from the real one (from all, where it says nothing).
 
     Columns of ids are left out: no synthetic row shares them with a real one.
 
     Args:
         name: of the table.
-        subject: a column whose texts are wanted, where a table has it.
+        subject: the column that tells whose each row is; it is no id to leave out, and no column to compare.
 
+    Returns:
+        the tables as values; a schema that was made from the real table for scoring alone; the tables as its codes; and
+        of each column of ids which shares of both tables' are distinct, and of the synthetic ones real.
     Raises:
         UserError: no column in common, or none but ids.
     """
@@ -70,7 +55,6 @@ def without_schema(
         first = next((t[column] for t in read.values() if len(t[column].values)), read["real"][column])
         kinds[column] = kind_of(column, first)
     ids = [column for column, kind in kinds.items() if kind.kind == "id"]
-    subjects = _subjects(sources, read, subject)
     left = [column for column in ids if column != subject]
     if len(ids) == len(names):
         raise UserError("every column is an id: nothing can be compared", where="real", fix="columns with values")
@@ -80,7 +64,7 @@ def without_schema(
     values = value_tables(compared or kinds, read, notices)
     schema, tables = bucketed(values, name)
     keys = [_key(column, read["real"][column], read["synthetic"][column]) for column in left[:NAMED]]
-    return Unschemed(values, schema, tables, subjects, keys)
+    return values, schema, tables, keys
 
 
 def _key(name: str, real: Dictionary, synthetic: Dictionary) -> JsonDict:
@@ -93,23 +77,21 @@ def _key(name: str, real: Dictionary, synthetic: Dictionary) -> JsonDict:
     return {"column": name, "real": shares[0], "synthetic": shares[1], "real_ones": again}
 
 
-def _subjects(
-    sources: Mapping[str, Source], read: Mapping[str, Mapping[str, Dictionary]], subject: str | None
+def subject_texts(
+    sources: Mapping[str, Source], subject: str | None, unit: PrivacyUnit | None
 ) -> dict[str, NDArray[np.object_]]:
-    if subject is None:
-        return {}
-    subjects = {}
-    for table, source in sources.items():
-        if subject in read[table]:
-            subjects[table] = texts_of(read[table][subject])
+    """The text of each row's subject, of the tables that have the column; None for none.
+
+    Args:
+        unit: that of a release; real rows have the ids of its column by its rules, where that is the subject's.
+    """
+    texts = {}
+    for name, source in sources.items() if subject is not None else ():
+        if subject in source.names and name != "synthetic" and unit is not None and unit.column == subject:
+            texts[name] = unit_texts(source, unit)
         elif subject in source.names:
-            subjects[table] = texts_in(source, subject)
-    return subjects
-
-
-def texts_in(source: Source, column: str) -> NDArray[np.object_]:
-    """The text of a column in each row of a table, as the file holds it; None for none."""
-    return texts_of(dictionaries(source, raw_expressions(source, [column]))[column])
+            texts[name] = texts_of(dictionaries(source, raw_expressions(source, [subject]))[subject])
+    return texts
 
 
 def with_schema(sources: Mapping[str, Source], schema: Schema, progress: Progress) -> Values:

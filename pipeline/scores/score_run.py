@@ -21,12 +21,12 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, said_losses
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import unit_numbers, unit_texts
+from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.run_context import State, present
 from pipeline.scores.first_look import first_look
-from pipeline.scores.read_values import shared_schema, texts_in, with_schema
+from pipeline.scores.read_values import shared_schema, subject_texts, with_schema
 from pipeline.scores.release_beside import facts_of
 from pipeline.scores.score_files import write_scores
 from pipeline.scores.scored_tables import ScoredTables, floors_file, keep_floors, over_one_schema
@@ -108,10 +108,9 @@ def _add_subjects(state: State, tables: ScoredTables, private: PrivateTable, sou
     elif tables.options.whole is not None:
         tables.lack("subject", "a sample of the real rows holds no whole subjects")
     else:
-        own = column == private.unit.column
-        real = unit_texts(source, private.unit) if own else texts_in(source, column)
-        texts = {"real": real if private.aside is None else real[~private.aside]}
-        tables.add_subjects({**texts, "synthetic": texts_in(released, column)}, {**roles, "subject": column})
+        texts = subject_texts({"real": source, "synthetic": released}, column, private.unit)
+        texts["real"] = texts["real"] if private.aside is None else texts["real"][~private.aside]
+        tables.add_subjects(texts, {**roles, "subject": column})
 
 
 def _units(private: PrivateTable) -> JsonDict | None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +17,13 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import Alongside, encode_columns
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.out_of_schema import together, values_outside
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_texts
+from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.frames.frame_files import Table
 from pipeline.scores.first_look import first_look, value_look
-from pipeline.scores.read_values import shared_schema, with_schema, without_schema
+from pipeline.scores.read_values import shared_schema, subject_texts, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
 from pipeline.scores.table_sources import declared_dialect, file_facts, opened, scored_whole
@@ -66,35 +65,30 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
     unit = _unit_of_release(sources)
     used = ({"subject": str(unit.column)} if unit else {}) | known_roles(config.evaluation, roles, schema)
-    subject = used.get("subject")
-    own = unit if unit is not None and unit.column == subject else None
-    whose = {name: (subject, None if name == "synthetic" else own) for name in sources}
     with show.stage("load") as progress:
-        coded = {name: _encode(name, s, schema, show, progress, whose[name]) for name, s in sources.items()}
+        coded = {name: _encode(name, s, schema, show, progress) for name, s in sources.items()}
+        subjects = subject_texts(sources, used.get("subject"), unit)
     with show.stage("values") as progress:
         values = with_schema(sources, schema, progress)
     with show.stage("look"):
         look = first_look(sources["real"], sources["synthetic"], schema, spec.groups)
-    more = {"unplaced": {name: lost for name, (_, lost, _) in coded.items()}, "notices": (*notices, *values.notices)}
-    codes = {name: table for name, (table, _, _) in coded.items()}
+    more = {"unplaced": {name: lost for name, (_, lost) in coded.items()}, "notices": (*notices, *values.notices)}
+    codes = {name: table for name, (table, _) in coded.items()}
     tables = over_one_schema(schema, codes, lambda: look, replace(spec.options, values=values), **more)
-    subjects = {name: texts for name, (_, _, texts) in coded.items() if texts is not None}
     return _scored(config, sources, tables, subjects, spec, used, show)
 
 
 def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:
     name = Path(sources["real"].path).name.split(".")[0]
+    subject = config.evaluation.subject
     with show.stage("load") as progress:
-        subject = config.evaluation.subject
-        read = without_schema(sources, name, progress, subject=subject)
-        spec = build_scores(config.evaluation, read.schema, report=_for_report(config))
-        look = value_look(read.values, read.schema, [read.tables[n] for n in ("real", "synthetic")], spec.groups)
-    subjects, unit = read.subjects, _unit_of_release(sources)
-    if unit is not None and unit.column == subject:
-        subjects = {n: t if n == "synthetic" else unit_texts(sources[n], unit) for n, t in subjects.items()}
-    more = {"notices": read.values.notices, "keys": read.keys}
-    tables = over_one_schema(read.schema, read.tables, lambda: look, replace(spec.options, values=read.values), **more)
-    roles = known_roles(config.evaluation, None, read.schema)
+        subjects = subject_texts(sources, subject, _unit_of_release(sources))
+        values, schema, coded, keys = without_schema(sources, name, progress, subject=subject)
+        spec = build_scores(config.evaluation, schema, report=_for_report(config))
+        look = value_look(values, schema, [coded[n] for n in ("real", "synthetic")], spec.groups)
+    more = {"notices": values.notices, "keys": keys}
+    tables = over_one_schema(schema, coded, lambda: look, replace(spec.options, values=values), **more)
+    roles = known_roles(config.evaluation, None, schema)
     return _scored(config, sources, tables, subjects, spec, roles, show)
 
 
@@ -172,41 +166,19 @@ def _add_release(
         tables.notices = (*tables.notices, line)
 
 
-def _encode(
-    name: str,
-    source: Source,
-    schema: Schema,
-    show: Stages,
-    report: Progress,
-    whose: tuple[str | None, PrivacyUnit | None] = (None, None),
-) -> tuple[CodedTable, Json, NDArray[np.object_] | None]:
-    """A table as codes of the schema, what the schema does not place of it, and the text of each row's subject.
+def _encode(name: str, source: Source, schema: Schema, show: Stages, report: Progress) -> tuple[CodedTable, Json]:
+    """A table as codes of the schema, and what the schema does not place of it.
 
     The columns are memory maps in the folder of the source.
-
-    Args:
-        whose: a column whose texts are kept, where the table has it; and the unit whose ids they are, by whose rules
-            equal ids are one text, and absent ones None.
     """
-    texts: list[Any] = []
-    beside, (subject, unit) = None, whose
-    if subject is not None and subject in source.names:
-        ids = source.text(source.index(subject, where="evaluation.subject")) if unit is None else unit_id(source, unit)
-
-        def keep(batch: Any) -> None:
-            own = batch.columns[-1] if unit is None else unit_forms(batch.columns[-1], source, unit)
-            texts.append(own.to_pandas().to_numpy(object))
-
-        beside = Alongside({"subject": ids}, keep)
-    table, losses = encode_columns(source, schema, workdir=source.workdir, progress=report, beside=beside, apart=True)
+    table, losses = encode_columns(source, schema, workdir=source.workdir, progress=report, apart=True)
     show.warn_privately([f"{name}: {line}" for line in unplaced_lines(losses)])
     unplaced = {
         "outside": {column: n for column, n in losses.outside.items() if n},
         "no_value": {column: n for column, n in losses.unplaced.items() if n},
         "values": {column: dict(values_outside(source, schema, column)) for column in losses.marked},
     }
-    own = (np.concatenate(texts) if texts else np.empty(0, object)) if beside is not None else None
-    return table, unplaced, own
+    return table, unplaced
 
 
 @contextmanager

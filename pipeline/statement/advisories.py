@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,28 +16,16 @@ from pipeline.statement.statement import NO_HOLDOUT
 FINE_GRID, FINE_WHOLE = 4096.0, 1.9e8
 
 
-@dataclass(frozen=True)
-class Advisory:
-    """A wrong claim that was taken back.
-
-    Attributes:
-        id, title, says: its name, and what was wrong.
-        below: the first version that is not affected.
-        holds: the name of the check.
-    """
-
-    id: str
-    title: str
-    below: str
-    holds: str
-    says: str
+#: A wrong claim that was taken back: `id`, `title` and `says` (what was wrong), `below` (the first version that is not
+#: affected) and `holds` (the name of the check).
+Advisory = Mapping[str, str]
 
 
 @lru_cache(maxsize=1)
 def known_advisories() -> tuple[Advisory, ...]:
     """All of them, the oldest first."""
     content = yaml.safe_load((Path(__file__).parent / "advisories.yaml").read_text(encoding="utf-8"))
-    return tuple(Advisory(**{k: str(v).strip() for k, v in entry.items()}) for entry in content)
+    return tuple({k: str(v).strip() for k, v in entry.items()} for entry in content)
 
 
 def advisories_of(statement: Json, answers: Sequence[Json]) -> list[tuple[Advisory, bool | None, str]]:
@@ -49,8 +36,8 @@ def advisories_of(statement: Json, answers: Sequence[Json]) -> list[tuple[Adviso
         answers: the entries of measurements/index.json: noise, scale and query of each answer.
     """
     version = str(statement.get("versions", {}).get("pipeline", ""))
-    concerned = [a for a in known_advisories() if not version or _numbers(version) < _numbers(a.below)]
-    return [(a, *CHECKS[a.holds](statement, answers)) for a in concerned]
+    concerned = [a for a in known_advisories() if not version or _numbers(version) < _numbers(a["below"])]
+    return [(a, *CHECKS[a["holds"]](statement, answers)) for a in concerned]
 
 
 def fine_laplace(statement: Json, answers: Sequence[Json]) -> tuple[bool | None, str]:

@@ -42,8 +42,8 @@ def as_fields(statement: Json) -> Json:
 def starts_from(statement: Json, start: Start) -> bool:
     """Whether a statement names this table as the start of its rows."""
     if is_older(statement):  # its digest is in one of the sentences
-        return any(start.digest in fact for fact in statement["public_facts"])
-    return start.fact in statement["public_facts"]
+        return any(start["sha256"] in fact for fact in statement["public_facts"])
+    return start in statement["public_facts"]
 
 
 def start_named(statement: Json) -> str | None:

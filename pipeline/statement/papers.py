@@ -99,9 +99,7 @@ def texts_of(statement: Json, schema: Schema, table: str, bound: Manifest) -> di
     tables = {name: digests[name] for name in (table, persons_of(table)) if name == table or name in digests}
     named = tables | {name: digests[name] for name in NAMED}
     return {
-        "statement.html": render_statement(
-            statement, rows_asked=bound.rows_asked, signer=bound.signer, digests=named, given=given
-        ),
+        "statement.html": render_statement(statement, bound, named),
         "deployment.yaml": registry_record(statement, given=given),
         "croissant.json": croissant(statement, schema, tables=tables, given=given),
     }
@@ -264,21 +262,12 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(str, _Dumper.represent_text)
 
 
-def render_statement(
-    statement: Json,
-    *,
-    rows_asked: int | None,
-    signer: str | None,
-    digests: Mapping[str, str],
-    given: Json | None = None,
-) -> str:
+def render_statement(statement: Json, bound: Manifest, digests: Mapping[str, str]) -> str:
     """The page, from privacy.json and what the manifest says beside it: the same input gives the same bytes.
 
     Args:
         statement: the content of privacy.json.
-        rows_asked: how many synthetic rows were asked for; None: as many as the noisy total says.
-        signer: the fingerprint of the key that signs the manifest, or None.
-        given: what the rows of the synthetic table were asked to satisfy (see `Manifest`); None: nothing.
+        bound: what the manifest says.
         digests: path in the release → SHA-256, of the synthetic table, of the measurements and of privacy.json.
     """
     return rendered(
@@ -291,10 +280,10 @@ def render_statement(
         lost=sum(not e["answered"] for e in statement["events"]),
         others=said_not_ours(statement.get("not_ours")),
         curve=_curve(statement["curve"], statement["guarantee"]),
-        rows_asked=rows_asked,
-        given=given,
-        condition="" if given is None else condition_in_words(given["where"]),
-        signer=signer,
+        rows_asked=bound.rows_asked,
+        given=bound.given,
+        condition="" if bound.given is None else condition_in_words(bound.given["where"]),
+        signer=bound.signer,
         digests=digests,
         two=any(persons_of(name) in digests for name in digests),
     )

@@ -42,7 +42,6 @@ from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, t
 from pipeline.statement.statement import (
     LIBRARIES,
     Declared,
-    FoundHere,
     declared_fields,
     in_other_terms,
     total_fields,
@@ -84,7 +83,7 @@ def made_again(release: Path, schema: Schema, statement: Json, index: Json) -> J
     relation = Neighbouring(statement["neighbouring"])
     return {
         "version": STATEMENT_VERSION,
-        **declared_fields(schema, relation, own, FoundHere.stated(statement)),
+        **declared_fields(schema, relation, own, statement["events"]),
         **_terms(statement, own.unit),
         "accountant": statement["accountant"],
         "events": _receipts_again(release, schema, statement, index),
@@ -219,7 +218,7 @@ def _wrong_criteria(release: Path, statement: Json) -> str:
 def _wrong_unit(schema: Schema, statement: Json) -> str:
     """Why who is protected is not whom the schema declares; empty where it is, or the schema declares nobody."""
     unit, stated = schema.rules.unit, statement["unit"]
-    if unit is not None and not unit.found and FoundHere.stated(statement).cap is not None:
+    if unit is not None and not unit.found and bound_receipt(statement) is not None:
         return "schema.yaml does not say that C was discovered"
     if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.bound):
         return ""

@@ -51,21 +51,9 @@ def load_signer(path: str | None) -> Signer | None:
     """
     if path is None:
         return None
-    serialization, ed25519, _ = _library("statement.key", "leave statement.key out: the release is then not signed")
-    try:
-        content = Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror})", where="statement.key", fix=MAKE) from error
-    try:
-        key = serialization.load_pem_private_key(content, password=None)
-    except TypeError as error:
-        fix = "a key without a password: openssl pkey -in key.pem -out plain.pem"
-        raise UserError(f"{path} is encrypted", where="statement.key", fix=fix) from error
-    except Exception as error:  # the library's own kinds differ by version
-        raise UserError(f"{path} holds no private key in PEM", where="statement.key", fix=MAKE) from error
-    if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise UserError(f"{path} holds a key of another kind than Ed25519", where="statement.key", fix=MAKE)
-    public = key.public_key()
+    parts = _library("statement.key", "leave statement.key out: the release is then not signed")
+    key = _key(path, "private", parts, where="statement.key", fix=MAKE, password=None)
+    public, serialization = key.public_key(), parts[0]
     return Signer(_fingerprint(public, serialization), _pem(public, serialization), key.sign)
 
 
@@ -114,16 +102,24 @@ def check_signature(folder: Path, manifest: Manifest, pinned: str | None = None)
 
 def public_key(path: str) -> Any:
     """The Ed25519 key in a PEM file; UserError where it cannot be read, holds another, or the library is missing."""
-    serialization, ed25519, _ = _library("key", "leave key= out")
     fix = "the publisher's public key as PEM: openssl pkey -in key.pem -pubout -out public.pem"
+    return _key(path, "public", _library("key", "leave key= out"), where="key", fix=fix)
+
+
+def _key(path: str, kind: str, parts: tuple[Any, Any, Any], *, where: str, fix: str, **options: Any) -> Any:
+    """The private or public Ed25519 key in a PEM file, by the parts of the library; UserError where there is none."""
+    serialization, ed25519, _ = parts
     try:
-        key = serialization.load_pem_public_key(Path(path).expanduser().read_bytes())
+        key = getattr(serialization, f"load_pem_{kind}_key")(Path(path).expanduser().read_bytes(), **options)
     except OSError as error:
-        raise UserError(f"cannot read {path} ({error.strerror})", where="key", fix=fix) from error
-    except Exception as error:
-        raise UserError(f"{path} holds no public key in PEM", where="key", fix=fix) from error
-    if not isinstance(key, ed25519.Ed25519PublicKey):
-        raise UserError(f"{path} holds a key of another kind than Ed25519", where="key", fix=fix)
+        raise UserError(f"cannot read {path} ({error.strerror})", where=where, fix=fix) from error
+    except TypeError as error:
+        fix = "a key without a password: openssl pkey -in key.pem -out plain.pem"
+        raise UserError(f"{path} is encrypted", where=where, fix=fix) from error
+    except Exception as error:  # the library's own kinds differ by version
+        raise UserError(f"{path} holds no {kind} key in PEM", where=where, fix=fix) from error
+    if not isinstance(key, getattr(ed25519, f"Ed25519{kind.capitalize()}Key")):
+        raise UserError(f"{path} holds a key of another kind than Ed25519", where=where, fix=fix)
     return key
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.json_values import Json
 from pipeline.settings.config import SynthesisConfig
 from pipeline.statement.digests import file_digest
 
@@ -14,21 +13,13 @@ from pipeline.statement.digests import file_digest
 START = "synthesis.public"
 
 
-@dataclass(frozen=True)
-class Start:
-    """The table.
+#: The table as its entry among the public facts of a statement: the name of its file, and the SHA-256 of its bytes.
+Start = Json
 
-    Attributes:
-        name: of its file; digest: SHA-256 of its bytes.
-    """
 
-    name: str
-    digest: str
-
-    @property
-    def fact(self) -> JsonDict:
-        """Its entry among the public facts of a statement."""
-        return {"fact": "public_start", "name": self.name, "sha256": self.digest}
+def start_fact(name: str, digest: str) -> Start:
+    """The entry."""
+    return {"fact": "public_start", "name": name, "sha256": digest}
 
 
 def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | None:
@@ -46,7 +37,7 @@ def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | N
         fix = "declare the bounds and values that are to be discovered, or leave it out"
         raise UserError("a public start needs a schema without discover", where=START, fix=fix)
     try:
-        return Start(Path(path).name, file_digest(Path(path).expanduser()))
+        return start_fact(Path(path).name, file_digest(Path(path).expanduser()))
     except OSError as error:
         fix = "a table of the same columns that is public; or leave it out"
         raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error

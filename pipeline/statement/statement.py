@@ -24,7 +24,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.inputs import asked_query
 from pipeline.settings.specs import Specs, budget_warnings, unit_warnings
 from pipeline.statement.signing import FIELDS, WhoPublishes
-from pipeline.statement.start_table import Start
+from pipeline.statement.start_table import Start, start_fact
 from pipeline.version import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
@@ -68,7 +68,7 @@ class Declared:
     def facts(self) -> list[JsonDict]:
         """Each fact beside the confirmation."""
         facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
-        facts += [] if self.start is None else [self.start.fact]
+        facts += [] if self.start is None else [dict(self.start)]
         facts += [] if self.query is None else [{"fact": "query", "rows_of_one_unit": self.query}]
         rows = {"synthetic_rows": self.synthetic_rows, "selection_rows": self.selection_rows}
         return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
@@ -92,7 +92,7 @@ class Declared:
             statement["noise_source"] == FIXED,
             facts["schema"]["confirmed"] == "settings",
             None if table is None else table["name"],
-            None if start is None else Start(start["name"], start["sha256"]),
+            None if start is None else start_fact(start["name"], start["sha256"]),
             synthetic_rows=facts.get("synthetic_rows", {}).get("rows"),
             selection_rows=facts.get("selection_rows", {}).get("rows"),
             max_unplaced=most,
@@ -118,30 +118,6 @@ def declared(specs: Specs, start: Start | None = None) -> Declared:
         query=asked_query(config.data),
         units_table=bool(config.data.units.files),
     )
-
-
-@dataclass(frozen=True)
-class FoundHere:
-    """What the release's own charges discovered.
-
-    Attributes:
-        columns: of which they discovered something.
-        cap: the largest C that might be discovered; None where C was declared.
-    """
-
-    columns: tuple[str, ...] = ()
-    cap: int | None = None
-
-    @classmethod
-    def of(cls, plan: Plan) -> FoundHere:
-        """By the plan."""
-        return cls(tuple(c.wanted.column for c in plan.of("discover")), plan.cap)
-
-    @classmethod
-    def stated(cls, statement: Json) -> FoundHere:
-        """The same, back from the content of privacy.json."""
-        asked = [e["discovery"] for e in statement["events"] if e.get("discovery")]
-        return cls(tuple(a["column"] for a in asked), next((a["cap"] for a in asked if "cap" in a), None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,17 +176,17 @@ def make_statement(
         not_ours: what the promise rests on and came from plugins.
     """
     spent, budget, relation = bought.ledger.spent, plan.budget.whole, plan.budget.neighbouring
-    selection = None
+    selection, events = None, bought.receipts(plan)
     if plan.tries.several:  # whatever this try spent, the others may have spent all
         selection, one = tries_fields(plan.tries, budget), PrivacyLoss(plan.budget.epsilon, plan.loss.delta)
         spent, budget = plan.tries.total(one), plan.tries.total(budget)
     return PrivacyStatement(
-        **declared_fields(schema, relation, own, FoundHere.of(plan)),
+        **declared_fields(schema, relation, own, events),
         budget=asdict(budget),
         spent=asdict(spent),
         accountant=plan.accountant.kind,
         conversion=plan.accountant.conversion,
-        events=bought.receipts(plan),
+        events=events,
         selection=selection,
         warnings=warned_of(budget, own.unit),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
@@ -223,8 +199,12 @@ def make_statement(
     )
 
 
-def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> JsonDict:
-    """All fields that follow from the schema and the settings: of a run, and of its release again."""
+def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, events: Sequence[Json]) -> JsonDict:
+    """All fields that follow from the schema and the settings: of a run, and of its release again.
+
+    Args:
+        events: each charge with what it bought; some discovered values, bounds or C.
+    """
     reasons = why_not_private(schema, 0 if own.fixed else None, confirmed=own.confirmed)
     return {
         "private": not reasons,
@@ -233,7 +213,7 @@ def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, h
         "unit": unit_fields(own.unit) | ({"table": True} if own.units_table else {}),
         "holdout": NO_HOLDOUT if own.holdout is None else own.holdout,
         "noise_source": FIXED if own.fixed else SECURE,
-        "public_facts": tuple(public_facts(schema, neighbouring, own, here)),
+        "public_facts": tuple(public_facts(schema, neighbouring, own, events)),
         "outside": tuple(outside(schema, own)),
         "table": schema.name,
     }
@@ -306,16 +286,17 @@ def unit_of(fields: Json) -> PrivacyUnit:
     return PrivacyUnit(column, **facts, missing_values=tuple(ids["no_id"]), rules=tuple(ids["rules"]))
 
 
-def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here: FoundHere) -> list[JsonDict]:
+def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, events: Sequence[Json]) -> list[JsonDict]:
     """What is taken as public; arguments as of `declared_fields`."""
-    unit = own.unit
+    unit, asked = own.unit, [e["discovery"] for e in events if e.get("discovery")]
+    here, cap = {a["column"] for a in asked}, next((a["cap"] for a in asked if "cap" in a), None)
     discovered = [
-        {"column": c.name, "what": [*c.discovered], "release": "this" if c.name in here.columns else "earlier"}
+        {"column": c.name, "what": [*c.discovered], "release": "this" if c.name in here else "earlier"}
         for c in schema.columns
         if c.discovered
     ]
     own_unit = schema.rules.unit
-    if own_unit is not None and own_unit.found and here.cap is None:
+    if own_unit is not None and own_unit.found and cap is None:
         discovered.append({"column": OF_UNITS, "what": ["C"], "release": "earlier"})
     confirmed = "schema" if schema.confirmed_public else "settings" if own.confirmed else None
     named = {"fact": "schema", "name": schema.name, "source": schema.source}
@@ -327,9 +308,9 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, here
         facts.append({"fact": "number", "of": of, "before_holdout": own.holdout is not None})
     if unit.column is not None and unit.clip == "none":
         facts.append({"fact": "no_unit_above", "records": unit.max_records})
-    if here.cap is not None:
-        by: JsonDict = {"by": "schema"} if own_unit is not None and own_unit.max_records == here.cap else {}
-        facts.append({"fact": "largest_bound", "cap": here.cap, "discovered": unit.max_records, **by})
+    if cap is not None:
+        by: JsonDict = {"by": "schema"} if own_unit is not None and own_unit.max_records == cap else {}
+        facts.append({"fact": "largest_bound", "cap": cap, "discovered": unit.max_records, **by})
     return [*facts, *own.facts()]
 
 

@@ -315,8 +315,8 @@ def _advisories(statement: Json, index: Json) -> list[Check]:
     states = {True: "AFFECTED", False: "not affected", None: "cannot be told"}
     checks = []
     for advisory, affected, why in findings:
-        line = f"{advisory.title} (version {version}): {states[affected]}; {why}"
-        checks.append(Check(advisory.id, None if affected is None else not affected, line))
+        line = f"{advisory['title']} (version {version}): {states[affected]}; {why}"
+        checks.append(Check(advisory["id"], None if affected is None else not affected, line))
     return checks
 
 

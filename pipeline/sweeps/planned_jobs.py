@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -74,21 +74,9 @@ class Job:
         return " ".join(f"{k}={v}" for k, v in self.varied.items()) or self.root.name
 
 
-@dataclass
-class CheckedSettings:
-    """What was found in order, so that jobs which share it do not check it again.
-
-    Attributes:
-        memory: settings but seeds → the predicted bytes.
-        scores: settings of the scores.
-        plans: settings but seeds → the schema and the plan, where they are needed again.
-    """
-
-    memory: dict[str, int] = field(default_factory=dict)
-    scores: set[str] = field(default_factory=set)
-    plans: dict[str, tuple[Schema, Plan]] = field(default_factory=dict)
-
-
+#: What was found in order, so that jobs which share it do not check it again: settings but seeds → the predicted bytes,
+#: and the schema and the plan where they are needed again; settings of the scores → nothing.
+Checked = dict[str, tuple[int, tuple[Schema, Plan] | None]]
 Load = Callable[[Sequence[str]], DictConfig]
 
 
@@ -106,7 +94,7 @@ def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
     except HydraException as error:
         raise UserError(str(error).splitlines()[0], where="run -m", fix="key=value,value or key=range(5)") from error
     swept = [str(o.get_key_element()) for o in parsed if o.is_sweep_override()]
-    checked = CheckedSettings()
+    checked: Checked = {}
     return [_job(line, swept, load, checked) for line in combinations(parsed)]
 
 
@@ -126,7 +114,7 @@ def combinations(overrides: Sequence[Override]) -> list[tuple[str, ...]]:
     return [tuple(f"{k}={v}" for k, v in zip(values, line, strict=True)) for line in product(*values.values())]
 
 
-def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: CheckedSettings) -> Job:
+def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Checked) -> Job:
     values = dict(o.split("=", 1) for o in overrides)
     job = Job(overrides, {key: values[key].strip("'\"") for key in swept}, Path())
     try:
@@ -138,25 +126,31 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
         not_in_release(job.root, "hydra.sweep.subdir")
         settings = typed(without_hydra(composed), Config)
         job = replace(job, settings=settings)
-        return replace(job, memory=_check(settings, job.root, checked), releases=_releases(settings, job.root, checked))
+        needed, releases = _known(settings, job.root, checked)
+        return replace(job, memory=needed, releases=releases)
     except UserError as error:
         return replace(job, error=str(error))
     except (HydraException, OmegaConfBaseException) as error:
         return replace(job, error=str(misspelt("config", overrides, error)))
 
 
-def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
-    """Whatever can be known without the data; returns the predicted bytes.
+def _known(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[PlannedRelease, ...]]:
+    """Whatever can be known without the data: the predicted bytes, and what is booked in a shared ledger.
 
     Raises:
         UserError: as the run would, but earlier.
     """
     if config.experiment.kind or config.smoke:
-        experiment_run.known(config)
-        return memory.LIBRARIES_BYTES
-    key = _without_seeds(config)
-    if key in checked.memory:
-        return checked.memory[key]
+        return memory.LIBRARIES_BYTES, experiment_run.planned_releases(config, root)
+    key = digest(replace(config, seed=None, privacy=replace(config.privacy, noise_seed=None)), seeds=False)
+    if key not in checked:
+        checked[key] = _checked(config, root, checked)
+    needed, planned = checked[key]
+    return needed, () if planned is None else admission.planned_release(build_specs(config), *planned, root)
+
+
+def _checked(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[Schema, Plan] | None]:
+    """The same of settings that no job had before; the schema and the plan where a ledger is set."""
     specs = build_specs(config)
     schema = build.build_schema(specs)
     plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
@@ -164,25 +158,11 @@ def _check(config: Config, root: Path, checked: CheckedSettings) -> int:
     build_places(config.evaluation, config.data.roles, schema)
     memory.check_memory(specs, schema, plan)
     scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
-    if scores not in checked.scores:
+    if scores not in checked:
         build_scores(config.evaluation, schema, config.data.roles)
-        checked.scores.add(scores)
-    checked.memory[key] = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
-    if config.budget.ledger is not None:
-        checked.plans[key] = (schema, plan)
-    return checked.memory[key]
-
-
-def _releases(config: Config, root: Path, checked: CheckedSettings) -> tuple[PlannedRelease, ...]:
-    """What the job books in a shared ledger, where one is set."""
-    if config.experiment.kind or config.smoke:
-        return experiment_run.planned_releases(config, root)
-    cached = checked.plans.get(_without_seeds(config))
-    return () if cached is None else admission.planned_release(build_specs(config), *cached, root)
-
-
-def _without_seeds(config: Config) -> str:
-    return digest(replace(config, seed=None, privacy=replace(config.privacy, noise_seed=None)), seeds=False)
+        checked[scores] = (0, None)
+    needed = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
+    return needed, None if config.budget.ledger is None else (schema, plan)
 
 
 def digest(config: Config, *, seeds: bool = True) -> str:

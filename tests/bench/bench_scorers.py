@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
-from evaluation.papers.challenges.sprint3 import PLACE, TIME, TO, UNIT
+from evaluation.papers.challenges.sprint3 import PLACE, TIME
 from tests.bench.clock import timed
 from tests.evaluation import transcribed
-from tests.evaluation.contest_frames import SURVEY_EDGES, TRIP_EDGES, sprint2_table, sprint3_table
+from tests.evaluation.contest_frames import SURVEY_EDGES, TO, TRIP_EDGES, UNIT, sprint2_table, sprint3_table
 
 CASES = ("sprint1", "sprint2", "sprint3")
 CODES = 22

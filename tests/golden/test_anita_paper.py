@@ -18,7 +18,8 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from pipeline.experiments.challenge import run
 from pipeline.experiments.challenge_scores import generalized
-from pipeline.experiments.challenge_settings import anonymous_of, settings_of_challenge
+from pipeline.experiments.challenge_settings import ChallengeSettings, anonymous_of
+from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.scores_against import pairs_of
 from pipeline.settings.config import load_config
 
@@ -151,7 +152,7 @@ def test_1_classic_anonymization_stands_beside_synthetic_data():
     assert far[0] < far[1], "more privacy, less accuracy"
     whole = generalized(REAL, 301, np.random.default_rng(1))  # no split leaves so many rows on either side
     assert np.corrcoef(whole.column("b"), REAL.column("b"))[0, 1] == pytest.approx(0, abs=0.15)
-    settings = settings_of_challenge(load_config(["experiment=anita_tradeoff"]))
+    settings = settings_of(load_config(["experiment=anita_tradeoff"]), ChallengeSettings)
     assert anonymous_of(settings) == [2, 5, 20, 100] and settings.holdout == 0.5
 
 

@@ -15,7 +15,8 @@ from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.challenge import smaller
-from pipeline.experiments.challenge_settings import rounds, schema_at, settings_of_challenge, variants_of
+from pipeline.experiments.challenge_settings import ChallengeSettings, rounds, schema_at, variants_of
+from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.gallery.all_experiments import names_of_all
 from pipeline.experiments.maps import smaller as smaller_map
 from pipeline.settings import build
@@ -30,7 +31,7 @@ def settings(name: str) -> Config:
 
 
 def fire(epsilon: float) -> Schema:
-    name = schema_at(settings_of_challenge(settings("dpsyn_fire")), epsilon)
+    name = schema_at(settings_of(settings("dpsyn_fire"), ChallengeSettings), epsilon)
     assert name is not None
     return load_schema(SCHEMAS / name)
 
@@ -52,7 +53,9 @@ def test_at_mid_range_epsilon_coordinates_are_in_joint_marginals_with_their_rare
 def test_at_high_epsilon_a_marginal_of_100_by_100_is_one_column_that_joins_boxes():
     """Section 5.3: "a 100 × 100 2-way marginal between them, and recode it into a new attribute"."""
     schema, own = fire(10), settings("dpsyn_fire").selection.options
-    assert 10 in settings_of_challenge(settings("dpsyn_fire")).epsilons, "the highest of the source's ε, 0.1 to 10"
+    assert 10 in settings_of(settings("dpsyn_fire"), ChallengeSettings).epsilons, (
+        "the highest of the source's ε, 0.1 to 10"
+    )
     assert schema.measured["Coordinates"].size == 100 * 100
     assert not {LNG, LAT} & set(schema.measured.names)
     assert not {"Coordinates", "Box"} & schema.engineering.alone
@@ -137,7 +140,7 @@ def test_delta_is_at_most_one_over_the_square_of_the_records(name, records):
 )
 def test_the_metrics_of_a_round_have_equal_weights(name, wanted):
     """Section 5.1: one metric, two and three in the three rounds, "treated as having equal weights"."""
-    assert settings_of_challenge(settings(name)).rounds == wanted
+    assert settings_of(settings(name), ChallengeSettings).rounds == wanted
     scores = {"density": 900_000.0, "range_2018": 600_000.0, "gini": 300_000.0}
     rows = [{"metric": m, "score": s, "floor": None} for m, s in scores.items()]
     made = {r["metric"]: r["score"] for r in rounds(wanted, rows, {})}
@@ -147,7 +150,7 @@ def test_the_metrics_of_a_round_have_equal_weights(name, wanted):
 def test_wages_have_fewer_bins_at_low_epsilon():
     """Section 5.4: "apply different bucketizing scheme for different privacy budget"."""
     config = settings("nist2018_pums")
-    own = settings_of_challenge(config)
+    own = settings_of(config, ChallengeSettings)
     low = load_schema(SCHEMAS / str(schema_at(own, 0.3))).measured["INCWAGE"].size
     assert schema_at(own, 1) is None and schema_at(own, 8) is None
     assert 1 < low < build.build_schema(build_specs(config)).measured["INCWAGE"].size
@@ -178,7 +181,7 @@ def test_companies_and_bins_of_taxi_trips_are_those_of_the_text():
 def test_the_bound_of_a_taxi_follows_epsilon():
     """McKenna 2021, Noise calibration: C = 150 at ε = 1, C = 200 (no clipping) at ε = 10."""
     config = settings("nist2021_sprint3")
-    found = {(v.epsilon, v.unit): v.max_records for v in variants_of(settings_of_challenge(config))}
+    found = {(v.epsilon, v.unit): v.max_records for v in variants_of(settings_of(config, ChallengeSettings))}
     assert found[1.0, None] == 150 and found[10.0, None] == 200
 
 
@@ -198,7 +201,7 @@ def test_the_small_version_keeps_the_method(name):
         own, less = ({n: v for n, v in c.experiment.options.items() if n not in lists} for c in (config, small))
         assert own == less and (small.data.rows or 0) < (config.data.rows or 0)
         return
-    own, less = settings_of_challenge(config), settings_of_challenge(small)
+    own, less = settings_of(config, ChallengeSettings), settings_of(small, ChallengeSettings)
     kept = {n: getattr(own, n) for n in ("epsilons", "variants", "samples", "anonymous", "repeats", "rows", "floors")}
     assert less.rows < own.rows and replace(less, **kept) == own
 
@@ -206,5 +209,5 @@ def test_the_small_version_keeps_the_method(name):
 def test_an_epsilon_of_schemas_that_is_no_number_is_one_clear_message():
     config = load_config(["experiment=dpsyn_fire", "++experiment.schemas={low: dpsyn_fire_low.yaml}"])
     with pytest.raises(UserError, match=r"experiment\.schemas"):
-        schema_at(settings_of_challenge(config), 1.0)
+        schema_at(settings_of(config, ChallengeSettings), 1.0)
     assert build.build_schema(build_specs(config)).name == "dpsyn_fire"

@@ -11,7 +11,8 @@ from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
-from pipeline.experiments.challenge_settings import settings_of_challenge, variants_of
+from pipeline.experiments.challenge_settings import ChallengeSettings, variants_of
+from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.gallery.published import compared_scales, in_words
 from pipeline.settings.config import load_config
 
@@ -62,7 +63,7 @@ def test_66_marginals_of_the_taxi_challenge(accountant, epsilon, bound, sigma):
 
 def test_the_experiment_sets_both_printed_scales_beside_the_formula_of_the_text():
     """McKenna 2021, noise calibration, at δ = 2.5e-5; the note of each stands in the table of the experiment."""
-    settings = settings_of_challenge(load_config(["experiment=nist2021_sprint3"]))
+    settings = settings_of(load_config(["experiment=nist2021_sprint3"]), ChallengeSettings)
     rows = compared_scales(settings.scales, 2.5e-5)
     assert [(r["printed"], round(r["formula"], 2), round(r["zcdp"], 2)) for r in rows] == [
         (5739.36, 4290.24, 5739.36),
@@ -76,7 +77,7 @@ def test_the_experiment_sets_both_printed_scales_beside_the_formula_of_the_text(
 
 def test_the_clipping_value_follows_epsilon_as_in_the_text():
     """McKenna 2021, Noise calibration: "For ε = 1.0 … C = 150 … For ε = 10.0 … C = 200 (no clipping)"."""
-    settings = settings_of_challenge(load_config(["experiment=nist2021_sprint3", "experiment.repeats=1"]))
+    settings = settings_of(load_config(["experiment=nist2021_sprint3", "experiment.repeats=1"]), ChallengeSettings)
     chosen = [(v.epsilon, v.unit, v.max_records) for v in variants_of(settings)]
     assert chosen == [(1.0, None, 150), (1.0, "record", 1), (10.0, None, 200)]
     more = replace(settings, variants=[], epsilons=[0.5, 1.0, 2.0, 10.0])

@@ -294,12 +294,12 @@ def laplace(scale, query="GridQuery"):
 )
 def test_advisories_are_told_from_the_receipts_of_a_release(answers, affected):
     said = {"versions": {"pipeline": "0.1.0"}, "holdout": "none", "unit": {"column": None}, "events": []}
-    found = {a.id: affected for a, affected, _ in advisories_of(said, answers)}
+    found = {a["id"]: affected for a, affected, _ in advisories_of(said, answers)}
     assert found == {"DPSP-2026-01": affected, "DPSP-2026-02": None, "DPSP-2026-03": False, "DPSP-2026-04": None}
     own = said | {"unit": {"column": "person", "missing": "own"}}
-    assert {affected for a, affected, _ in advisories_of(own, answers) if a.id == "DPSP-2026-03"} == {None}
+    assert {affected for a, affected, _ in advisories_of(own, answers) if a["id"] == "DPSP-2026-03"} == {None}
     kept = {**said, "neighbouring": "replace"}
-    assert {affected for a, affected, _ in advisories_of(kept, answers) if a.id == "DPSP-2026-02"} == {False}
+    assert {affected for a, affected, _ in advisories_of(kept, answers) if a["id"] == "DPSP-2026-02"} == {False}
     assert advisories_of({**said, "versions": {"pipeline": VERSION}}, answers) == []
     assert len(advisories_of({**said, "versions": {}}, answers)) == 4  # who says no version is suspect
 
@@ -320,6 +320,6 @@ def test_every_advisory_stands_in_the_security_policy_and_version_is_said_once()
     listed = yaml.safe_load((ROOT / "pipeline" / "statement" / "advisories.yaml").read_text(encoding="utf-8"))
     assert len(listed) == len(known_advisories()) >= 2
     for advisory in known_advisories():
-        assert f"## {advisory.id}: {advisory.title}" in policy
-        assert f"below {advisory.below}" in policy
+        assert f"## {advisory['id']}: {advisory['title']}" in policy
+        assert f"below {advisory['below']}" in policy
     assert f"## {VERSION}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

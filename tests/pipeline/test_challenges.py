@@ -12,10 +12,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.experiments.challenge_settings import stand_in, subjects
-from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, panel
+from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, crossing, panel
 from pipeline.experiments.experiment_settings import ExperimentSource, settings_of
 from pipeline.experiments.gallery.all_experiments import AllSettings, names_of_all
-from pipeline.experiments.gallery.published import Published, beside_rows, printed, published_of
+from pipeline.experiments.gallery.published import Published, beside_rows, published_of, reported
 from pipeline.experiments.maps import ncript_parts, sprint1
 from pipeline.experiments.table1 import PAPER
 from pipeline.folders import claimed
@@ -151,11 +151,11 @@ def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
 def test_the_crossings_of_figure_2_are_those_of_the_paper(name, printed):
     """Li et al. 2021b, Figure 2: lap_basic and gauss_zcdp have equal noise at k = 18, 28, 19 and 28 (rounded)."""
     found = panel(name, SMOKE_KS)
-    assert round(found.crossing) == printed
-    assert found.crossing == pytest.approx({"A": 18.43, "B": 27.64, "C": 18.92, "D": 28.13}[name], abs=0.01)
-    adv, zcdp = found.stddev["lap_adv"], found.stddev["lap_zcdp"]
-    assert all(z < a for a, z in zip(adv[1:], zcdp[1:], strict=True))
-    assert found.stddev["gauss_gdp (ours)"] < found.stddev["gauss_zcdp"]
+    assert round(crossing(found)) == printed
+    assert crossing(found) == pytest.approx({"A": 18.43, "B": 27.64, "C": 18.92, "D": 28.13}[name], abs=0.01)
+    adv, zcdp, gdp = (found[curve] for curve in ("lap_adv", "lap_zcdp", "gauss_gdp (ours)"))
+    assert all(zcdp[k] < adv[k] for k in SMOKE_KS[1:])
+    assert [*gdp.values()] < [*found["gauss_zcdp"].values()]
 
 
 def test_a_folder_says_one_thing_about_what_may_be_published(tmp_path, capsys):
@@ -234,7 +234,7 @@ def test_one_that_failed_is_named_the_others_are_made_and_what_is_finished_is_no
 
 
 def test_every_experiment_is_one_of_all_and_every_table_is_of_one():
-    settings = settings_of(load_config(["experiment=all"]).experiment, AllSettings)
+    settings = settings_of(load_config(["experiment=all"]), AllSettings)
     files = {p.stem for p in (CONF / "experiment").glob("*.yaml")} - {"all", "none"}
     assert set(names_of_all()) == files
     assert settings.tables.keys() <= files
@@ -248,9 +248,8 @@ def test_published_numbers_have_a_place_and_stand_beside_the_row_that_they_are_o
         ]
     )
     assert numbers[0] == Published("a", 2, "Table 1", 1, "x")
-    assert printed(numbers, "a", epsilon=1, dataset="y") is None
-    assert printed(numbers, "a", epsilon=10.0, dataset="y") == numbers[1]
-    assert printed(numbers, "b", epsilon=1, dataset="x") is None
+    assert reported(numbers, "a", 1, "y") == reported(numbers, "b", 1, "x") == {"reported": None, "place": ""}
+    assert reported(numbers, "a", 10.0, "y") == {"reported": 3, "place": "Table 1"}
     row = {"metric": "a", "dataset": "x", "epsilon": 1, "score": 1.5, "reported": 2, "place": "Table 1"}
     found = beside_rows([row, row | {"reported": None}])
     assert [f["difference"] for f in found] == [-0.5, None] and found[0]["place"] == "Table 1"

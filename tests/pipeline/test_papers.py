@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from pipeline.settings.config import Config
+from pipeline.statement.digests import Manifest
 from pipeline.statement.papers import render_statement
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people, statement_of, worded
 from tests.pipeline.formats import departures
@@ -370,5 +371,5 @@ def test_all_that_is_taken_as_public_or_outside_stands_on_the_page_in_full_lengt
     statement["public_facts"] += [{"fact": fact} for fact in facts[:9]]
     statement["outside"] = [{"stop": "rule", "rule": fact} for fact in facts[9:]]
     drawn = Page()
-    drawn.feed(render_statement(statement, rows_asked=None, signer=None, digests={}))
+    drawn.feed(render_statement(statement, Manifest("", None, None, {}), {}))
     assert all(fact in drawn.text for fact in facts)

@@ -15,8 +15,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import CONF
 from pipeline.experiments import maps
-from pipeline.experiments.challenge_settings import settings_of_challenge, variants_of
-from pipeline.experiments.experiment_settings import MapSettings, map_settings, rows_of
+from pipeline.experiments.challenge_settings import ChallengeSettings, variants_of
+from pipeline.experiments.experiment_settings import MapSettings, rows_of, settings_of
 from pipeline.experiments.gallery.all_experiments import table_of
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_beside, mean_of, mean_rows, run_seed
@@ -37,12 +37,12 @@ from tests.pipeline.conftest import TOWN, command, statement_of
 
 
 def test_the_standard_error_is_that_of_the_runs_that_have_a_score():
-    mean = mean_of([1.0, None, 4.0, 7.0])
-    assert (mean.value, mean.runs) == (4.0, 3)
-    assert mean.error == pytest.approx(np.std([1, 4, 7], ddof=1) / np.sqrt(3))
-    assert mean_of([3.0]).error is None and mean_of([None]).value is None
-    assert mean_of([0.1 + 0.2] * 3).error == 0
-    assert mean_of([1.0, 1.0 + 2**-52, 1.0]).error == 0, "rounding dust is no spread"
+    mean, error, count = mean_of([1.0, None, 4.0, 7.0])
+    assert (mean, count) == (4.0, 3)
+    assert error == pytest.approx(np.std([1, 4, 7], ddof=1) / np.sqrt(3))
+    assert mean_of([3.0])[1] is None and mean_of([None])[0] is None
+    assert mean_of([0.1 + 0.2] * 3)[1] == 0
+    assert mean_of([1.0, 1.0 + 2**-52, 1.0])[1] == 0, "rounding dust is no spread"
 
 
 def test_rows_are_means_by_table_epsilon_and_metric_and_the_floor_is_that_of_the_first_run():
@@ -63,7 +63,9 @@ def test_numbers_beside_published_ones_are_means_too():
 
 
 def test_each_run_has_its_own_folder_and_no_run_shares_its_seed():
-    settings = replace(settings_of_challenge(load_config(["experiment=nist2018_fire"])), epsilons=[1, 2], repeats=3)
+    settings = replace(
+        settings_of(load_config(["experiment=nist2018_fire"]), ChallengeSettings), epsilons=[1, 2], repeats=3
+    )
     names = [v.name for v in variants_of(settings)]
     assert names[:4] == ["epsilon-1", "epsilon-1-run-2", "epsilon-1-run-3", "epsilon-2"] and len(set(names)) == 6
     specs = rows_of(MapSettings(laplace=[4], repeats=2))
@@ -338,7 +340,7 @@ def test_seeds_give_the_same_table_again_and_a_fixed_noise_seed_is_said(town, ca
 
 def test_the_small_version_keeps_the_lists_of_the_user():
     small = maps.smaller(load_config([*SMOKE, "experiment.samples=[0.2]", "synthesis=independent"]))
-    assert map_settings(small.experiment).samples == [0.2]
-    assert map_settings(small.experiment).laplace == [4, 10]
+    assert settings_of(small, MapSettings).samples == [0.2]
+    assert settings_of(small, MapSettings).laplace == [4, 10]
     assert small.data.rows == 4000
     assert small.synthesis.options == {}

@@ -21,8 +21,9 @@ from mechanisms.public.units import Neighbouring, rounded_up
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
+from pipeline.statement.digests import Manifest
 from pipeline.statement.papers import registry_record, render_statement
-from pipeline.statement.statement import Declared, FoundHere, in_other_terms, public_facts
+from pipeline.statement.statement import Declared, in_other_terms, public_facts
 from pipeline.statement.words import sentence, words_of
 from tests.pipeline.conftest import SCHEMA, TOWN, command
 from tests.pipeline.formats import departures, problems
@@ -92,7 +93,7 @@ def test_no_page_promises_more_than_the_statement_by_rounding(one_run, epsilon, 
     """ε = 0.001 was "at most 1 times", even odds stayed at "50 %", and ε = 1.2344444 was 1.234."""
     facts = said(one_run / "release") | {"guarantee": {"epsilon": epsilon * 1.0000004, "delta": delta}}
     epsilon = facts["guarantee"]["epsilon"]
-    text = render_statement(facts, rows_asked=None, signer=None, digests={})
+    text = render_statement(facts, Manifest("", None, None, {}), {})
     least = 1 - 2e-9
     factor, odds, one_in = (
         float(re.search(p, text)[1].replace(",", ""))
@@ -115,7 +116,7 @@ def test_the_page_runs_and_loads_nothing(one_run):
 
 def test_a_release_that_is_not_private_says_so_on_top(one_run):
     facts = said(one_run / "release") | {"private": False, "reasons_not_private": ["noise_seed"]}
-    text = render_statement(facts, rows_asked=None, signer=None, digests={})
+    text = render_statement(facts, Manifest("", None, None, {}), {})
     assert text.index("NOT PRIVATE") < text.index("What is promised")
 
 
@@ -188,7 +189,7 @@ def test_every_accountant_and_selection_has_its_page_and_is_sound(town, settings
 
 def hazards(facts):
     """Each row of the page's table: its name → the answer, and the line to fill in."""
-    html = render_statement(facts, rows_asked=None, signer=None, digests={})
+    html = render_statement(facts, Manifest("", None, None, {}), {})
     rows = re.findall(r"<tr><td>([^<]*)</td><td>([^<]*)(?:<i>([^<]*)</i>)?", html[html.index("<h2>Hazards") :])
     return {name: (answer, prompt) for name, answer, prompt in rows}
 
@@ -259,7 +260,7 @@ def test_the_page_prints_on_one_sheet(town, fill, sheets):
     facts = said(release(town, "privacy.accountant=advanced"))
     digests = dict.fromkeys(("synthetic.csv", "measurements/answers.npz", "privacy.json"), "0" * 64)
     target = town / "page.html"
-    target.write_text(render_statement(fill(facts), rows_asked=10**9, signer="f" * 64, digests=digests))
+    target.write_text(render_statement(fill(facts), Manifest("", 10**9, "f" * 64, {}), digests))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
     subprocess.run(
         [browser, *flags, f"--print-to-pdf={town / 'page.pdf'}", f"file://{target}"], check=True, timeout=120
@@ -283,7 +284,12 @@ def test_bounds_and_bins_are_called_no_texts_and_the_cap_of_a_schema_is_called_i
     schema = parse_schema(yaml.safe_load(SCHEMA + "unit: {column: person, records: {max: 3}}\n"), where="whole")
     for cap, words in ((3, "3 (the records of the schema's unit)"), (2, "2 (privacy.max_records_cap)")):
         own = Declared(PrivacyUnit("person", 2))
-        facts = public_facts(schema, Neighbouring.ADD_REMOVE, own, FoundHere(cap=cap))
+        facts = public_facts(
+            schema,
+            Neighbouring.ADD_REMOVE,
+            own,
+            [] if cap is None else [{"discovery": {"column": "units", "cap": cap}}],
+        )
         assert words in " ".join(sentence("public_fact", fact) for fact in facts)
     for relation in Neighbouring:
         two = {"neighbouring": str(relation), "unit": {"table": True}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
@@ -34,10 +34,6 @@ class RateEstimate:
     high: float
     p: float | None
     null: float
-
-    def to_json(self) -> dict[str, float | None]:
-        """JSON values."""
-        return {"value": self.value, "low": self.low, "high": self.high, "p": self.p, "null": self.null}
 
 
 def estimate(value: float, variance: float, *, null: float = 0.5, null_variance: float = 0.0) -> RateEstimate:
@@ -85,7 +81,7 @@ class PrivacyComparison:
         if self.reason:
             out["reason"] = self.reason
         if self.smaller is not None:
-            out |= {"smaller": self.smaller.to_json(), "ties": self.ties}
+            out |= {"smaller": asdict(self.smaller), "ties": self.ties}
         for name, values in (("synthetic", self.synthetic), ("holdout", self.holdout)):
             if values.size:
                 quantiles = dict(zip(map(str, QUANTILES), map(float, _at(values, np.array(QUANTILES))), strict=True))

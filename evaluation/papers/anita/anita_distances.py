@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evaluation.verdict.rare_matches import column_marks, row_sums
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.jit import compiled
+from mechanisms.public.json_values import JsonDict
 
 Kind = Literal["hamming", "mixed"]
 Places = NDArray[np.float32] | NDArray[np.uint8]
@@ -127,35 +128,10 @@ def _gaps(query: Places, reference: Places, start: int, apart: Places) -> Any:
     return least
 
 
-@dataclass(frozen=True)
-class NearestMatches:
-    """How many records of a table equal a reference record.
+def matches(queries: CodedTable, reference: CodedTable) -> JsonDict:
+    """How many records equal a reference record in every attribute, and in all but one alone (Platzer 2020, section 3).
 
-    Attributes:
-        rows: of the table.
-        exact: in every attribute.
-        all_but_one: in all attributes but one, and none in every attribute.
-    """
-
-    rows: int
-    exact: int
-    all_but_one: int
-
-    def to_json(self) -> dict[str, float | int | None]:
-        """JSON values: counts and shares."""
-        share = [None if not self.rows else x / self.rows for x in (self.exact, self.all_but_one)]
-        return {
-            "rows": self.rows,
-            "exact": self.exact,
-            "exact_share": share[0],
-            "all_but_one": self.all_but_one,
-            "all_but_one_share": share[1],
-        }
-
-
-def matches(queries: CodedTable, reference: CodedTable) -> NearestMatches:
-    """Records that equal a reference record in all attributes, and in all but one (Platzer 2020, section 3).
-
+    As JSON values: rows, exact and all_but_one, and the shares of both (`exact_share` …).
     Cost: one sort of the reference per attribute; records are compared by 64-bit sums, whose chance to collide is
     about rows × rows × columns / 2⁶⁴.
     """
@@ -166,4 +142,8 @@ def matches(queries: CodedTable, reference: CodedTable) -> NearestMatches:
     for i in range(len(queries.domain)) if len(queries.domain) > 1 else ():
         marks = column_marks(queries, i)
         near[left] |= np.isin(asked[left] - marks[queries.columns[i][left]], stored - marks[reference.columns[i]])
-    return NearestMatches(queries.rows, int(exact.sum()), int(near.sum()))
+    found: JsonDict = {"rows": queries.rows}
+    for name, places in (("exact", exact), ("all_but_one", near)):
+        count = int(places.sum())
+        found |= {name: count, f"{name}_share": count / queries.rows if queries.rows else None}
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.learning.features import some_rows
 from evaluation.metric import Inputs, Options
 from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
-from evaluation.papers.anita.anita_distances import Kind, Nearest, NearestMatches, matches, nearest
+from evaluation.papers.anita.anita_distances import Kind, Nearest, matches, nearest
 from evaluation.papers.paper_metrics import DistanceSettings
 from evaluation.readings.reading import Ends
 from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: A holdout with fewer records is not split for the real-against-real reference.
@@ -29,26 +29,17 @@ class Closer:
     """Is a synthetic record nearer to the training table or to a holdout of the same size?
 
     Attributes:
-        training, tie, holdout: shares of the synthetic records; they add up to 1.
-        share: training + ½ tie, with interval and test against what real records score.
-        real: the same share of one half of the holdout, nearer to training or to the other half; None if too small.
+        closer_to_training, tie, closer_to_holdout: shares of the synthetic records; they add up to 1.
+        share: the first and half of the ties, with interval and test against what real records score.
+        real_against_real: the same share of one half of the holdout, nearer to training or to the other half; None if
+            too small.
     """
 
-    training: float
+    closer_to_training: float
     tie: float
-    holdout: float
+    closer_to_holdout: float
     share: RateEstimate
-    real: RateEstimate | None
-
-    def to_json(self) -> JsonDict:
-        """JSON values."""
-        return {
-            "closer_to_training": self.training,
-            "tie": self.tie,
-            "closer_to_holdout": self.holdout,
-            "share": self.share.to_json(),
-            "real_against_real": None if self.real is None else self.real.to_json(),
-        }
+    real_against_real: RateEstimate | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +64,8 @@ class Privacy:
     dcr: PrivacyComparison | None = None
     nndr: PrivacyComparison | None = None
     closer: Closer | None = None
-    synthetic_matches: NearestMatches | None = None
-    holdout_matches: NearestMatches | None = None
+    synthetic_matches: JsonDict | None = None
+    holdout_matches: JsonDict | None = None
     warnings: tuple[str, ...] = ()
     reason: str = ""
     measured: dict[str, int] = field(default_factory=dict)
@@ -100,7 +91,7 @@ class Privacy:
         """Of the share: real records in the place of the synthetic ones, and copies of training records."""
         if self.closer is None:
             return None
-        share, real = self.closer.share, self.closer.real
+        share, real = self.closer.share, self.closer.real_against_real
         limits, of = (0.05, 0.2), "two halves of the holdout" if real is not None else "real records"
         honest, poor = share.null if real is None else real.value, "copies of training records"
         return Ends(honest, None, 1.0, share.low, share.high, limits=limits, honest_is=of, poor_is=poor)
@@ -114,13 +105,7 @@ class Privacy:
 
     def to_json(self) -> JsonDict:
         """JSON values; the verdict first."""
-        parts = {
-            "dcr": self.dcr,
-            "nndr": self.nndr,
-            "closer": self.closer,
-            "synthetic_matches": self.synthetic_matches,
-            "holdout_matches": self.holdout_matches,
-        }
+        parts = {"dcr": self.dcr, "nndr": self.nndr}
         return {
             "passed": self.passed,
             **({"reason": self.reason} if self.reason else {}),
@@ -129,6 +114,9 @@ class Privacy:
             "rows": self.rows,
             "distance_rows": self.measured,
             **{name: None if part is None else part.to_json() for name, part in parts.items()},
+            "closer": None if self.closer is None else asdict(self.closer),
+            "synthetic_matches": self.synthetic_matches,
+            "holdout_matches": self.holdout_matches,
             "warnings": list(self.warnings),
         }
 
@@ -210,11 +198,11 @@ def _share(seen: Nearest, unseen: Nearest) -> tuple[float, float, tuple[float, f
     return float(score.mean()), max(one + two - alone, alone), (parts[0], parts[1], parts[2])
 
 
-def overlap_warning(training: CodedTable, held: NearestMatches) -> tuple[str, ...]:
+def overlap_warning(training: CodedTable, held: Json) -> tuple[str, ...]:
     """A warning where far more holdout records than training records have an equal among the (other) training ones."""
     twins = _twin_share(training)
-    share = held.exact / held.rows
-    error = np.sqrt(max(twins * (1 - twins), 1e-4) * (1 / held.rows + 1 / training.rows))
+    share = held["exact_share"]
+    error = np.sqrt(max(twins * (1 - twins), 1e-4) * (1 / held["rows"] + 1 / training.rows))
     if share - twins > max(0.02, 6 * error):
         return (
             f"{share:.1%} of the holdout records equal a training record, where {twins:.1%} of the training records "

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import NWay, n_way
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, ReadScore
 from evaluation.papers.paper_metrics import SequencesSettings
 from evaluation.readings.reading import LIMITS, Ends, mean_ends
 from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.json_values import JsonDict
 
 #: Columns of each table whose accuracy is averaged.
 ORDERS = (1, 2, 3)
@@ -62,52 +61,19 @@ def flat_pairs(
     return CodedTable(Domain(tuple(attributes)), tuple(columns)), int((~long).sum())
 
 
-@dataclass(frozen=True, eq=False)
-class SequentialAccuracy:
-    """Accuracy of pairs of subsequent events.
-
-    Attributes:
-        parts: the n-way distances of the flat tables.
-        pairs: subjects with a pair, real and synthetic.
-        single: subjects with one event only, real and synthetic: left out of the pairs.
-    """
-
-    parts: tuple[NWay, ...]
-    pairs: tuple[int, int]
-    single: tuple[int, int]
-
-    @property
-    def score(self) -> float | None:
-        """The mean accuracy over n; 1 is perfect."""
-        values = [p.accuracy for p in self.parts]
-        scores = [v for v in values if v is not None]
-        return sum(scores) / len(scores) if scores and len(scores) == len(values) else None
-
-    @property
-    def ends(self) -> Ends | None:
-        """Of the mean; independent columns keep the tables of one column."""
-        parts = [p.ends for p in self.parts if p.ends is not None]
-        if len(parts) < len(self.parts) or not parts:
-            return None
-        by_part = [replace(e, poor=e.honest) if p.n == 1 else e for p, e in zip(self.parts, parts, strict=True)]
-        return replace(mean_ends(by_part), limits=LIMITS)
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        sides = ("real", "synthetic")
-        reason = {} if self.score is not None else {"reason": "; ".join(sorted({p.reason for p in self.parts}))}
-        return {
-            "score": self.score,
-            **reason,
-            "subjects_with_a_pair": dict(zip(sides, self.pairs, strict=True)),
-            "subjects_with_one_event": dict(zip(sides, self.single, strict=True)),
-            "n_way": [p.to_json() for p in self.parts],
-        }
+def _ends(parts: Sequence[NWay]) -> Ends | None:
+    """Of the mean; independent columns keep the tables of one column."""
+    ends = [p.ends for p in parts if p.ends is not None]
+    if len(ends) < len(parts) or not ends:
+        return None
+    by_part = [replace(e, poor=e.honest) if p.n == 1 else e for p, e in zip(parts, ends, strict=True)]
+    return replace(mean_ends(by_part), limits=LIMITS)
 
 
-def sequences_of(inputs: Inputs) -> SequentialAccuracy:
+def sequences_of(inputs: Inputs) -> ReadScore:
     """The metric `anita_sequences`: n-way accuracy of two random subsequent events per subject, with its attributes.
 
+    The score is the mean over n.
     Goal: what follows what, and for whom. Range: [0, 1]; 1 is perfect. Reference: the floor of each part.
     Edge cases: a subject with one event has no pair; it is counted, not scored. No pairs at all: no score.
     """
@@ -115,5 +81,13 @@ def sequences_of(inputs: Inputs) -> SequentialAccuracy:
     sides = zip((inputs.real, inputs.synthetic), options.subject or (), options.order or (None, None), strict=True)
     tables, single = zip(*(flat_pairs(*side, own.fixed, seed=seed) for side in sides), strict=True)
     orders = [n for n in ORDERS if n <= len(tables[0].domain)]
-    parts = tuple(n_way(tables[0], tables[1], n, m=own.buckets, seed=seed) for n in orders)
-    return SequentialAccuracy(parts, (tables[0].rows, tables[1].rows), (single[0], single[1]))
+    parts = [n_way(tables[0], tables[1], n, m=own.buckets, seed=seed) for n in orders]
+    scores = [p.accuracy for p in parts if p.accuracy is not None]
+    score = sum(scores) / len(scores) if scores and len(scores) == len(parts) else None
+    details = {
+        "subjects_with_a_pair": {"real": tables[0].rows, "synthetic": tables[1].rows},
+        "subjects_with_one_event": {"real": single[0], "synthetic": single[1]},
+        "n_way": [p.to_json() for p in parts],
+    }
+    reason = "" if score is not None else "; ".join(sorted({p.reason for p in parts}))
+    return ReadScore(score, details, reason=reason, ends=_ends(parts))

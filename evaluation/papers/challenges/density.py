@@ -3,47 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import pandas as pd
 
 from evaluation.accuracy.anita_accuracy import table_distances
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, OneScore
 from evaluation.mgd.targets import draw_schemas
-from mechanisms.public.json_values import JsonDict
 
 
-@dataclass(frozen=True, eq=False)
-class Density:
-    """The score and its marginals.
-
-    Attributes:
-        score: 10⁶ · (1 − s / 2), s the mean L1 distance.
-        frame: one row per drawn schema: attributes and l1d, in [0, 2].
-        seed: of the draw.
-    """
-
-    score: float
-    frame: pd.DataFrame
-    seed: int
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first, and the worst marginals."""
-        worst = self.frame.drop_duplicates("attributes").sort_values("l1d", ascending=False, kind="stable").head(10)
-        return {
-            "score": self.score,
-            "schemas": len(self.frame),
-            "seed": self.seed,
-            "mean_l1d": float(self.frame["l1d"].mean()),
-            "worst": [
-                {"attributes": list(a), "l1d": float(d)} for a, d in zip(worst["attributes"], worst["l1d"], strict=True)
-            ],
-        }
-
-
-def density_of(inputs: Inputs) -> Density:
+def density_of(inputs: Inputs) -> OneScore:
     """The metric `density`, of codes: their discretization stands for the challenge's 100 bins.
 
+    10⁶ · (1 − s / 2), s the mean L1 distance; in `frame` each drawn schema has its attributes and l1d, in [0, 2].
     Goal: any three attributes together are distributed as in the truth. Range: [0, 1,000,000]; the latter is perfect.
     Edge cases: a schema drawn twice counts twice; fewer than three columns make marginals of all of them.
     """
@@ -52,4 +23,7 @@ def density_of(inputs: Inputs) -> Density:
     each = table_distances(real, synthetic, list(dict.fromkeys(drawn)))
     errors = dict(zip(each["attributes"], each["l1d"], strict=True))
     frame = pd.DataFrame({"attributes": drawn, "l1d": [errors[s] for s in drawn]})
-    return Density(1e6 * (1 - math.fsum(frame["l1d"]) / len(frame) / 2), frame, seed)
+    worst = frame.drop_duplicates("attributes").sort_values("l1d", ascending=False, kind="stable").head(10)
+    listed = [{"attributes": [*a], "l1d": float(d)} for a, d in zip(worst["attributes"], worst["l1d"], strict=True)]
+    details = {"schemas": len(frame), "seed": seed, "mean_l1d": float(frame["l1d"].mean()), "worst": listed}
+    return OneScore(1e6 * (1 - math.fsum(frame["l1d"]) / len(frame) / 2), details, frame)

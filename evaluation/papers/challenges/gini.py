@@ -7,50 +7,19 @@ has `1 - 2 * g` as the Gini index of a city, and leaves out wages from 999998 on
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from evaluation.metric import Inputs
-from evaluation.papers.challenges.kmarginal import by_number
+from evaluation.metric import Inputs, OneScore
 from evaluation.papers.paper_metrics import GiniSettings
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.arrow_columns import decode_column
 
 #: Wages from this code on mean "not available" in the 1940 census.
 NOT_AVAILABLE = 999_998
-
-
-@dataclass(frozen=True, eq=False)
-class GiniScore:
-    """The score and what it was made of.
-
-    Attributes:
-        score: from 0 to 1,000,000 (perfect).
-        gini, rank: the two halves, each from 0 to 500,000.
-        groups: one row per group of the truth: Gini index and pay gap of either table, and ranks of the gap (0 is the
-            widest); NaN where the synthetic table lacks the group.
-    """
-
-    score: float
-    gini: float
-    rank: float
-    groups: pd.DataFrame
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        lost = int(self.groups["gini_synthetic"].isna().sum())
-        return {
-            "score": self.score,
-            "gini_index": self.gini,
-            "pay_gap_rank": self.rank,
-            "groups": len(self.groups),
-            "groups_lost": lost,
-        }
 
 
 def gini_score(
@@ -61,7 +30,7 @@ def gini_score(
     sex: str = "SEX",
     income: str = "INCWAGE",
     usual: bool = False,
-) -> GiniScore:
+) -> OneScore:
     """Gini index of the income and rank of the pay gap in every group, as the challenge's scorer computes them.
 
     Each half is 500,000 · √mean over the groups of the truth of (1 − |difference|)²; the difference of the Gini index,
@@ -71,18 +40,22 @@ def gini_score(
     rank; without any income the Gini index is 1; a sex without records has mean 0; equal gaps are ranked in the order
     in which their groups appear. A single group has rank difference 0. Absent incomes are left out, and those from
     NOT_AVAILABLE on; the mean income of the least value of `sex` in the truth comes first in the gap.
+    In `frame` each group of the truth has the Gini index, pay gap and rank of the gap (0 is the widest) of either
+    table; NaN where the synthetic table lacks the group.
 
     Args:
         usual: the usual Gini index, not the challenge's.
     """
-    first = min(real[sex].dropna().unique(), key=by_number, default=None)
+    first = min(real[sex].dropna().unique(), key=_by_number, default=None)
     sides = [_by_group(f, group, sex, income, first, usual) for f in (real, synthetic)]
     joined = sides[0].add_suffix("_real").join(sides[1].add_suffix("_synthetic"))
     n = len(joined)
     close = (1 - (joined["gini_real"] - joined["gini_synthetic"]).abs()).fillna(0.0)
     ranks = (1 - (joined["rank_real"] - joined["rank_synthetic"]).abs() / max(n - 1, 1)).clip(lower=0).fillna(0.0)
     halves = [500_000 * math.sqrt(math.fsum(x * x) / n) for x in (close, ranks)]
-    return GiniScore(sum(halves), halves[0], halves[1], joined.rename_axis(group).reset_index())
+    details = {"gini_index": halves[0], "pay_gap_rank": halves[1], "groups": n}
+    details |= {"groups_lost": int(joined["gini_synthetic"].isna().sum())}
+    return OneScore(sum(halves), details, joined.rename_axis(group).reset_index())
 
 
 def _by_group(frame: pd.DataFrame, group: str, sex: str, income: str, first: object, usual: bool) -> pd.DataFrame:
@@ -113,11 +86,16 @@ def gini_index(incomes: NDArray[np.number], *, usual: bool = False) -> float:
     return 1 + usual / wages.size - 2 * float((np.cumsum(wages) / wages.size / total).sum())
 
 
+def _by_number(value: object) -> tuple[int, float | str]:
+    """What labels are sorted by: numbers by their size, before all others by their text."""
+    return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
+
+
 def _mean(values: NDArray[np.float64]) -> float:
     return float(values.mean()) if values.size else 0.0
 
 
-def gini_of(inputs: Inputs) -> GiniScore:
+def gini_of(inputs: Inputs) -> OneScore:
     """The metric `gini`."""
     group, sex, income = names = tuple(inputs.column(role) for role in ("group", "sex", "income"))
     real, synthetic = (_frame(t, inputs, names) for t in (inputs.real, inputs.synthetic))

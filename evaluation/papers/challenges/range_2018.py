@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, OneScore
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.json_values import JsonDict
 from mechanisms.public.units import WEIGHT_BITS
 
 QUERIES, CHANCE = 300, 0.33
@@ -25,35 +23,11 @@ TRIES = 50
 Query = dict[str, NDArray[np.bool_]]
 
 
-@dataclass(frozen=True, eq=False)
-class RangeScore:
-    """The score and the answers.
-
-    Attributes:
-        score: 10⁶ · max(0, 1 − √mean(d²) / ln 10³), d = ln(max(synthetic share, 10⁻⁶) / true share).
-        frame: one row per query: its columns, the true and the synthetic share.
-        seed: of the draw.
-    """
-
-    score: float
-    frame: pd.DataFrame
-    seed: int
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first, and the mean relative error of the same queries (Li et al. 2021a)."""
-        error = ((self.frame["synthetic"] - self.frame["real"]).abs() / self.frame["real"]).mean()
-        return {
-            "score": self.score,
-            "queries": len(self.frame),
-            "mean_relative_error": float(error),
-            "seed": self.seed,
-            "mean_columns": float(self.frame["columns"].map(len).mean()),
-        }
-
-
-def range_score_of(inputs: Inputs) -> RangeScore:
+def range_score_of(inputs: Inputs) -> OneScore:
     """The metric `range_2018`: the challenge's range-query score of two tables of codes.
 
+    10⁶ · max(0, 1 − √mean(d²) / ln 10³), d = ln(max(synthetic share, 10⁻⁶) / true share); in `frame` each query has its
+    columns and both shares. In the details stands the mean relative error of the same queries (Li et al. 2021a), too.
     Each column is in a query with chance 0.33 (a query without any is drawn again). An ordinal column gets a random
     range of its codes; any other a random subset of its codes, of random size. At least one true record satisfies every
     query: after fifty draws in vain a query is widened by the values of a random true record.
@@ -68,7 +42,9 @@ def range_score_of(inputs: Inputs) -> RangeScore:
     frame = pd.DataFrame(rows, columns=["columns", "real", "synthetic"])
     logs = np.log(np.maximum(frame["synthetic"], LEAST) / frame["real"])
     score = 1e6 * max(0.0, 1 - math.sqrt(math.fsum(logs**2) / QUERIES) / math.log(1e3))
-    return RangeScore(score, frame, seed)
+    error = ((frame["synthetic"] - frame["real"]).abs() / frame["real"]).mean()
+    details = {"queries": len(frame), "mean_relative_error": float(error), "seed": seed}
+    return OneScore(score, details | {"mean_columns": float(frame["columns"].map(len).mean())}, frame)
 
 
 def _answerable(real: CodedTable, rng: np.random.Generator) -> tuple[Query, float]:

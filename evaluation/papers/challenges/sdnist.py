@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
 from evaluation.learning.features import places
-from evaluation.metric import Inputs
-from evaluation.papers.challenges.kmarginal import Codes, flat_key, pool_tables
+from evaluation.metric import Inputs, ReadScore
 from evaluation.papers.paper_metrics import AreaSettings
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import Values
+from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import JsonDict
@@ -50,60 +50,11 @@ class SdnistDistances:
     pairs: int
 
 
-@dataclass(frozen=True)
-class Sdnist:
-    """The score, and the tables of SDNist's report that are counted from rows.
-
-    Attributes:
-        distances: of the synthetic table; None with a reason.
-        by: the column that is added to each pair; empty where none is.
-        subsamples: share → the score of a random sample of so many of the real rows.
-        independent: the score of the real columns, shuffled each for itself.
-        areas: each area's name, its score and that of the baseline's sample, the worst first.
-        matches: real records that the synthetic table shows.
-        reason: why there is no score.
-    """
-
-    distances: SdnistDistances | None
-    by: str = ""
-    subsamples: Mapping[float, float] | None = None
-    independent: float | None = None
-    areas: Sequence[tuple[str, float, float]] = ()
-    matches: ApparentMatches | None = None
-    reason: str = ""
-
-    @property
-    def score(self) -> float | None:
-        """Of 1,000."""
-        return None if self.distances is None else self.distances.score
-
-    @property
-    def ends(self) -> Ends | None:
-        """NIST's own baseline, and columns that know nothing of each other."""
-        if self.subsamples is None:
-            return None
-        return Ends(self.subsamples[SUBSAMPLES[1]], None, self.independent, honest_is="40 % of the real rows")
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        if self.distances is None or self.subsamples is None:
-            return {"score": None, "reason": self.reason}
-        worst = sorted(self.distances.columns.items(), key=lambda item: item[1])
-        return {
-            "score": self.score,
-            "by": self.by,
-            "pairs": self.distances.pairs,
-            "subsamples": [{"share": share, "score": score} for share, score in self.subsamples.items()],
-            "independent": self.independent,
-            "columns": [{"column": name, "score": score} for name, score in worst],
-            "areas": [dict(zip(("area", "score", "baseline"), area, strict=True)) for area in self.areas],
-            "matches": None if self.matches is None else self.matches.to_json(),
-        }
-
-
-def sdnist_of(inputs: Inputs) -> Sdnist:
+def sdnist_of(inputs: Inputs) -> ReadScore:
     """The metric `sdnist_kmarginal`: SDNist's score, its floor, and who of the real records is seen again.
 
+    The details are the tables of SDNist's report that are counted from rows: the worst column and area stand first.
+    It is read against NIST's own baseline, and columns that know nothing of each other.
     Goal: every two columns, in every area, are distributed as in the real table. Range: [0, 1000]; 1000 is perfect.
     Reference: random samples of 10, 40 and 90 % of the real rows; independent columns.
     Edge cases: fewer than two columns beside the area make no pair; what is missing is a value.
@@ -115,23 +66,26 @@ def sdnist_of(inputs: Inputs) -> Sdnist:
     chosen = [np.sort(rng.choice(n, max(1, round(share * n)), replace=False)) for share in SUBSAMPLES]
     binned_real, binned = in_bins(real, synthetic, values)
     if len(_features(binned_real.domain, by)) < 2:
-        return Sdnist(None, reason="fewer than two columns beside the area: no pairs")
+        return ReadScore(None, {}, reason="fewer than two columns beside the area: no pairs")
     tables = [distances(binned_real, t, by) for t in (binned, *(binned_real.at(rows) for rows in chosen))]
     shuffled = CodedTable(binned_real.domain, tuple(rng.permutation(c) for c in binned_real.columns))
     mine, baseline = tables[0], tables[2]
-    label = None if values is None or by is None else values[by].label
-    areas = [
-        (str(code) if label is None else label(code), score, baseline.areas[code])
-        for code, score in sorted(mine.areas.items(), key=lambda item: item[1])
-    ]
-    return Sdnist(
-        mine,
-        by or "",
-        {share: each.score for share, each in zip(SUBSAMPLES, tables[1:], strict=True)},
-        distances(binned_real, shuffled, by).score,
-        areas,
-        matches(real, synthetic),
-    )
+    label = str if values is None or by is None else values[by].label
+    independent = distances(binned_real, shuffled, by).score
+    details = {
+        "by": by or "",
+        "pairs": mine.pairs,
+        "subsamples": [{"share": s, "score": each.score} for s, each in zip(SUBSAMPLES, tables[1:], strict=True)],
+        "independent": independent,
+        "columns": [{"column": name, "score": s} for name, s in sorted(mine.columns.items(), key=itemgetter(1))],
+        "areas": [
+            {"area": label(code), "score": score, "baseline": baseline.areas[code]}
+            for code, score in sorted(mine.areas.items(), key=itemgetter(1))
+        ],
+        "matches": matches(real, synthetic),
+    }
+    ends = Ends(baseline.score, None, independent, honest_is="40 % of the real rows")
+    return ReadScore(mine.score, details, ends=ends)
 
 
 def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> tuple[CodedTable, CodedTable]:
@@ -202,46 +156,30 @@ def distances(real: CodedTable, synthetic: CodedTable, by: str | None) -> Sdnist
 QUASI = ("SEX", "MSP", "RAC1P", "OWN_RENT", "EDU", "PUMA", "INDP_CAT", "HISP")
 
 
-@dataclass(frozen=True)
-class ApparentMatches:
-    """Real records that a synthetic table shows.
+def matches(real: CodedTable, synthetic: CodedTable) -> JsonDict:
+    """Real records that a synthetic table shows; no measure of privacy: a random sample of people has these, too.
 
-    Attributes:
-        unique: real records that no other real record equals; exact: those that the synthetic table has.
-        quasi: columns that make an apparent match; empty where the table has none of them.
-        apparent: real records that are unique in these and meet a synthetic one that is, too.
-        agreeing: the mean share of the other columns in which such a pair agrees; None without a pair or such columns.
+    Returns:
+        unique: real records that no other real record equals; exact: those of them that the synthetic table has; quasi:
+        columns that make an apparent match; apparent: real records that are unique in these and meet a synthetic one
+        that is, too; agreeing: the mean share of the other columns in which such a pair agrees, or None.
     """
-
-    unique: int
-    exact: int
-    quasi: tuple[str, ...] = ()
-    apparent: int = 0
-    agreeing: float | None = None
-
-    def to_json(self) -> JsonDict:
-        """JSON values."""
-        return asdict(self) | {"quasi": list(self.quasi)}
-
-
-def matches(real: CodedTable, synthetic: CodedTable) -> ApparentMatches:
-    """Both counts; no measure of privacy: a random sample of people has such matches, too."""
-    pooled = pool_tables(real, synthetic)
-    key = flat_key(pooled, real.domain.names)
-    alone = _alone(key[: real.rows])
-    exact = int(np.isin(key[alone], key[real.rows :]).sum())
-    quasi = tuple(n for n in QUASI if n in real.domain)
+    ours, theirs = row_sums(real), row_sums(synthetic)
+    alone = _alone(ours)
+    exact = int(np.isin(ours[alone], theirs).sum())
+    quasi = [n for n in QUASI if n in real.domain]
+    found: JsonDict = {"unique": len(alone), "exact": exact, "quasi": quasi, "apparent": 0, "agreeing": None}
     if not quasi:
-        return ApparentMatches(len(alone), exact)
-    key = flat_key(pooled, quasi)
-    ours, theirs = _alone(key[: real.rows]), _alone(key[real.rows :]) + real.rows
-    _, i, j = np.intersect1d(key[ours], key[theirs], assume_unique=True, return_indices=True)
-    others = [pooled.columns[n] for n in real.domain.names if n not in quasi]
-    shares = [np.mean(c[ours[i]] == c[theirs[j]]) for c in others] if len(i) else []
-    return ApparentMatches(len(alone), exact, quasi, len(i), float(np.mean(shares)) if shares else None)
+        return found
+    ours, theirs = (row_sums(t.over(real.domain.canonical(quasi))) for t in (real, synthetic))
+    one, two = _alone(ours), _alone(theirs)
+    _, i, j = np.intersect1d(ours[one], theirs[two], assume_unique=True, return_indices=True)
+    others = [n for n in real.domain.names if n not in quasi]
+    shares = [np.mean(real.column(n)[one[i]] == synthetic.column(n)[two[j]]) for n in others] if len(i) else []
+    return found | {"apparent": len(i), "agreeing": float(np.mean(shares)) if shares else None}
 
 
-def _alone(key: Codes) -> Codes:
+def _alone(key: NDArray[np.uint64]) -> NDArray[np.int64]:
     """The places of the keys that occur once."""
     _, places, counts = np.unique(key, return_index=True, return_counts=True)
     return np.asarray(places[counts == 1])

@@ -5,69 +5,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.metric import Inputs
-from evaluation.papers.challenges.kmarginal import KMarginal, Pooled, by_number, flat_key, k_marginal, pool_tables
+from evaluation.counts import paired_cells
+from evaluation.metric import Inputs, OneScore
+from evaluation.papers.challenges.kmarginal import k_marginal
 from evaluation.values.value_tables import NOBODY
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.coded_table import CodedTable
 
-PLACE, TIME, TO, UNIT = "pickup_community_area", "shift", "dropoff_community_area", "taxi_id"
+#: Columns as the original names them; counts of numbers that are both a shift and an area are dropped there.
+PLACE, TIME = "pickup_community_area", "shift"
+#: A number per row.
+Numbers = NDArray[np.integer]
+#: Which kind of column, and its code → the trips of each taxi.
+Profile = dict[tuple[str, int], NDArray[np.int32]]
 SEED, DRAWS, CUTOFF = 123456, 50, 250
 NO_UNIT = "the third part, the conjunction, needs the subject of every row"
 WIDTHS = (5, 51)
 
 
-@dataclass(frozen=True)
-class Sprint3:
-    """The three parts for one table.
-
-    Attributes:
-        score: 1000 times the mean of the parts; None where one is undefined.
-        k_marginal, spatial, conjunction: the parts, in [0, 1], 1 is perfect; None where undefined.
-        details: of the k-marginal.
-        reason: why a part is undefined.
-    """
-
-    score: float | None
-    k_marginal: float | None
-    spatial: float | None
-    conjunction: float | None
-    details: KMarginal
-    reason: str = ""
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        return {
-            "score": self.score,
-            **({"reason": self.reason} if self.reason else {}),
-            "k_marginal": self.k_marginal,
-            "pickup_dropoff": self.spatial,
-            "higher_order_conjunction": self.conjunction,
-            "details": self.details.to_json(),
-        }
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The columns that stand for pickup area, shift, dropoff area and taxi."""
-
-    place: str = PLACE
-    time: str = TIME
-    to: str = TO
-    unit: str = ""
-
-    @property
-    def as_published(self) -> bool:
-        """Whether counts of numbers that are both a shift and an area are dropped, as the original does."""
-        return (self.place, self.time) == (PLACE, TIME)
-
-
-def sprint3_of(inputs: Inputs) -> Sprint3:
+def sprint3_of(inputs: Inputs) -> OneScore:
     """The metric `sprint3`: the official score, of codes: their discretization stands for the scorer's bins.
 
     Goal: the mix of trips at every place and time, the flows, and the kinds of taxis. Range: [0, 1000]; 1000 is
@@ -76,85 +35,71 @@ def sprint3_of(inputs: Inputs) -> Sprint3:
     take part in all but the conjunction, as there; without subjects there is no conjunction and no total. The order of
     subjects is that of the original's ids: centres are drawn in it.
     """
-    roles, subject = Roles(*map(inputs.column, ("segment", "time", "to"))), inputs.options.subject
-    pooled = pool_tables(inputs.real, inputs.synthetic)
-    features = [n for n in inputs.real.domain.names if n not in (roles.place, roles.time)]
-    if subject is not None:
-        numbers, values = pd.factorize(np.concatenate(subject).astype(np.int64), sort=True)
-        pooled.columns[""], pooled.sizes[""] = numbers.astype(np.int64), len(values)
-        pooled.labels[""] = list(values)
-    return sprint3_parts(pooled, roles, features, seed=SEED)
+    names = (inputs.column("segment"), inputs.column("time"), inputs.column("to"))
+    features = [n for n in inputs.real.domain.names if n not in names[:2]]
+    return sprint3_parts(inputs.real, inputs.synthetic, inputs.options.subject, names, features, seed=SEED)
 
 
-def sprint3_parts(pooled: Pooled, names: Roles, features: Sequence[str], *, seed: int) -> Sprint3:
-    """The three parts and their mean."""
+def sprint3_parts(
+    real: CodedTable,
+    synthetic: CodedTable,
+    subject: tuple[Numbers, Numbers] | None,
+    names: tuple[str, str, str],
+    features: Sequence[str],
+    *,
+    seed: int,
+) -> OneScore:
+    """1000 times the mean of the three parts, each in [0, 1]; None where one is undefined.
+
+    Args:
+        subject: a number per row of either table; NOBODY for none.
+        names: of the columns that stand for pickup area, shift and dropoff area.
+    """
+    place, time, to = names
     pairs = tuple(itertools.combinations(features, 2))
-    marginal = k_marginal(pooled, (names.place, names.time), pairs, cutoff=CUTOFF)
+    marginal = k_marginal(real, synthetic, (place, time), pairs, cutoff=CUTOFF)
     k = None if marginal.score is None else marginal.score / 1000
-    if pooled.truth in (0, len(pooled.weights)):
-        if pooled.truth == 0:
-            return Sprint3(None, k, None, None, marginal, "the true table is empty")
-        return Sprint3(0.0, k, 0.0, 0.0, marginal)
-    spatial = 1 - _l1(pooled, (names.place, names.to)) / 2
-    if names.unit not in pooled.columns:
-        return Sprint3(None, k, spatial, None, marginal, NO_UNIT)
-    both = conjunction_counts(pooled, names)
-    if not len(both[0]):
-        return Sprint3(None, k, spatial, None, marginal, "no true row has a subject")
-    h = higher_order_conjunction(*both, seed=seed)
+
+    def scored(score: float | None, flows: float | None, kinds: float | None, reason: str = "") -> OneScore:
+        parts = {"k_marginal": k, "pickup_dropoff": flows, "higher_order_conjunction": kinds}
+        return OneScore(score, {**parts, "details": marginal.to_json()}, marginal.frame, reason)
+
+    if not real.rows:
+        return scored(None, None, None, "the true table is empty")
+    if not synthetic.rows:
+        return scored(0.0, 0.0, 0.0)
+    (flows,) = paired_cells(real, synthetic, [real.domain.canonical((place, to))])
+    spatial = 1 - float(np.abs(flows.q / flows.q.sum() - flows.p / flows.p.sum()).sum()) / 2
+    if subject is None:
+        return scored(None, spatial, None, NO_UNIT)
+    both = [_profile(t, s, place, time) for t, s in zip((real, synthetic), subject, strict=True)]
+    if not both[0]:
+        return scored(None, spatial, None, "no true row has a subject")
+    h = higher_order_conjunction(*_aligned(both[0], both[1]), seed=seed)
     scores = (0.0 if k is None else k, spatial, h)
-    return Sprint3(1000 * math.fsum(scores) / 3, k, spatial, h, marginal)
+    return scored(1000 * math.fsum(scores) / 3, spatial, h)
 
 
-def _l1(pooled: Pooled, names: tuple[str, ...]) -> float:
-    """L1 distance of the shares of the whole tables."""
-    key, split = flat_key(pooled, names), pooled.truth
-    size = int(key.max(initial=0)) + 1
-    q, p = (np.bincount(key[s], pooled.weights[s], size) for s in (slice(split), slice(split, None)))
-    return float(np.abs(q / q.sum() - p / p.sum()).sum())
+def _aligned(truth: Profile, other: Profile) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The counts of each taxi, true and synthetic, in the columns of the truth (sorted)."""
+    nothing = np.zeros(len(next(iter(other.values()), ())), np.int32)
+    return np.stack([*truth.values()], axis=1), np.stack([other.get(name, nothing) for name in truth], axis=1)
 
 
-def conjunction_counts(pooled: Pooled, names: Roles) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Trips per shift and per area of each taxi, true and synthetic, in the columns of the truth (sorted)."""
-    halves = (slice(pooled.truth), slice(pooled.truth, None))
-    (truth, counts), (other, synthetic) = (_profile(pooled, half, names) for half in halves)
-    place_of = {label: i for i, label in enumerate(other)}
-    aligned = np.zeros((len(synthetic), len(truth)), np.int32)
-    for i, label in enumerate(truth):
-        if label in place_of:
-            aligned[:, i] = synthetic[:, place_of[label]]
-    return counts, aligned
-
-
-def _profile(pooled: Pooled, part: slice, names: Roles) -> tuple[list[tuple[str, object]], NDArray[np.int32]]:
-    """Columns and counts of one table: shifts, then areas; a number that is both is told apart by its name."""
-    place, time, unit = names.place, names.time, names.unit
-    nobody = [i for i, label in enumerate(pooled.labels[unit]) if pd.isna(label) or label in (NOBODY, "")]
-    with_subject = ~np.isin(pooled.columns[unit][part], nobody)
-    ids, rows = np.unique(pooled.columns[unit][part][with_subject], return_inverse=True)
-    by_label = sorted(range(len(ids)), key=lambda i: by_number(pooled.labels[unit][int(ids[i])]))
-    rank = np.empty(len(ids), np.int64)
-    rank[by_label] = np.arange(len(ids))
-    taxis = rank[rows]
-    labels: list[tuple[str, object]] = []
-    present = {n: _present(pooled, n, pooled.columns[n][part][with_subject]) for n in (time, place)}
-    times, places = ({v for _, v in present[n]} for n in (time, place))
-    shared = times & places if names.as_published else times | places
-    table = np.empty((len(ids), len(present[time]) + len(present[place])), np.int32)
+def _profile(table: CodedTable, subject: Numbers, place: str, time: str) -> Profile:
+    """Trips of each taxi per shift, then per area; a number that is both is told apart by its name."""
+    rows = np.asarray(subject) != NOBODY
+    ids, taxis = np.unique(np.asarray(subject)[rows], return_inverse=True)
+    codes = {name: np.asarray(table.column(name))[rows].astype(np.int64) for name in (time, place)}
+    times, places = (set(np.unique(c).tolist()) for c in codes.values())
+    shared = times & places if (place, time) == (PLACE, TIME) else times | places
+    profile: Profile = {}
     for name, suffix in ((time, ""), (place, "p")):
-        width = len(present[name])
-        column = np.zeros(pooled.sizes[name], np.int64)
-        column[[code for code, _ in present[name]]] = np.arange(width)
-        cells = taxis * width + column[pooled.columns[name][part][with_subject]]
-        counts = np.bincount(cells, minlength=len(ids) * width).reshape(len(ids), width)
-        table[:, len(labels) : len(labels) + width] = counts
-        labels += [(f"shared{suffix}" if value in shared else "alone", value) for _, value in present[name]]
-    return labels, table
-
-
-def _present(pooled: Pooled, name: str, column: NDArray[np.int64]) -> list[tuple[int, object]]:
-    codes = np.unique(column)
-    return sorted(((int(c), pooled.labels[name][int(c)]) for c in codes), key=lambda x: by_number(x[1]))
+        size = table.domain[name].size
+        counts = np.bincount(taxis * size + codes[name], minlength=len(ids) * size).reshape(len(ids), size)
+        for code in np.unique(codes[name]).tolist():
+            profile[f"shared{suffix}" if code in shared else "alone", code] = counts[:, code].astype(np.int32)
+    return profile
 
 
 def higher_order_conjunction(real: NDArray[np.int32], synthetic: NDArray[np.int32], *, seed: int = SEED) -> float:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from evaluation.cube import Cubes, map_cubes
 from evaluation.metric import Inputs, Options
@@ -32,7 +33,6 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
-PARTS = ("jsd", "bp", "jd", "hh", "hc", "vc")
 #: How many of the worst segments have their temporal scores among the details.
 WORST = 6
 #: Record types whose losses a report shows.
@@ -55,7 +55,8 @@ class Ncript:
     """N-CRiPT's losses of one pair of tables; 0 is perfect everywhere.
 
     Attributes:
-        parts: each of PARTS as time × segment, in [0, 1] (BP: 0 or the penalty); HC and VC repeat over time.
+        parts: jsd, bp, jd, hh, hc and vc as time × segment, in [0, 1] (bp: 0 or the penalty); the last two repeat over
+            time.
         times, segments: labels.
         spec: the parameters.
         heavy_year: heavy hitters of each segment over all times (2.2.3).
@@ -90,23 +91,23 @@ class Ncript:
         """The mean loss of a row, in [0, 1]: comparable between maps; None without rows."""
         return self.loss / self.total.size if self.total.size else None
 
-    def table(self) -> pd.DataFrame:
-        """The temporal scores of every segment, in the form of Table 2."""
-        grid = pd.MultiIndex.from_product([self.segments, self.times], names=["segment", "time"])
-        columns = {name.upper(): values.T.ravel() for name, values in [*self.parts.items(), ("total", self.total)]}
-        return pd.DataFrame(columns, index=grid).rename(columns={"TOTAL": "Total"}).reset_index()
+    @property
+    def losses(self) -> dict[str, NDArray[np.float64]]:
+        """The parts by the names of Table 2, and their Total."""
+        return {name.upper(): values for name, values in self.parts.items()} | {"Total": self.total}
 
     def deep_dive(self, segment: object) -> pd.DataFrame:
-        """The temporal scores of one segment (2.4.2)."""
-        if segment not in self.segments and str(segment) not in map(str, self.segments):
+        """The temporal scores of one segment (2.4.2), in the form of Table 2."""
+        labels = [*map(str, self.segments)]
+        if str(segment) not in labels:
             raise UserError(f"no segment {segment!r}", where="segment", fix="one of the labels of the map")
-        frame = self.table()
-        return frame[frame["segment"].map(str) == str(segment)].reset_index(drop=True)
+        place = labels.index(str(segment))
+        return pd.DataFrame({"time": list(self.times), **{n: values[:, place] for n, values in self.losses.items()}})
 
     def snapshot(self) -> pd.DataFrame:
         """The losses of each segment summed over the times (2.4.1, Figure 2), the worst segment first."""
-        columns = {name.upper(): values.sum(axis=0) for name, values in self.parts.items()}
-        frame = pd.DataFrame({"segment": list(self.segments), **columns, "Total": self.total.sum(axis=0)})
+        columns = {name: values.sum(axis=0) for name, values in self.losses.items()}
+        frame = pd.DataFrame({"segment": list(self.segments), **columns})
         return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
 
     def to_json(self) -> JsonDict:
@@ -141,9 +142,8 @@ class Ncript:
         """
         named = {str(s): i for i, s in enumerate(self.segments)}
         worst = [str(s) for s in self.snapshot()["segment"].tolist()[:WORST]]
-        losses = {name.upper(): values for name, values in self.parts.items()} | {"Total": self.total}
         return [
-            {"segment": name, **{loss: values[:, named[name]].tolist() for loss, values in losses.items()}}
+            {"segment": name, **{loss: values[:, named[name]].tolist() for loss, values in self.losses.items()}}
             for name in self.spec.places or worst
         ]
 
@@ -285,8 +285,8 @@ def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical:
             "type": list(cubes.types),
             "real": records[0],
             "synthetic": records[1],
-            "rank": _ranks(records[0]),
-            "synthetic_rank": _ranks(records[1]),
+            "rank": rankdata(-records[0], "min").astype(int),
+            "synthetic_rank": rankdata(-records[1], "min").astype(int),
             **{name.upper(): values for name, values in sums.items()},
             "Total": weighted,
         }
@@ -315,8 +315,3 @@ def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Serie
         if ordered.any():
             shares[i] = float(agreeing[ordered].mean())
     return shares
-
-
-def _ranks(counts: Series) -> NDArray[np.int64]:
-    """1 for the largest; equal ones share the smaller rank."""
-    return np.asarray((counts[None, :] > counts[:, None]).sum(axis=1) + 1, np.int64)

@@ -88,7 +88,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 
 def _checked(config: Config) -> AllSettings:
-    settings = settings_of(config.experiment, AllSettings)
+    settings = settings_of(config, AllSettings)
     for name in (*settings.only, *settings.tables):
         if name not in names_of_all():
             raise UserError(f"no experiment {name!r}", where="experiment.only", fix=choices_fix(name, names_of_all()))
@@ -149,7 +149,7 @@ def _made(folder: RunFolder, name: str, arguments: tuple[str, ...], data: str) -
     words = (home / "said.txt").read_text(encoding="utf-8")
     error = "" if done.returncode == 0 else words[words.rfind("error: ") :].strip() or f"exit code {done.returncode}"
     status = "failed" if done.returncode else "done"
-    return ExperimentOutcome(name, name, arguments, data, status, seconds, error, round(_processor_time() - before, 1))
+    return ExperimentOutcome(name, arguments, data, status, seconds, error, round(_processor_time() - before, 1))
 
 
 def _processor_time() -> float:
@@ -175,7 +175,7 @@ class ExperimentOutcome:
     """How one experiment ended. NOT private.
 
     Attributes:
-        name: of the experiment; folder: where it lies, beside the others.
+        name: of the experiment, and of its folder beside the others.
         arguments: its settings, as they would be typed.
         data: the table that it read, in words.
         status: done or failed.
@@ -185,7 +185,6 @@ class ExperimentOutcome:
     """
 
     name: str
-    folder: str
     arguments: tuple[str, ...]
     data: str
     status: str
@@ -222,7 +221,7 @@ def _cell(key: str, value: float | None) -> str:
 
 def write_summary(folder: RunFolder, outcomes: Sequence[ExperimentOutcome]) -> Path:
     """summary.md and summary.csv under internal/; returns the page."""
-    done = {o.name: numbers_of(folder.root / o.folder) for o in outcomes if o.status == "done"}
+    done = {o.name: numbers_of(folder.root / o.name) for o in outcomes if o.status == "done"}
     lines = ["# All experiments", "", f"**{BANNER}**", ""]
     overview = [
         [

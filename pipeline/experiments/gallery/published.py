@@ -59,15 +59,13 @@ def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
     return tuple(published)
 
 
-def printed(
-    numbers: Iterable[Published], metric: str, *, epsilon: float | None = None, dataset: str | None = None
-) -> Published | None:
-    """The number that stands beside ours, if the source prints one."""
+def reported(numbers: Iterable[Published], metric: str, epsilon: float | None, dataset: str = "") -> JsonDict:
+    """The source's number for a metric at an ε and its place; None and empty where it prints none."""
     for number in numbers:
         fits = number.epsilon is None or (epsilon is not None and math.isclose(number.epsilon, epsilon))
         if number.metric == metric and fits and number.dataset in (None, dataset):
-            return number
-    return None
+            return {"reported": number.value, "place": number.place}
+    return {"reported": None, "place": ""}
 
 
 @dataclass(frozen=True)
@@ -103,22 +101,21 @@ SMOKE = "smoke"
 TOO_SMALL = "smoke: a small version that shows that everything works; its figures say nothing about the method"
 
 
-def of_smoke(pairs: Iterable[Beside], smoke: bool) -> tuple[Beside, ...]:
-    """The same; of a smoke run marked as such, and beside nothing that is published."""
-    if not smoke:
-        return tuple(pairs)
+def of_smoke(pairs: Iterable[Beside]) -> tuple[Beside, ...]:
+    """The same of a smoke run: marked as such, and beside nothing that is published."""
     return tuple(replace(p, what=f"{p.what} ({SMOKE})", published=None, place="") for p in pairs)
 
 
-def beside_rows(rows: Sequence[Json], *, smoke: bool = False) -> list[JsonDict]:
+def beside_rows(rows: Sequence[Json]) -> list[JsonDict]:
     """Means of findings as `Beside`, in JSON values: what it is of, ours, what is published, where, the difference."""
     pairs = []
     for row in rows:
         label = f"{row['metric']}, {row['dataset']}"
         label += "" if row["epsilon"] is None else f", ε = {row['epsilon']:g}"
+        label += f" ({SMOKE})" * bool(row.get(SMOKE))
         spread = [row.get(k) for k in ("error", "runs", "floor")]
         pairs.append(Beside(label, row["score"], row.get("reported"), row.get("place") or "", *spread))
-    return as_json(of_smoke(pairs, smoke))
+    return as_json(pairs)
 
 
 def as_json(pairs: Iterable[Beside]) -> list[JsonDict]:
