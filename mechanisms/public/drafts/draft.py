@@ -127,10 +127,10 @@ def draft_schema(
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
     orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
-    for _ in orders:  # until bounds have passed along chains of pairs
-        for low, high, _, _ in orders:
-            with_same_bins(by_name, low, high)
-    follows = guess_determined(source, varied)
+    for low, high, _, _ in [*orders] * len(orders):  # until bounds have passed along chains of pairs
+        with_same_bins(by_name, low, high)
+    of_persons = guess_determined(source, {n: by_name[n] for n in constant})
+    follows = [*guess_determined(source, varied), *(replace(f, complete=False) for f in of_persons)]  # no map names one
     said = _said_of_pairs(orders, alike)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
@@ -247,7 +247,7 @@ def _rules(
         for line in (f"# {head}", f"# {field}", *map("#   {}".format, lines))
     ]
     if calendar:
-        text.append("# with this rule they agree in every synthetic row; bins of at least a week leave room for it:")
+        text.append("# with it they agree in every synthetic row; it needs bins of at least a week, and no `ordered`:")
         rule = {time: {part: name for part, (name, _, _) in own.items()} for time, own in calendar.items()}
         text.append(f"# calendar: {as_json(rule)}")
     return "".join(f"{line}\n" for line in text)
