@@ -206,11 +206,12 @@ def test_ids_of_others_are_no_amounts_and_rows_that_were_entered_twice_are_told(
 def test_lengths_of_time_are_asked_about_and_are_no_first_of_a_month(capsys):
     """Minutes as 00:12:45 were "all the first of a month"; that one bin of hours holds all was said after the run."""
     cells = {"drive": [f"00:{i % 50:02}:{i % 60:02}" for i in range(900)]}
+    cells["drive"][7] = "15:40:00"  # one long one answers nothing
     cells["shift"] = [f"{6 + i % 14:02}:{i % 60:02}" for i in range(900)]
     _, text = drafted(cells)
     assert "first of a month" not in text and text.count("are they lengths of time?") == 1
     columns = checked(capsys, cells)["columns"]
-    assert columns["shift"]["hints"] == [] and "one bin, 1900-01-01 00, holds 100.0 %" in columns["drive"]["hints"][0]
+    assert columns["shift"]["hints"] == [] and "one bin, 1900-01-01 00, holds 99.9 %" in columns["drive"]["hints"][0]
     cost = {"cost": [10.0 + i % 7 for i in range(900)]}
     edges = "cost: {kind: float, decimals: 2, bins: {edges: [0, 50, 5000]}, missing: false}"
     assert "one bin, 0 to 50," in str(checked(capsys, cost, edges)["columns"]["cost"]["hints"])
