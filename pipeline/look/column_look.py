@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
+from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
 from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
 from mechanisms.public.schema.spellings import folded as loosely
@@ -228,6 +229,7 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
 def _folded(text: str) -> str:
     """A text but for capitals, spaces, marks beside digits, zeros, Roman digits, and ways to write a letter (ß, ss)."""
     bare = BESIDE_DIGITS.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
+    bare = bare.rstrip(".")
     number = WHOLE.fullmatch(ROMAN.get(bare, bare))
     return number[1] if number else bare
 
@@ -271,7 +273,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
         hints += [f"{spelled}: one spelling of each in the table"] if spelled else []
     gaps = listed_gaps(column.values) if column.kind == "categorical" and not column.constant else []
     hints += [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
-    if column.kind in ORDERED_KINDS and present and column.bins is not None:
+    if column.kind in ORDERED_KINDS and present:
+        hints += _crowded_bin(column, values, present)
         hints += _wide_bins(column, values, present)
     several = column.kind not in {"float", *DATE_KINDS} and not since_1970(seen.low or 0, seen.high or 0)
     if several and rows > 50 and seen.distinct > 0.9 * rows:
@@ -352,10 +355,20 @@ def _answer(values: list[str]) -> int:
     return (not words.isdisjoint({*YES, *CROSSES})) - (not words.isdisjoint(NO))
 
 
+def _crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
+    """One bin of several values with nearly all rows, as a run says it once its budget is spent."""
+    several, top = bins_of_several(column), int(values.argmax())
+    as_it_stands = column.discover is None and log_cut(column) is column  # a run keeps these bins
+    if several is None or not several[top] or values[top] < CROWDED * present or not as_it_stands:
+        return []
+    problem = f"one bin, {column.labels[top]}, holds {percent(float(values[top] / present))} of the rows"
+    return [f"{problem}: inside it, pairs tell nothing apart. bins: {{edges: […]}} with several edges there tells more"]
+
+
 def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
     """The first or the last bin with few rows over most of the range."""
     edges = column.grid.edges
-    if column.size < 3 or len(values) < 2 or edges is None:
+    if column.bins is None or column.size < 3 or len(values) < 2 or edges is None:
         return []
     widths, hints = np.diff(edges), []
     for place, name in ((0, "first"), (len(values) - 1, "last")):

@@ -27,7 +27,7 @@ from mechanisms.public.tables.doubts import (
     shorter_codes,
     totals,
 )
-from mechanisms.public.tables.encode import PLAIN, read_sql
+from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
@@ -259,8 +259,8 @@ def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     if column.kind not in {"integer", "float"} or column.width is not None:
         return []
     index = source.names.index(column.name)
-    number, gaps = read_sql(source, index, column), ", ".join(map(literal, ("", *column.missing_texts)))
-    cells = f"SELECT {number} AS x FROM {source.relation} WHERE {source.text(index)} NOT IN ({gaps})"
+    number, text = read_sql(source, index, column), source.text(index)
+    cells = f"SELECT {number} AS x FROM {source.relation} WHERE NOT ({declared_gap(column, number, text)})"
     each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
     rest = "arg_min(n, x), arg_max(n, x), quantile_disc(x, [0.05, 0.95])"
     sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), {rest} FROM ({each})"

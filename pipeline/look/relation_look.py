@@ -53,12 +53,14 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ]
     taken = {name for step in rules.steps for name in step.takes}
     listed = [schema[n] for n in fields if n not in taken and n not in constants]
+    both = [(own, _code_batches(coded, own)) for own in (listed, [schema[n] for n in fields if n in constants])]
     hints += [
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
         "derive or impossible, as a draft writes it"
-        for one in guess_determined(listed, _code_batches(coded, listed))
+        for own, codes in both
+        for one in guess_determined(own, codes)
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
-        and not any({one.source, one.target} <= {*clique} for clique, _ in schema.zeros)
+        and not any({one.source, one.target} <= {*clique} for clique, _ in schema.rules.zeros)
     ]
     hints += _skipped(schema, guess_skipped(listed, _code_batches(coded, listed)))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
@@ -100,7 +102,8 @@ def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
 def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
     """Pairs of columns of texts of which each tells the other: as many rows per value, and per pair of values."""
     alike: dict[tuple[int, ...], list[Column]] = defaultdict(list)
-    derived = {name for step in schema.rules.steps if not step.gives for name in step.takes}
+    constants = schema.rules.unit.constant if schema.rules.unit else ()
+    derived = {name for step in schema.rules.steps if not step.gives for name in step.takes} - {*constants}
     for column in schema.columns:
         if column.kind in {"categorical", "flag"} and not column.constant and column.name not in derived:
             counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size)
@@ -112,11 +115,13 @@ def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
         own = np.asarray(coded.column(first.name)).astype(np.int64)
         for other in others:
             pairs = np.unique(own * other.size + np.asarray(coded.column(other.name)))
-            if pairs.size == np.unique(own).size:
-                hints.append(
-                    f"{first.name!r} and {other.name!r} tell each other in every row: if that is public, "
-                    f"derive: {{{other.name}: {{from: {first.name}, map: …}}}} measures one of them; or leave one out"
-                )
+            ruled = any({first.name, other.name} <= {*clique} for clique, _ in schema.rules.zeros)
+            if pairs.size == np.unique(own).size and not ruled:
+                cure = f"derive: {{{other.name}: {{from: {first.name}, map: …}}}} measures one of them"
+                if {first.name, other.name} & {*constants}:
+                    cure = f"impossible: [{{columns: [{first.name}, {other.name}], possible: …}}] keeps that"
+                said = f"{first.name!r} and {other.name!r} tell each other in every row: if that is public, {cure}"
+                hints.append(f"{said}; or leave one out")
     return hints
 
 

@@ -20,7 +20,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.bound_fields import written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
-from mechanisms.public.schema.fine_cells import bins_of_several, plain_edges
+from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, plain_edges
 from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.decided import pairs_told
@@ -37,10 +37,9 @@ NAMED = 8
 #: Noise that is expected to put so many of the records into wrong counts leaves a column mostly noise, even where a few
 #: counts stand out by luck: what is misplaced of equal counts of two standard deviations each.
 MISPLACED = 0.2
-#: A column is nearly constant where one value holds so much of the records, and two standard deviations less so much.
-CONSTANT, SURELY = 0.95, 0.9
-#: A bin of several values is crowded where it holds so much of them, and two standard deviations less so much.
-CROWDED, AT_LEAST = 0.9, 0.8
+#: A column is nearly constant where one value holds so much of the records, and two standard deviations less so much;
+#: of a bin that holds CROWDED of them AT_LEAST.
+CONSTANT, SURELY, AT_LEAST = 0.95, 0.9, 0.8
 
 
 def signal_to_noise(measurements: Measurements) -> list[tuple[NoisyMarginal, float, float]]:

@@ -17,6 +17,7 @@ from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.encode import listed_numbers
 from mechanisms.public.tables.out_of_schema import NO_RULES
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_dictionaries import (
@@ -97,6 +98,12 @@ def subject_texts(
 def with_schema(sources: Mapping[str, Source], schema: Schema, progress: Progress) -> Values:
     """The tables' values as the schema reads them; nothing is clipped, and nothing binned."""
     read = {table: dictionaries(s, schema_expressions(s, schema), progress) for table, s in sources.items()}
+    for table, source in sources.items():
+        for column in schema.columns:
+            if column.spelled and source.typed(source.declared(column.name)):
+                own, listed = read[table][column.name], listed_numbers(column)
+                texts = pa.array([listed.get(t, t) for t in own.values.to_pylist()], pa.string())
+                read[table][column.name] = replace(own, values=texts)
     return value_tables({c.name: declared_kind(c) for c in schema.columns}, read)
 
 

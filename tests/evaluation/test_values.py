@@ -1,6 +1,7 @@
 """Tables of values: kinds are read from the rows, nothing is binned or clipped, and metrics of values read them."""
 
 import datetime
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -128,6 +129,18 @@ def test_values_are_those_of_the_file_whatever_the_schema_bins_and_bounds(tmp_pa
         back = values.frame(values.tables[table], ["CITY", "SEX", "INCWAGE"])
         assert (back["INCWAGE"] == frame["INCWAGE"]).all()
         assert (back["CITY"] == frame["CITY"].astype(str)).all()
+
+
+def test_numbers_of_a_file_that_knows_them_are_the_listed_texts(tmp_path):
+    """A list of 380.00 and 0012 beside decimals and whole numbers of Parquet: all records counted as misplaced."""
+    made = pd.DataFrame({"basic": ["380.00", "1031.50", "1031.50"], "code": ["0012", "0012", "0007"]})
+    real = pd.DataFrame({"basic": [Decimal(b) for b in made["basic"]], "code": [12, 12, 7]})
+    columns = {name: {"kind": "categorical", "values": sorted(set(made[name]))} for name in made}
+    real.to_parquet(tmp_path / "real.parquet")
+    made.to_csv(tmp_path / "made.csv", index=False)
+    paths = (str(tmp_path / "real.parquet"), str(tmp_path / "made.csv"))
+    card = score(*paths, {"columns": columns, "confirmed_public": True}, metrics=["anita_1way", "anita_2way"])
+    assert card.frame()["score"].tolist() == [1, 1]
 
 
 def test_gini_reads_incomes_not_bins_so_that_what_is_not_available_is_no_income(tmp_path):

@@ -201,3 +201,54 @@ def test_ids_of_others_are_no_amounts_and_rows_that_were_entered_twice_are_told(
     asked = {n: [h for h in c["hints"] if "ids of others" in h] for n, c in said["columns"].items()}
     assert {n for n, hints in asked.items() if hints} == {"lanr", "site"}
     assert [h for h in said["hints"] if h.startswith("3 rows are the same as another of their 'patient'")]
+
+
+def test_lengths_of_time_are_asked_about_and_are_no_first_of_a_month(capsys):
+    """Minutes as 00:12:45 were "all the first of a month"; that one bin of hours holds all was said after the run."""
+    cells = {"drive": [f"00:{i % 50:02}:{i % 60:02}" for i in range(900)]}
+    cells["drive"][7] = "15:40:00"  # one long one answers nothing
+    cells["shift"] = [f"{6 + i % 14:02}:{i % 60:02}" for i in range(900)]
+    _, text = drafted(cells)
+    assert "first of a month" not in text and text.count("are they lengths of time?") == 1
+    columns = checked(capsys, cells)["columns"]
+    assert columns["shift"]["hints"] == [] and "one bin, 1900-01-01 00, holds 99.9 %" in columns["drive"]["hints"][0]
+    cost = {"cost": [10.0 + i % 7 for i in range(900)]}
+    edges = "cost: {kind: float, decimals: 2, bins: {edges: [0, 50, 5000]}, missing: false}"
+    assert "one bin, 0 to 50," in str(checked(capsys, cost, edges)["columns"]["cost"]["hints"])
+    count = "cost: {kind: float, decimals: 2, min: 0, max: 5000, bins: {count: 4}, missing: false}"  # a run cuts these
+    assert "one bin" not in str(checked(capsys, cost, count)["columns"]["cost"]["hints"])
+
+
+def test_a_declared_gap_is_not_asked_about_however_it_is_written(capsys):
+    """missing: ["0"] beside latitudes of 0.0: `check` and each run asked whether 0 is a gap, with that very cure."""
+    cells = {"lat": [0.0 if i % 40 == 0 else 47 + i % 97 / 100 for i in range(900)]}
+    declared = 'lat: {{kind: float, min: 46, max: 49, decimals: 2, missing: ["{}"]}}'
+    hints = [str(checked(capsys, cells, declared.format(gap))["columns"]["lat"]["hints"]) for gap in ("0", "-9")]
+    assert "a gap?" not in hints[0] and "0 (23 times): a gap?" in hints[1]
+
+
+def test_points_behind_a_text_are_no_value_of_their_own(capsys):
+    cells = {"half": ["1. Hj.", "1.Hj", "2. Hj.", "2.Hj"] * 100}
+    declared = f"half: {{kind: categorical, values: {json.dumps(sorted(set(cells['half'])))}}}"
+    assert "'1. Hj.', '1.Hj'; '2. Hj.', '2.Hj'" in checked(capsys, cells, declared)["columns"]["half"]["hints"][0]
+
+
+def test_a_draft_says_that_ordered_and_calendar_move_one_time_each():
+    days = pd.date_range("2024-01-01", periods=360)
+    cells = {"begun": days.astype(str), "weekday": days.day_name(), "over": (days + pd.Timedelta(days=20)).astype(str)}
+    _, text = drafted(cells)
+    assert '- ["begun", "over"]' in text and 'calendar: {"begun"' in text
+    assert "it needs bins of at least a week, and no `ordered`" in text
+
+
+def test_constants_of_persons_that_tell_each_other_are_told(capsys):
+    """Number and name of a region, both constant: a tenth of the synthetic rows broke the pair, and nothing said so."""
+    cells = {"who": [f"p{i // 2}" for i in range(900)], "nr": [i // 2 % 3 for i in range(900)]}
+    cells |= {"name": [("north", "south", "west")[n] for n in cells["nr"]], "year": [2020 + i % 2 for i in range(900)]}
+    names = "{kind: categorical, values: [north, south, west], missing: false}"
+    declared = f"columns: {{nr: {{kind: categorical, size: 3, missing: false}}, name: {names}, year: {{kind: integer, "
+    declared += "min: 2020, max: 2021, missing: false}}\nunit: {column: who, constant: [nr, name], records: {max: 2}}\n"
+    told = str(checked(capsys, cells, declared)["hints"])
+    assert "impossible: [{columns: [nr, name], possible: …}] keeps that" in told
+    rule = "impossible: [{columns: [nr, name], possible: [[0, north], [1, south], [2, west]]}]\n"
+    assert "tell each other" not in str(checked(capsys, cells, declared + rule)["hints"])

@@ -61,12 +61,13 @@ def test_one_value_in_two_forms_makes_no_constant_vary(tmp_path: Path) -> None:
     assert "constant: [sex, born]" in drafted(tmp_path, text)
 
 
-def test_no_proposed_rule_names_a_constant(tmp_path: Path) -> None:
+def test_of_constants_that_tell_each_other_pairs_are_proposed_and_no_map(tmp_path: Path) -> None:
     names = {0: ("n", "North"), 1: ("s", "South"), 2: ("w", "West")}
     lines = [f"p{i},{names[i % 3][0]},{names[i % 3][1]},{year}" for i in range(300) for year in (2020, 2021)]
     text = drafted(tmp_path, "\n".join(["who,region,called,year", *lines, ""]))
     assert "constant:" in text and "called" in text
-    assert "{from:" not in text and "possible" not in text, "a unit's constants stand in no rule"
+    assert "{from:" not in text, "a unit's constants stand in no map"
+    assert '{columns: ["region", "called"], possible: [["n", "North"], ["s", "South"], ["w", "West"]]}' in text
 
 
 def test_a_year_orders_where_there_is_no_date(tmp_path: Path) -> None:

@@ -259,7 +259,10 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     doubt += f"; all are days in the form {twins[0]} too: which comes first, the day or the month?" if twins else ""
     firsts = forms[0].replace(ISO, "%Y-%m-%d").replace("%d", "01")
     days = [t for t in texts if t not in rest] if len(forms) == 1 and len(texts) < SAMPLED else []
-    if len(days) > 2 and all(as_moment(t, firsts) for t in days):
+    late = sum(n for t, n in texts.items() if clock and (m := as_moment(t, forms[0])) and m.hour >= 12)
+    if clock and late < LEAST_FORM * sum(texts.values()):
+        doubt += "; hardly any after noon: are they lengths of time? Then write numbers (of minutes) into the table"
+    elif not clock and len(days) > 2 and all(as_moment(t, firsts) for t in days):
         doubt += f'; all are the first of a month, and synthetic ones lie anywhere in it: format: "{firsts}" keeps that'
     if any(day_and_month(f) in forms for f in forms):
         doubt += "; the day stands first in some and the month in others: the first form reads those that may be either"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 from typing import Any
@@ -130,10 +130,9 @@ def draft_schema(
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
     orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
-    for _ in orders:  # until bounds have passed along chains of pairs
-        for low, high, _, _ in orders:
-            with_same_bins(by_name, low, high)
-    told = _told_by_others(source, varied)
+    for low, high, _, _ in [*orders] * len(orders):  # until bounds have passed along chains of pairs
+        with_same_bins(by_name, low, high)
+    told = _told_by_others(source, by_name, constant)
     said = _said_of_pairs(orders, alike)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
@@ -144,13 +143,23 @@ def draft_schema(
     return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, told)
 
 
-def _told_by_others(source: Source, drafted: Mapping[str, FieldDict]) -> tuple[Sequence[Determined], Sequence[Skipped]]:
-    """Columns that follow from others, and those that are empty where others have certain values."""
-    if not drafted:
-        return (), ()
-    schema = parse_schema({"columns": drafted}, where="the draft")
-    follows = guess_determined(schema.columns, code_batches(source, schema))
-    return follows, guess_skipped(schema.columns, code_batches(source, schema))
+def _told_by_others(
+    source: Source, drafted: Mapping[str, FieldDict], constants: Collection[str]
+) -> tuple[Sequence[Determined], Sequence[Skipped]]:
+    """Columns that follow from others, and those that are empty where others have certain values.
+
+    Args:
+        constants: of persons, which tell each other alone, and which no map names.
+    """
+    follows, skipped = list[Determined](), list[Skipped]()
+    for fixed in (False, True):
+        own = {n: f for n, f in drafted.items() if (n in constants) == fixed}
+        if own:
+            schema = parse_schema({"columns": own}, where="the draft")
+            found = guess_determined(schema.columns, code_batches(source, schema))
+            follows += [replace(one, complete=one.complete and not fixed) for one in found]
+            skipped += guess_skipped(schema.columns, code_batches(source, schema))
+    return follows, skipped
 
 
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair]) -> dict[str, str]:
@@ -264,7 +273,7 @@ def _rules(
         for line in (f"# {head}", f"# {field}", *map("#   {}".format, lines))
     ]
     if calendar:
-        text.append("# with this rule they agree in every synthetic row; bins of at least a week leave room for it:")
+        text.append("# with it they agree in every synthetic row; it needs bins of at least a week, and no `ordered`:")
         rule = {time: {part: name for part, (name, _, _) in own.items()} for time, own in calendar.items()}
         text.append(f"# calendar: {as_json(rule)}")
     return "".join(f"{line}\n" for line in text)

@@ -46,7 +46,7 @@ def guess_persons(
 ) -> tuple[str, list[str], str | None]:
     """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
 
-    Beside it the constants, which a draft puts in no rule but an expression, and what orders the rows of a person.
+    Beside it the constants, which no rule names but an expression and `impossible`, and what orders a person's rows.
 
     Args:
         source: the table in the engine.

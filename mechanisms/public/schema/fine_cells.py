@@ -15,6 +15,8 @@ from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
+#: A bin of several values is crowded where it holds so much of the records.
+CROWDED = 0.9
 #: How many fine cells a column gets, about, where nothing else is asked for; and the most that may be asked for.
 CELLS = 256
 MAX_FINE = 10_000

@@ -126,12 +126,14 @@ def read_sql(source: Source, index: int, column: Column) -> str:
 def _exact(column: Column, *, typed: bool) -> dict[str, int]:
     """Text → code, as the table holds the text."""
     codes = exact_codes(column)
-    if typed:
-        # Listed texts of one number (2, 2.0, 02) cannot be told apart in a typed column: one of them keeps the number.
-        values = [t for t, _ in column.spelled]
-        whose = {_canonical(t): t for t in reversed(values)} | {t: t for t in (*values, *column.missing_texts)}
-        codes |= {c: codes[t] for t in values if whose[c := _canonical(t)] == t}
-    return codes
+    return codes | {number: codes[t] for number, t in listed_numbers(column).items()} if typed else codes
+
+
+def listed_numbers(column: Column) -> dict[str, str]:
+    """What the engine writes for a number of a typed column → its listed text; of several (2, 02) one has it."""
+    values = [t for t, _ in column.spelled]
+    whose = {_canonical(t): t for t in reversed(values)} | {t: t for t in (*values, *column.missing_texts)}
+    return {c: t for t in values if whose[c := _canonical(t)] == t}
 
 
 def _canonical(text: str) -> str:
