@@ -213,6 +213,9 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             (["budget.ledger=.", LIMIT], "cannot be read"),
             (["budget.ledger=out/people.json", LIMIT], "folder of the run"),
             (["budget.ledger=out/release/people.json", LIMIT], "folder of the run"),
+            (["budget.ledger=R/release/people.json", LIMIT], "release folder"),
+            (["budget.ledger=/proc/nowhere/people.json", LIMIT], "cannot write"),
+            (["budget.ledger=town.csv/people.json", LIMIT], "cannot"),
         ],
     ),
     (
@@ -289,6 +292,7 @@ REFUSED: list[tuple[list[str], list[tuple[str | list[str], str]]]] = [
             ("synthesis.rows=9,1000000000000", "need more than"),
             ("privacy.epsilon=-1,0", "none of the jobs can run"),
             ("privacy.epsilon=a,b", "privacy.epsilon"),
+            (["privacy.unit=record,person", "privacy.max_records=1", "budget.ledger=l.json", LIMIT], "share no ledger"),
             (["privacy.epsilon=1,2", "privacy.epsilonn=3"], "did you mean 'privacy.epsilon'?"),
             (["synthesis=maxent,gum", "synthesis.public=x.csv"], "a public start is for synthesis=gum alone"),
             (["synthesis=gum,maxent", "synthesis.public=x.csv"], "fix: ++synthesis.public=VALUE"),
