@@ -168,7 +168,7 @@ def _one_ledger(releases: Sequence[PlannedRelease]) -> LedgerTerms:
         fix = "one budget.ledger and one budget.limit for all jobs"
         raise UserError("jobs that are booked together need one ledger", where=SETTING, fix=fix)
     for release in releases[1:]:
-        if False:
+        if release.terms.scope != first.scope:
             fix = "one sweep per table, privacy unit and relation, each with a ledger of its own"
             raise UserError("jobs of several tables, units or relations share no ledger", where=SETTING, fix=fix)
     return first

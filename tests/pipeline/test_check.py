@@ -244,6 +244,7 @@ def test_check_counts_the_listed_texts_of_one_unit_and_a_run_warns_of_them_befor
     assert {n: c["lone"] for n, c in columns.items()} == {"age": 0, "sex": 0, "job": 3}
     alone = "one unit ('who') alone" if unit else "one row alone"
     assert f"3 of the listed texts are held by {alone}" in columns["job"]["hints"][0]
+    assert (columns["job"]["status"], columns["age"]["status"]) == ("warning", "ok")
     assert command("run", *FAST, *unit) == 0
     said = " ".join(capsys.readouterr().err.split())
     warned = f"listed texts that {alone} holds: 3 of 'job': each betrays a person"

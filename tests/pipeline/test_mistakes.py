@@ -138,12 +138,7 @@ def test_a_mistake_is_one_message_with_a_cure(town, arguments, words):
     answered(mistake(town, *arguments), *words)
 
 
-ROWS = [
-    ((*base, *([given] if isinstance(given, str) else given)), word) for base, own in REFUSED for given, word in own
-]
-
-
-@pytest.mark.parametrize(("arguments", "word"), ROWS, ids=[f"{a[-1][:60]}" if a else "" for a, _ in ROWS])
+@pytest.mark.parametrize(("arguments", "word"), REFUSED, ids=[a[-1][:60] for a, _ in REFUSED])
 def test_what_cannot_be_is_refused_before_anything_is_made(finished, monkeypatch, arguments, word):
     monkeypatch.chdir(finished)
     end = mistake(finished, *arguments)

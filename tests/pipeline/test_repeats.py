@@ -175,20 +175,14 @@ def test_it_leaves_the_table_the_figures_and_the_facts_and_all_of_it_is_closed(d
     assert "NOT private" in facts["not_private"]
     assert facts["data"]["kind"].startswith("generated")
     assert facts["data"]["shape"] == [12, 278, 174]
+    assert facts["beside"] and all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
+    assert all(r["smoke"] == "True" and r["reported"] == "" for r in table(done)), "no claim holds or fails on it"
     assert facts["settings"]["query_seed"] == facts["settings"]["sample_seed"] == 0
     assert facts["privacy"]["noise_seed"] is None and facts["synthesis"]["seed"] is None
     said = (inside / "table.md").read_text()
+    assert "0.977" not in said and "say nothing about the method" in said
     for words in ("NOT private", "Sensitivity 20 is the paper's figure", "very-poor", "not published", "mgd, Δ = 5"):
         assert words in said, words
-
-
-def test_a_smoke_run_is_marked_beside_every_figure_and_stands_beside_nothing_that_is_published(done):
-    """It says nothing about the method: no claim holds or fails on it."""
-    said = (done / "internal" / "table.md").read_text()
-    facts = json.loads((done / "internal" / "experiment.json").read_text())
-    assert "0.977" not in said and "say nothing about the method" in said
-    assert facts["beside"] and all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
-    assert all(r["smoke"] == "True" and r["reported"] == "" for r in table(done))
 
 
 def test_every_row_has_every_score_and_mgd_is_their_weighted_mean(done):

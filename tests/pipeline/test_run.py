@@ -33,6 +33,8 @@ def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(one_run)
         *("croissant.json", "deployment.yaml", "manifest.json", "marginals", "measurements", "privacy.json"),
         *("schema.yaml", "statement.html", "synthetic.csv"),
     ]
+    said = "".join(p.read_text() for p in (out / "release").rglob("*") if p.suffix in {".json", ".yaml"})
+    assert "town.csv" not in said and str(out.parent) not in said, "no path of the raw table"
     assert stat.S_IMODE((out / "internal").stat().st_mode) == 0o700
     assert "NOT PRIVATE" in (out / "internal" / "NOT_PRIVATE.txt").read_text()
     assert not (out / "internal" / "tmp").exists()
@@ -41,12 +43,6 @@ def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(one_run)
     assert {"attributes", "aemc"} <= scores["mgd"]["marginals"][0].keys()
     assert 0 <= scores["tvd"]["2-way"]["mean"] <= 1
     assert (out / "internal" / "hydra" / "overrides.yaml").exists()
-
-
-def test_no_raw_path_and_no_exact_count_is_released(one_run):
-    text = "".join(p.read_text() for p in (one_run / "release").rglob("*") if p.suffix in {".json", ".yaml"})
-    assert "town.csv" not in text
-    assert str(one_run.parent) not in text
 
 
 def test_the_synthetic_table_has_the_columns_kinds_and_shape_of_the_real_one(town):

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.doubts import listed_gaps, two_shapes
-from pipeline.look.rehearse import write_rows
 from tests.pipeline.conftest import TOWN, command, statement_of
 from tests.pipeline.looks import checked, drafted
 from tests.pipeline.messy_hospital import CODES, messy_hospital, write_messy_hospital
@@ -70,12 +67,6 @@ def test_the_draft_reads_what_is_there_and_gives_the_right_reasons(home):
     assert f"dates or times ({share:.1f} % ISO, {100 - share:.1f} % %d/%m/%Y)" in text
 
 
-def test_a_person_changes_at_most_ten_lines(home):
-    before, after = ((home / n).read_text(encoding="utf-8").splitlines() for n in ("draft.yaml", "my.yaml"))
-    changed = [line for line in difflib.ndiff(before, after) if line.startswith("+ ")]
-    assert 3 <= len(changed) <= 10
-
-
 def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, monkeypatch):
     monkeypatch.chdir(home)
     assert command("check", "data.path=messy.csv", "data.schema=my.yaml", *UNIT, "format=json") == 0
@@ -89,6 +80,8 @@ def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, m
     assert "NOT PRIVATE" in said and not (home / "book.json").exists()
     rows = pd.read_csv(home / "rehearsal" / "rehearsal.csv", dtype=str, keep_default_na=False)
     assert len(rows) == 1000 and rows["patient_id"].value_counts().max() <= 3
+    assert (rows["ward_code"] == rows["ward"].map(CODES)).all(), "made-up rows break no rule"
+    assert 0 < (rows["sex"] == "-999").mean() < 0.15 and set(rows["sex"]) == {"F", "M", "-999"}
     assert statement_of(home / "rehearsal")["private"] is False
     assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, "hydra.run.dir=rehearsal") == 1
     assert command("rehearse", "data.schema=my.yaml", "data.path=messy.csv") == 1
@@ -134,14 +127,6 @@ def test_the_release_holds_what_the_table_held(home, capsys, monkeypatch):
     assert (synthetic["ward_code"] == synthetic["ward"].map(CODES)).all()
     held = {e["clique"][0] for e in statement_of(home / "out")["events"]}
     assert not held & {"fax", "hospital", "ward_code"}
-
-
-def test_rows_from_a_schema_break_no_rule(home, tmp_path):
-    schema = load_schema(home / "my.yaml")
-    write_rows(tmp_path / "rows.csv", schema, 500, column=None, most=1, rng=np.random.default_rng(2))
-    rows = pd.read_csv(tmp_path / "rows.csv", dtype=str, keep_default_na=False)
-    assert (rows["ward_code"] == rows["ward"].map(CODES)).all()
-    assert 0 < (rows["sex"] == "-999").mean() < 0.15 and set(rows["sex"]) == {"F", "M", "-999"}
 
 
 def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(folder, capsys):

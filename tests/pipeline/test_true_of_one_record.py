@@ -246,23 +246,6 @@ def test_ids_of_the_unit_among_the_columns_are_said_by_check_plan_and_a_run_befo
     assert line < next(place for place, text in enumerate(log) if text.startswith("measure"))
 
 
-def test_where_a_row_is_the_unit_check_names_the_columns_that_may_be_persons(library, capsys):
-    assert command("check", *TABLE, "format=json") == 0
-    (hint,) = [h for h in json.loads(capsys.readouterr().out)["hints"] if "an id" in h]
-    assert hint.startswith("'reader' may be an id, with about ") and "privacy.unit=reader" in hint
-
-
-def test_a_listed_postcode_that_one_row_alone_holds_is_a_warning_and_no_ok(library, capsys):
-    codes = [f"0{k}123" for k in range(7)]
-    listed = f"  postcode: {{kind: categorical, values: {json.dumps([*codes, '00777'])}, missing: false}}\n"
-    schema = (library / "library.yaml").read_text().replace(READER, "").replace("[postcode]", "[reader]")
-    (library / "library.yaml").write_text(schema.replace("leave_out", f"{listed}leave_out"))
-    assert command("check", *TABLE) == 0
-    said = capsys.readouterr().out
-    assert "\npostcode  categorical warning" in said and "→ 1 of the listed texts are held by one row alone" in said
-    assert "\nage       integer     ok" in said
-
-
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(("missing", "said"), [("true", True), ('["0999"]', False), ('["999"]', False)])
 def test_a_hint_about_postal_codes_keeps_their_leading_zeros_and_takes_any_way_to_write_them(missing, said, capsys):
