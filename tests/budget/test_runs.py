@@ -19,18 +19,7 @@ from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
 from tests.budget.book_worker import said_by
-from tests.pipeline.conftest import (
-    SCHEMA,
-    TOWN,
-    command,
-    done_once,
-    keep,
-    people,
-    put_back,
-    statement_of,
-    town,
-    worded,
-)
+from tests.pipeline.conftest import SCHEMA, TOWN, command, done_once, keep, people, put_back, statement_of, town, worded
 
 __all__ = ["town"]  # the fixture
 FAST = [*TOWN, "selection=oneway", "synthesis=independent", "evaluation.enabled=false"]

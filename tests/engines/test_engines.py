@@ -29,18 +29,7 @@ from mechanisms.sensitive.engines.spark_counts import BLOCK, CountCodes, sum_blo
 from mechanisms.sensitive.engines.spark_session import explained
 from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeSlices, encoded_fields
 from mechanisms.sensitive.private_table import load_private
-from tests.engines.contract import (
-    HEAD,
-    IDS_OF_TYPES,
-    KEY,
-    NO_IDS,
-    SETTINGS,
-    TABLES,
-    Row,
-    contract_schema,
-    loaded,
-    seen,
-)
+from tests.engines.contract import HEAD, IDS_OF_TYPES, KEY, NO_IDS, SETTINGS, TABLES, Row, contract_schema, loaded, seen
 from tests.pipeline.conftest import TOWN, command
 from tests.public.table_worlds import schema, source
 

@@ -239,10 +239,7 @@ REFUSED = [
     *of(
         [*PLAN, *PAIRS, *OPEN_UNIT, "data.schema=open.yaml"],
         (["accept=[{metric: l1, marginals: 1, at_most: 9}]", "accept_tries=2"], "several tries"),
-        (
-            ["privacy.delta=0", "privacy.accountant=basic", "mechanism=laplace"],
-            "values: discover needs a part of δ",
-        ),
+        (["privacy.delta=0", "privacy.accountant=basic", "mechanism=laplace"], "values: discover needs a part of δ"),
         ("privacy.accountant=advanced", "privacy.accountant=gdp or zcdp or basic"),
     ),
     *of(

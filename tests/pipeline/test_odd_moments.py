@@ -60,12 +60,7 @@ def test_a_log_on_a_full_disk_loses_lines_and_says_nothing(capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    "setting",
-    [
-        "evaluation.metrics=[nonsense]",
-        "evaluation.groups=[nowhere]",
-        "evaluation.order=nowhere",
-    ],
+    "setting", ["evaluation.metrics=[nonsense]", "evaluation.groups=[nowhere]", "evaluation.order=nowhere"]
 )
 def test_plan_refuses_settings_of_the_scores_that_run_refuses(town, setting, capsys):
     said = []

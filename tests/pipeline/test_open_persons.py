@@ -147,13 +147,7 @@ columns:
 unit: {column: patient, constant: sex, order: day, records: {max: 4}}
 """
 ODD_RUN = [
-    *(
-        "data=table",
-        "data.path=stays.csv",
-        "data.schema=stays.yaml",
-        "selection=oneway",
-        "synthesis=independent",
-    ),
+    *("data=table", "data.path=stays.csv", "data.schema=stays.yaml", "selection=oneway", "synthesis=independent"),
     *("privacy.delta=1e-6", "privacy.epsilon=20", "evaluation.enabled=false", "data.max_unplaced=1"),
 ]
 TWO = ["data.units.path=patients.csv", "data.units.id=patient"]

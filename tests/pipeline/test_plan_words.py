@@ -94,7 +94,7 @@ def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town
     facts = json.loads(capsys.readouterr().out)["theory"]
     assert facts["delta"] == {"delta": 1e-9, "one_by_n_squared": 2.5e-9, "holds": True}
     assert [r["rows"] for r in facts["marginals"]] == [
-        *(2_000, 2_000, 20_000, 20_000, 200_000, 200_000, 2_000_000, 2_000_000),
+        *(2_000, 2_000, 20_000, 20_000, 200_000, 200_000, 2_000_000, 2_000_000)
     ]
     assert facts["marginals"][3]["pure"] == math.floor(20 / math.sqrt(2))
     assert 0 < facts["useful"]["plan"] < 0.05

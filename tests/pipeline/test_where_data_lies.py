@@ -170,10 +170,7 @@ MIXED = "a row may be made of the rows of several"
     [
         ("town", ""),
         ("SELECT * FROM main.town", ""),
-        (
-            "SELECT t.person, lower(job) AS j, CAST(age AS INTEGER) + 1 AS n FROM town t WHERE sex IN ('f')",
-            "",
-        ),
+        ("SELECT t.person, lower(job) AS j, CAST(age AS INTEGER) + 1 AS n FROM town t WHERE sex IN ('f')", ""),
         ("SELECT person, replace(job, 'a', ',') AS j FROM town WHERE replace(sex, 'f', 'g') = 'g'", ""),
         ("SELECT replace((SELECT max(job) FROM town), 'a', 'b') AS j FROM town", "a subquery"),
         ("SELECT CASE WHEN age > 3 THEN 'old' END AS a FROM town WHERE job LIKE 'x%' AND age IS NOT NULL", ""),
