@@ -19,7 +19,19 @@ from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
 from tests.budget.book_worker import said_by
-from tests.pipeline.conftest import SCHEMA, TOWN, command, done_once, keep, people, put_back, statement_of, town, worded
+from tests.pipeline.conftest import (
+    SCHEMA,
+    TOWN,
+    command,
+    done_once,
+    keep,
+    people,
+    put_back,
+    reply,
+    statement_of,
+    town,
+    worded,
+)
 
 __all__ = ["town"]  # the fixture
 FAST = [*TOWN, "selection=oneway", "synthesis=independent", "evaluation.enabled=false"]
@@ -39,8 +51,12 @@ def spent(begun: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return put_back(begun, monkeypatch)
 
 
+def asked(root: str, *settings: str) -> list[str]:
+    return ["run", *FAST, f"hydra.run.dir={root}", *BASIC, *settings]
+
+
 def run(root: str, *settings: str) -> int:
-    return command("run", *FAST, f"hydra.run.dir={root}", *BASIC, *settings)
+    return command(*asked(root, *settings))
 
 
 def book() -> Book:
@@ -54,8 +70,7 @@ def epsilons() -> list[float]:
 
 
 def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(spent, capsys):
-    assert run("b", "privacy.epsilon=1.5") == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, *asked("b", "privacy.epsilon=1.5"), code=1).err
     assert "Nothing was booked" in said
     assert "ε = 1, δ = 4.99e-07" in said  # what is left
     assert not (spent / "b" / "release").exists()
@@ -73,13 +88,10 @@ def test_runs_add_up_and_the_one_that_does_not_fit_leaves_nothing(spent, capsys)
 
 
 def test_a_mistyped_name_is_told_as_a_new_ledger(town, capsys):
-    assert run("a", "privacy.epsilon=2") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, *asked("a", "privacy.epsilon=2"))
     assert "budget.ledger=people.json is a NEW ledger for 'table'" in said.err
-    assert run("b", "privacy.epsilon=0.5") == 0
-    assert "NEW ledger" not in capsys.readouterr().err
-    assert run("c", "privacy.epsilon=2", "budget.ledger=poeple.json") == 0
-    said = capsys.readouterr()
+    assert "NEW ledger" not in reply(capsys, *asked("b", "privacy.epsilon=0.5")).err
+    said = reply(capsys, *asked("c", "privacy.epsilon=2", "budget.ledger=poeple.json"))
     assert "budget.ledger=poeple.json is a NEW ledger" in said.err
     told = [worded(town / r / "release")["running_total"] for r in "abc"]
     assert ["the first in this ledger" in t for t in told] == [True, False, True]
@@ -90,8 +102,7 @@ def test_the_epsilon_that_is_said_to_be_left_fits_and_hardly_more_would(town, ca
     assert command("run", *settings, "hydra.run.dir=a", "privacy.epsilon=2.5") == 0
     assert command("run", *settings, "hydra.run.dir=b", "privacy.epsilon=50") == 1
     (left,) = map(float, re.findall(r"\(ε = (\S+) at δ", capsys.readouterr().err))
-    assert command("plan", *settings, f"privacy.epsilon={left * 1.02}") == 0
-    assert "does NOT fit" in capsys.readouterr().out
+    assert "does NOT fit" in reply(capsys, "plan", *settings, f"privacy.epsilon={left * 1.02}").out
     assert command("run", *settings, "hydra.run.dir=c", f"privacy.epsilon={left * 0.999}") == 0
 
 
@@ -110,8 +121,7 @@ def test_a_resumed_run_books_nothing_again_even_after_the_limit_was_changed(spen
 
 def test_a_measured_run_whose_booking_is_gone_goes_no_further(spent, capsys):
     Path("people.json").unlink()
-    assert run("a", "privacy.epsilon=2", "resume=true") == 1
-    assert "holds no booking of it" in capsys.readouterr().err
+    assert "holds no booking of it" in reply(capsys, *asked("a", "privacy.epsilon=2", "resume=true"), code=1).err
     assert run("b", "privacy.epsilon=2") == 0
     assert run("a", "privacy.epsilon=2", "resume=true") == 1  # a new file of that name is not the one it booked in
 
@@ -121,8 +131,7 @@ def test_a_copy_of_a_run_does_not_draw_on_its_booking(spent, capsys):
     shutil.copytree("a", "b")
     for path in [Path("b/internal/ledger.jsonl"), *Path("b/internal/answers").iterdir()]:
         path.unlink()  # as copied right after its booking
-    assert run("b", "privacy.epsilon=2", "resume=true") == 1
-    assert "is a copy of the run in" in capsys.readouterr().err
+    assert "is a copy of the run in" in reply(capsys, *asked("b", "privacy.epsilon=2", "resume=true"), code=1).err
     assert not Path("b/release").exists()
     assert run("a", "privacy.epsilon=2", "resume=true") == 0
     Path("a").rename("c")
@@ -133,18 +142,14 @@ def test_a_copy_of_a_run_does_not_draw_on_its_booking(spent, capsys):
 @pytest.mark.parametrize("epsilon", [2, 1])
 def test_a_copy_is_called_a_copy_before_all_else_whatever_its_settings(spent, capsys, resume, epsilon):
     shutil.copytree("a", "b")
-    capsys.readouterr()
-    assert run("b", f"privacy.epsilon={epsilon}", *resume) == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, *asked("b", f"privacy.epsilon={epsilon}", *resume), code=1).err
     assert said.splitlines()[0].startswith(f"error: hydra.run.dir: {spent / 'b'} is a copy of the run in ")
     assert f"hydra.run.dir={spent / 'a'} resume=true" in said and "no further cost" not in said
 
 
 def test_a_run_that_is_resumed_at_another_cost_names_the_settings_and_the_way_out(spent, capsys):
     before = Path("people.json").read_bytes()
-    capsys.readouterr()
-    assert run("a", "privacy.epsilon=0.5", "evaluation.enabled=false", "resume=true") == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, *asked("a", "privacy.epsilon=0.5", "evaluation.enabled=false", "resume=true"), code=1).err
     assert said.splitlines()[0].startswith(f"error: hydra.run.dir: the run in {spent / 'a'} booked another cost; ")
     assert "changed since it began: privacy.epsilon (was 2.0, is 0.5)." in said
     assert "the old values with resume=true" in said and "another hydra.run.dir" in said and "older copy" not in said
@@ -165,8 +170,7 @@ def tidied(root: str, *parts: str) -> None:
 def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(spent, capsys):
     first = Path("a/release/measurements/answers.npz").read_bytes()
     tidied("a", *GONE)
-    assert run("a", "privacy.epsilon=2") == 1
-    assert "more than the ledger has left" in capsys.readouterr().err
+    assert "more than the ledger has left" in reply(capsys, *asked("a", "privacy.epsilon=2"), code=1).err
     assert command("budget", "people.json", "limit={epsilon: 5, delta: 1e-6}", "reason=a vote") == 0
     assert command("run", *FAST, "hydra.run.dir=a", "budget.ledger=people.json", "privacy.epsilon=2") == 0
     assert epsilons() == [2, 2] and all(b.charged.charges for b in book().bookings)
@@ -179,8 +183,7 @@ def test_a_run_that_was_tidied_away_books_again_before_it_draws_again(spent, cap
 )
 def test_a_run_whose_record_of_its_charges_is_gone_is_not_resumed(spent, capsys, parts):
     tidied("a", *parts)
-    assert run("a", "privacy.epsilon=2", "resume=true") == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, *asked("a", "privacy.epsilon=2", "resume=true"), code=1).err
     assert "was measured, but its record of that (internal/ledger.jsonl) is gone" in said and "another folder" in said
     assert epsilons() == [2]
 
@@ -219,12 +222,10 @@ def test_a_run_whose_record_was_cut_draws_nothing_anew_whatever_it_kept(spent, c
     for answer in sorted(Path("a/internal/answers").iterdir())[charges:]:
         answer.unlink()
     tidied("a", "release")
-    assert run("a", "privacy.epsilon=2", "resume=true") == 1
-    assert "is gone, or older, or was cut" in capsys.readouterr().err
+    assert "is gone, or older, or was cut" in reply(capsys, *asked("a", "privacy.epsilon=2", "resume=true"), code=1).err
     assert not Path("a/release").exists() and epsilons() == [2]
     Path("a/internal/manifest.json").unlink()  # whoever starts anew in the same folder pays anew
-    assert run("a", "privacy.epsilon=2") == 1
-    assert "more than the ledger has left" in capsys.readouterr().err
+    assert "more than the ledger has left" in reply(capsys, *asked("a", "privacy.epsilon=2"), code=1).err
 
 
 def stopped_after_one_draw(monkeypatch: pytest.MonkeyPatch, root: str, *settings: str) -> None:
@@ -250,8 +251,7 @@ def test_a_folder_copied_in_the_middle_draws_on_no_booking_on_which_the_first_on
     assert run("d", *half, "resume=true") == 0, "an honest one goes on, be it elsewhere"
     assert len(list(Path("d/internal/answers").iterdir())) == 3
     shutil.rmtree("d")
-    assert run("b", *half, "resume=true") == 1
-    assert "is gone, or older, or was cut" in capsys.readouterr().err
+    assert "is gone, or older, or was cut" in reply(capsys, *asked("b", *half, "resume=true"), code=1).err
     assert not Path("b/release").exists() and epsilons() == [2]
     shutil.rmtree("b")
     assert run("c", *half, "resume=true") == 1
@@ -310,8 +310,7 @@ def test_an_older_copy_of_the_ledger_is_refused_by_all_who_would_book_in_it(town
     assert run("d", "privacy.epsilon=0.1") == 1
     assert "an older or another copy" in capsys.readouterr().err and Path("people.json").read_text() == other
     Path("people.json").unlink()
-    assert run("d", "privacy.epsilon=0.1") == 0
-    assert "the one of this name before it is gone, with " in capsys.readouterr().err
+    assert "the one of this name before it is gone, with " in reply(capsys, *asked("d", "privacy.epsilon=0.1")).err
 
 
 def test_another_unit_relation_or_table_is_refused_and_another_bound_is_not(town, capsys):
@@ -324,8 +323,7 @@ def test_another_unit_relation_or_table_is_refused_and_another_bound_is_not(town
         ([*person, "budget.table=village"], "table"),
         ([*person, "budget.accountant=gdp"], "accountant"),
     ):
-        assert run("b", *other) == 1
-        assert word in capsys.readouterr().err
+        assert word in reply(capsys, *asked("b", *other), code=1).err
         assert not (town / "b" / "release").exists() and epsilons() == [0.5]
     assert run("b", *person, "privacy.max_records=9", "privacy.clip=truncate") == 0
     assert epsilons() == [0.5, 0.5]
@@ -351,26 +349,22 @@ def test_a_ledger_of_another_unit_says_what_differs_alone(town, capsys):
         (["privacy.unit_id_rules=[unicode,trim,number]", *person], "(rules) is ['case'], not ['unicode', "),
         (["privacy.epsilon=0.1"], "(column) is 'person', not one record"),
     ):
-        assert run("b", *other) == 1
-        said = capsys.readouterr().err
+        said = reply(capsys, *asked("b", *other), code=1).err
         assert f"its privacy unit {words}" in said and len(said.splitlines()[0]) < 250
 
 
 def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys):
-    assert run("a", "privacy.epsilon=1", "seed=1") == 0
-    said = " ".join(capsys.readouterr().err.split())
+    said = " ".join(reply(capsys, *asked("a", "privacy.epsilon=1", "seed=1")).err.split())
     assert "the release will be NOT private, and ε = 1 is booked all the same: the noise seed is fixed" in said
     Path("unsure.yaml").write_text(SCHEMA.replace("confirmed_public: true", "confirmed_public: false"))
-    assert run("b", "privacy.epsilon=0.5", "data.schema=unsure.yaml") == 0
-    said = " ".join(capsys.readouterr().err.split())
+    said = " ".join(reply(capsys, *asked("b", "privacy.epsilon=0.5", "data.schema=unsure.yaml")).err.split())
     told = "the release will be NOT private, and ε = 0.5 is booked all the same: nobody has confirmed"
     assert 0 <= said.find(told) < said.find("measure ")
     assert [b.private for b in book().bookings] == [False, False]
     sweep = ["hydra.sweep.dir=sweep", *BASIC, "privacy.epsilon=0.25,0.5", "data.schema=town.yaml,unsure.yaml"]
     assert command("run", "-m", *FAST, *sweep) == 0
     assert "2 of 4 releases will be NOT private, and ε = 0.75 is booked" in " ".join(capsys.readouterr().err.split())
-    assert command("budget", "people.json") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "budget", "people.json").out
     assert "4 of the runs say that they are not private" in said
 
 
@@ -383,8 +377,7 @@ def test_plan_says_what_would_be_left_and_books_nothing(town, capsys):
     assert not Path("people.json").exists()
     assert run("a", "privacy.epsilon=2") == 0
     before = Path("people.json").read_bytes()
-    assert command("plan", *TOWN, *BASIC, "privacy.epsilon=2") == 0
-    assert "does NOT fit" in capsys.readouterr().out
+    assert "does NOT fit" in reply(capsys, "plan", *TOWN, *BASIC, "privacy.epsilon=2").out
     assert Path("people.json").read_bytes() == before
 
 
@@ -392,17 +385,14 @@ def test_nothing_is_left_where_the_sum_is_beyond_a_limit_that_was_lowered(spent,
     """'left: ε = 0, δ = 0 by the plain sums', and all runs stayed within a limit that they had passed."""
     assert command("budget", "people.json", "limit={epsilon: 1, delta: 1e-7}", "reason=a vote") == 0
     assert "left:  nothing\n" in capsys.readouterr().out
-    assert command("budget", "people.json", "format=json") == 0
-    assert "all runs stay within" not in capsys.readouterr().out
+    assert "all runs stay within" not in reply(capsys, "budget", "people.json", "format=json").out
 
 
 def test_the_command_shows_who_spent_it_for_people_and_for_programs(spent, capsys):
-    assert command("budget", "people.json") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "budget", "people.json").out
     assert str(spent / "a") in said
     assert "left:  ε = 1," in said
-    assert command("budget", "people.json", "format=json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(reply(capsys, "budget", "people.json", "format=json").out)
     assert facts["left"]["epsilon_sum"] == 1
     assert facts["total"]["runs"] == 1
     for wrong in (["nowhere.json"], [], ["town.csv"], ["people.json", "format=xml"], ["people.json", "reason=x"]):
@@ -502,8 +492,7 @@ def test_a_sweep_looks_at_each_table_once_and_books_nothing_where_a_job_would_be
     table.loc[:179, "sex"] = "?"
     table.to_csv(town / "town.csv", index=False)
     grid = ["run", "-m", *FAST, *BASIC, "hydra.sweep.dir=grid", "privacy.epsilon=0.5,0.75", "console=always"]
-    assert command(*grid, "data.max_unplaced=1,0.2") == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, *grid, "data.max_unplaced=1,0.2", code=1).err
     assert "the job privacy.epsilon=0.5 data.max_unplaced=0.2 would be refused: column 'sex' loses 30.0 %" in said
     assert "Nothing was booked" in said and "'?'" not in said
     assert not (town / "people.json").exists() and not list((town / "grid").glob("*/internal/booking.json"))

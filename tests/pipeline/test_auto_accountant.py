@@ -23,7 +23,7 @@ from pipeline.settings.memory import later_cells
 from pipeline.settings.specs import build_specs, settled
 from pipeline.stages import STAGES
 from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
-from tests.pipeline.conftest import SCHEMA, TOWN, command, statement_of
+from tests.pipeline.conftest import SCHEMA, TOWN, command, reply, statement_of
 from tests.synthesis.pgm_worlds import cliques_of, world
 
 FAST = ["synthesis=independent", "evaluation.enabled=false", "privacy.accountant=auto"]
@@ -56,13 +56,11 @@ def test_a_run_names_the_accountant_that_was_taken(town, selection):
 
 
 def test_the_plan_names_the_pair_and_the_next_best(town, capsys):
-    assert command("plan", *TOWN, *FAST, "selection.marginals=[[age]]") == 0
-    shown = capsys.readouterr().out
+    shown = reply(capsys, "plan", *TOWN, *FAST, "selection.marginals=[[age]]").out
     assert "accountant: basic" in shown
     assert "least noise: laplace noise under basic, standard deviation 1.414 records" in shown
     assert "next: gaussian noise under gdp, standard deviation 5.495" in shown
-    assert command("plan", *TOWN, *FAST, "selection=oneway", "plan.format=json") == 0
-    compared = json.loads(capsys.readouterr().out)["compared"]
+    compared = json.loads(reply(capsys, "plan", *TOWN, *FAST, "selection=oneway", "plan.format=json").out)["compared"]
     assert [c["accountant"] for c in compared[:2]] == ["basic", "gdp"]
     assert sorted(c["stddev"] for c in compared) == [c["stddev"] for c in compared]
 
@@ -175,8 +173,7 @@ def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
     specs, schema, plan = planned_of("privacy.delta=1e-6", *settings, "synthesis.max_cells=100")
     assert len(plan.measurements) == 2
     rest = ["synthesis=pgm", "selection.marginals=[[age,sex],[sex,job]]", "synthesis.max_cells=99"]
-    assert command("plan", *TOWN, *rest) == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, "plan", *TOWN, *rest, code=1).err
     assert "100 cells" in said and "selection.fit=true" in said and "leave out age × job" not in said
     assert command("plan", *TOWN, *settings, "synthesis.max_cells=30") == 1
     assert "impossible combinations alone" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from pipeline.settings.build import build_plan, build_schema, build_workload
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import CheckConfig, load_config, typed
 from pipeline.settings.specs import build_specs, settled
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import command, reply
 
 UNIT = "unit: {column: patient, constant: [sex, born], order: admitted, records: {max: 3}}\n"
 SCHEMA = """
@@ -141,9 +141,7 @@ def test_a_job_of_a_sweep_that_contradicts_is_refused(clinic, capsys):
 
 
 def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys):
-    capsys.readouterr()
-    assert command("plan", *OWN, "plan.format=json", "plan.rows=1000") == 0
-    text = capsys.readouterr().out
+    text = reply(capsys, "plan", *OWN, "plan.format=json", "plan.rows=1000").out
     assert "'patient'" in text or '"patient"' in text
     config = load_config([*OWN, "plan.rows=1000"])
     specs = build_specs(config)
@@ -211,6 +209,4 @@ def test_check_orders_by_codes_where_the_order_is_ordinal_and_by_the_file_where_
 
 
 def test_the_ids_are_not_said_to_be_left_out(clinic, capsys):
-    capsys.readouterr()
-    assert command("check", *OWN, "format=json") == 0
-    assert "in neither columns nor leave_out" not in capsys.readouterr().out
+    assert "in neither columns nor leave_out" not in reply(capsys, "check", *OWN, "format=json").out

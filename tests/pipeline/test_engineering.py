@@ -12,7 +12,7 @@ from pipeline.settings.build import build_schema, build_workload
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.stages import run
-from tests.pipeline.conftest import SCHEMA, TOWN, command, people, worded
+from tests.pipeline.conftest import SCHEMA, TOWN, command, people, reply, worded
 from tests.public.table_worlds import loosened
 
 RULES = """
@@ -107,8 +107,7 @@ def test_a_rule_that_refuses_stops_the_run_and_the_statement_says_that_it_could(
     frame = pd.read_csv("town.csv")
     frame.loc[3, "trade"] = "paper" if frame.job[3] != "clerk" else "food"
     frame.to_csv("town.csv", index=False)
-    assert command("run", *TOWN, "hydra.run.dir=out") == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, "run", *TOWN, "hydra.run.dir=out", code=1).err
     assert "derive 'trade': a row contradicts the rule" in said and "fix: " in said
     assert not Path("out/release").exists()
 

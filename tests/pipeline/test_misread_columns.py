@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import pipeline
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import command, reply
 from tests.pipeline.looks import FORM, checked, drafted
 
 
@@ -164,8 +164,7 @@ def test_a_form_with_day_and_month_changed_over_is_named_instead_of_the_declared
 def test_the_id_of_a_person_is_named_before_that_of_a_case(folder, capsys):
     columns = "columns: {sex: {kind: categorical, values: [F, M], missing: false}}\nleave_out: [case_no, client]"
     Path("t.yaml").write_text(f"{FORM}{columns}\n")
-    assert command("plan", "data=table", "data.schema=t.yaml") == 0
-    out = capsys.readouterr().out
+    out = reply(capsys, "plan", "data=table", "data.schema=t.yaml").out
     assert "'client' looks like an id: privacy.unit=client" in out and "case_no" not in out
 
 

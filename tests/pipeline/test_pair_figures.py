@@ -17,7 +17,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference import estimates
 from pipeline.inference.coarse_figures import least_mean
 from pipeline.inference.estimate_questions import EstimateQuestion as question
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import reply
 from tests.pipeline.test_estimates import often_enough
 
 SCHEMA = """
@@ -281,6 +281,5 @@ def test_a_question_about_two_columns_without_an_answer_says_why(asked, where, s
 
 def test_the_command_asks_about_two_columns(one_run, capsys):
     asked = ["estimate=odds_ratio", "column=sex", "other=job", "value={job: baker}"]
-    assert command("query", f"from={one_run}/release", *asked) == 0
-    said = capsys.readouterr()
+    said = reply(capsys, "query", f"from={one_run}/release", *asked)
     assert said.out.startswith("estimate,standard_error,low,high,how") and "95 % interval" in said.err

@@ -17,7 +17,7 @@ from pipeline.report.answer_noise import said_cells
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, people, reply
 
 UNIT = ["privacy.unit=person", "privacy.max_records=4"]
 
@@ -70,8 +70,7 @@ def test_every_column_is_called_useful_rough_or_drowned_by_the_rows(town, capsys
         if selection != "mst":
             assert len({n for names in facts["larger"].values() for n in names}) == 3
     assert kinds[0] == 0 and kinds[-1] == 3
-    assert command("plan", *TOWN, f"selection={selection}", "plan.rows=1000000") == 0
-    text = capsys.readouterr().out
+    text = reply(capsys, "plan", *TOWN, f"selection={selection}", "plan.rows=1000000").out
     assert "3 columns that are useful" in text and "what would help" in text and "  privacy.epsilon=2  " in text
     assert text.startswith("at 1,000,000 rows") and len(text.splitlines()) <= 40
     assert "Li et al." not in text and "noisiest marginals:" not in text
@@ -90,16 +89,14 @@ def test_planning_other_settings_leaves_the_asked_ones_as_they_are(town):
 
 def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town, capsys):
     own = ["plan", *TOWN, "selection=pairs", "plan.rows=20000", "privacy.delta=1e-9"]
-    assert command(*own, "plan.format=json") == 0
-    facts = json.loads(capsys.readouterr().out)["theory"]
+    facts = json.loads(reply(capsys, *own, "plan.format=json").out)["theory"]
     assert facts["delta"] == {"delta": 1e-9, "one_by_n_squared": 2.5e-9, "holds": True}
     assert [r["rows"] for r in facts["marginals"]] == [
         *(2_000, 2_000, 20_000, 20_000, 200_000, 200_000, 2_000_000, 2_000_000)
     ]
     assert facts["marginals"][3]["pure"] == math.floor(20 / math.sqrt(2))
     assert 0 < facts["useful"]["plan"] < 0.05
-    assert command(*own, "privacy.delta=1e-8", "plan.details=true") == 0
-    assert "δ = 1e-08 is above 1/n² = 2.5e-09" in capsys.readouterr().out
+    assert "δ = 1e-08 is above 1/n² = 2.5e-09" in reply(capsys, *own, "privacy.delta=1e-8", "plan.details=true").out
     assert command("plan", *TOWN, "selection=pairs", "plan.details=true") == 0
     assert "1/n²" not in capsys.readouterr().out, "without plan.rows nothing is known about n"
 
@@ -118,8 +115,7 @@ def test_the_tables_of_plan_say_what_each_row_is_and_grow_as_n_and_as_n_squared(
     """Li et al. 2021b, sections 4 and 6.1: ten times the rows, ten times the marginals, or a hundred times."""
     own = ["plan", *TOWN, "selection=pairs", "plan.rows=20000", f"privacy.delta={delta}"]
     own += ["mechanism=laplace", "privacy.accountant=basic"] if delta == "0" else []
-    assert command(*own, "plan.details=true") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, *own, "plan.details=true").out
     rows = [row for row in table_below(said, "rows ") if "of the rows)" in row[1]]
     assert [row[0] for row in rows[::2]] == [
         "a tenth of it: 2,000",
@@ -180,13 +176,10 @@ def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(to
         (town / "town.yaml").read_text().replace("leave_out", "  home: {kind: zip, digits: 5, prefix: 4}\nleave_out")
     )
     (town / "town.yaml").write_text(schema)
-    assert command("plan", *TABLE, "plan.rows=600") == 0
-    assert SAID in capsys.readouterr().out
+    assert SAID in reply(capsys, "plan", *TABLE, "plan.rows=600").out
     fast = ["synthesis=independent", "evaluation.enabled=false", "hydra.run.dir=out"]
-    assert command("run", *TABLE, *fast) == 0
-    assert SAID in " ".join(capsys.readouterr().out.split())
-    assert command("query", "from=out/release", "bounds=true") == 0
-    shown = capsys.readouterr()
+    assert SAID in " ".join(reply(capsys, "run", *TABLE, *fast).out.split())
+    shown = reply(capsys, "query", "from=out/release", "bounds=true")
     assert SAID in " ".join((shown.out + shown.err).split())
 
 

@@ -21,7 +21,7 @@ from pipeline.settings.config import load_config
 from pipeline.settings.design import design_of, post_processing
 from pipeline.settings.specs import build_specs
 from pipeline.statement.digests import file_digests
-from tests.pipeline.conftest import TOWN, command, people, statement_of
+from tests.pipeline.conftest import TOWN, command, people, reply, statement_of
 
 UNSCORED = ["evaluation.enabled=false"]
 
@@ -88,12 +88,10 @@ def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(tow
     release = file_digests(town / "out" / "release")
     assert command(*own, *other, "evaluation.metrics=[tvd]", "evaluation.references=false") == 0
     assert (inside / "scores.json").exists() and file_digests(town / "out" / "release") == release
-    capsys.readouterr()
     for gone in (False, True):
         if gone:
             shutil.rmtree(town / "out" / "release")
-        assert command(*own, *other, "synthesis.rows=78") == 1
-        said = capsys.readouterr().err
+        said = reply(capsys, *own, *other, "synthesis.rows=78", code=1).err
         assert "changed since the run began: settings.synthesis.rows" in said
         assert ("python -m pipeline synth from=" in said) is not gone
         assert gone or "(evaluation.* may differ)" in said
@@ -110,10 +108,8 @@ def test_who_publishes_may_change_until_there_is_a_release_and_is_never_taken_an
     release = town / "out" / "release"
     before = file_digests(release)
     assert "County" in (release / "statement.html").read_text(encoding="utf-8")
-    capsys.readouterr()
     for late_words in (["statement.publisher=Land"], [], ["statement.publisher=County", "statement.date=2027-03-01"]):
-        assert command(*own, *late_words, "resume=true") == 1
-        said = " ".join(capsys.readouterr().err.split())
+        said = " ".join(reply(capsys, *own, *late_words, "resume=true", code=1).err.split())
         assert "changed since the run began: settings.statement." in said
         assert "out/release says who publishes it, and stays as it is; move it away, and the same command" in said
         assert file_digests(release) == before

@@ -11,7 +11,7 @@ import pytest
 import pipeline
 from pipeline.scores.release_beside import release_beside
 from pipeline.sweeps.results import total
-from tests.pipeline.conftest import TOWN, command, worded
+from tests.pipeline.conftest import TOWN, command, reply, worded
 
 FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
 
@@ -87,13 +87,11 @@ def test_a_choice_that_was_charged_and_lost_is_not_called_answered(selection, ki
 
 def test_a_weak_budget_is_warned_about_everywhere_and_a_usual_one_nowhere(town, capsys):
     weak = ["privacy.epsilon=20", "privacy.delta=0.01", "plan.format=json"]
-    assert command("plan", *FAST, *weak) == 0
-    planned = json.loads(capsys.readouterr().out)["warnings"]
+    planned = json.loads(reply(capsys, "plan", *FAST, *weak).out)["warnings"]
     assert len(planned) == 2
     assert command("plan", *FAST, *weak, "plan.format=text") == 0
     assert capsys.readouterr().out.count("warning: ") == 2
-    assert command("run", *FAST, *weak, "hydra.run.dir=out") == 0
-    printed = capsys.readouterr().out
+    printed = reply(capsys, "run", *FAST, *weak, "hydra.run.dir=out").out
     assert all(w in " ".join(printed.split()) for w in planned)
     assert statement(town / "out")["warnings"] == planned
     assert "  publish   release/synthetic.csv (" in printed
@@ -103,8 +101,7 @@ def test_a_weak_budget_is_warned_about_everywhere_and_a_usual_one_nowhere(town, 
 
 
 def test_a_release_that_is_not_private_is_not_to_be_published(town, capsys):
-    assert command("run", *FAST, "seed=1", "hydra.run.dir=out") == 0
-    lines = capsys.readouterr().out
+    lines = reply(capsys, "run", *FAST, "seed=1", "hydra.run.dir=out").out
     assert "  do NOT publish " in lines
     assert "  publish  " not in lines
 
@@ -129,8 +126,7 @@ def test_plan_foretells_the_memory_of_the_scores(town, capsys):
         assert command("plan", *own) == 0
         needed.append(json.loads(capsys.readouterr().out)["predicted_score_bytes"])
     assert 0 == needed[2] < needed[0] < needed[1]
-    assert command("plan", *TOWN) == 0
-    assert " MB for the scores, of " in capsys.readouterr().out
+    assert " MB for the scores, of " in reply(capsys, "plan", *TOWN).out
 
 
 #: What is promised, wherever it stands in words.
@@ -144,13 +140,11 @@ def test_no_words_promise_less_than_the_numbers(town, capsys):
     fast += [f"privacy.epsilon={epsilon}", f"privacy.delta={delta}"]
     fast += ["budget.limit={epsilon: 2.0000034, delta: 1.2344e-6}"]
     assert command("run", *TOWN, *fast, "hydra.run.dir=out") == 0
-    assert command("verify", "out/release") == 0
-    told = capsys.readouterr().out
+    told = reply(capsys, "verify", "out/release").out
     release = pipeline.load("out")
     told += f"{release} {release._repr_html_()} {release_beside(Path('out/release/synthetic.csv'))[1]}"
     page = Path("out/release/statement.html").read_text(encoding="utf-8")
-    assert command("plan", *TOWN, *fast) == 0
-    last = re.findall(r"the plan spends: .*", capsys.readouterr().out)
+    last = re.findall(r"the plan spends: .*", reply(capsys, "plan", *TOWN, *fast).out)
     assert len(last) == 1 and len(LOSS.findall(told)) >= 5
     for e, d in LOSS.findall(told + last[0]):
         assert float(e) >= epsilon and float(d) >= delta, (e, d)

@@ -11,7 +11,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.doubts import listed_gaps, two_shapes
-from tests.pipeline.conftest import TOWN, command, statement_of
+from tests.pipeline.conftest import TOWN, command, reply, statement_of
 from tests.pipeline.looks import checked, drafted
 from tests.pipeline.messy_hospital import CODES, messy_hospital, write_messy_hospital
 
@@ -69,12 +69,10 @@ def test_the_draft_reads_what_is_there_and_gives_the_right_reasons(home):
 
 def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, monkeypatch):
     monkeypatch.chdir(home)
-    assert command("check", "data.path=messy.csv", "data.schema=my.yaml", *UNIT, "format=json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(reply(capsys, "check", "data.path=messy.csv", "data.schema=my.yaml", *UNIT, "format=json").out)
     assert {n: c["lost"] for n, c in facts["columns"].items() if c["lost"]} == {}
     ledger = ["budget.ledger=book.json", "budget.limit={epsilon: 1, delta: 1e-6}", "budget.accountant=zcdp"]
-    assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, *ledger, "hydra.run.dir=rehearsal") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "rehearse", "data.schema=my.yaml", *UNIT, *QUICK, *ledger, "hydra.run.dir=rehearsal").out
     assert said.startswith("a rehearsal on 1,000 made-up rows: it tries the path, and says nothing about quality")
     assert "the path works: every column was read and written" in said
     assert "NOT PRIVATE" in said and not (home / "book.json").exists()
@@ -89,8 +87,7 @@ def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, m
 
 def test_a_rehearsal_frightens_nobody_and_scores_nothing_unless_asked(town, capsys):
     fast = ["rehearse", "data.schema=town.yaml", "selection=oneway", "synthesis=independent", "plan.rows=50"]
-    assert command(*fast, "hydra.run.dir=plain") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, *fast, "hydra.run.dir=plain")
     assert not [word for word in ("weak", "MGD", "drowns", "warning", "wrong cells") if word in said.out]
     assert "score " not in said.err and not (town / "plain/internal/scores.json").exists()
     assert len(said.out.splitlines()) <= 14 and "50 made-up rows" in said.out
@@ -104,16 +101,14 @@ def test_a_rehearsal_that_is_refused_leaves_no_rows(town, capsys):
     real, other = "hydra.run.dir=real", "hydra.run.dir=other"
     for wrong in ([real], [real, "resume=true"], [f"{real}/release"], [other, "privacy.epsilon=-1"]):
         before = sorted(town.rglob("*"))
-        assert command(*rehearsal, *wrong) == 1
-        assert "error: " in capsys.readouterr().err
+        assert "error: " in reply(capsys, *rehearsal, *wrong, code=1).err
         assert [p for p in sorted(town.rglob("*")) if p not in before and p.is_file()] == [], wrong
 
 
 def test_the_release_holds_what_the_table_held(home, capsys, monkeypatch):
     monkeypatch.chdir(home)
     given = ["data=table", "data.path=messy.csv", "data.schema=my.yaml", *UNIT, *QUICK, "synthesis=independent"]
-    assert command("run", *given, "privacy.epsilon=4", "privacy.delta=1e-6", "hydra.run.dir=out") == 0
-    last = capsys.readouterr().out
+    last = reply(capsys, "run", *given, "privacy.epsilon=4", "privacy.delta=1e-6", "hydra.run.dir=out").out
     assert "private: ε = 4" in last and "lost " not in last
     synthetic = pd.read_csv(home / "out/release/synthetic.csv", dtype=str, keep_default_na=False)
     assert len(synthetic) > ROWS / 2 and list(synthetic.columns) == list(load_schema(home / "my.yaml").domain.names)

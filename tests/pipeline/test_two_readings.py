@@ -13,7 +13,7 @@ import pytest
 from mechanisms.public.tables.doubts import number_doubts, numbers_apart
 from mechanisms.public.tables.persons import addresses, may_be_names, said_persons
 from mechanisms.public.tables.text_forms import NumberForm, may_be_thousands
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import command, reply
 from tests.pipeline.looks import checked, drafted
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -336,8 +336,7 @@ def test_many_lost_values_stand_before_all_that_may_be_left_out_and_the_lines_on
     cells = {n: made(lambda r, _: str(r.randrange(9)), seed) for seed, n in enumerate("abcd")}
     checked(capsys, cells, ", ".join(f"{n}: {{kind: integer, min: 0, max: 7}}" for n in "abcd"))
     given = ["data=table", "data.path=t.csv", "data.schema=t.yaml", "evaluation.enabled=false", "console=always"]
-    assert command("run", *given, "privacy.epsilon=2", "hydra.run.dir=noisy") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = reply(capsys, "run", *given, "privacy.epsilon=2", "hydra.run.dir=noisy").out.splitlines()
     labels = [line[2:11].strip() for line in lines]
     assert labels.index("publish") + 1 == labels.index("lost") < labels.index("columns") < labels.index("pairs"), lines
     assert labels.count("lost") == 1

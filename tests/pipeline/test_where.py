@@ -14,7 +14,7 @@ import yaml
 import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, done_once, people, rebound
+from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, done_once, people, rebound, reply
 from tests.pipeline.test_fit import COLUMNS, HOSPITAL, patients
 
 TOWN_COLUMNS = yaml.safe_load(SCHEMA)["columns"]
@@ -145,8 +145,7 @@ def somewhere(tmp_path, monkeypatch):
 def test_the_command_says_what_the_table_holds_wherever_one_looks(sharp, capsys, synthesis):
     shutil.copytree(sharp / "release", "release")
     asked = ["where={sex: f, age: [20, 34]}", "rows=90", f"synthesis={synthesis}", "output=part"]
-    assert command("synth", "from=release", *asked) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "synth", "from=release", *asked).out
     assert "a table of rows with sex = f; age = [20, 34]" in said and "independent rows" in said
     part = Path("part/release")
     table = pd.read_csv(part / "synthetic.csv")

@@ -17,7 +17,7 @@ from pipeline.plugins.origins import _home, _named, origin
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
 from pipeline.release_folder import read_release
-from tests.pipeline.conftest import TOWN, command, rebound, statement_of, worded
+from tests.pipeline.conftest import TOWN, command, rebound, reply, statement_of, worded
 from tests.plugins.conftest import ROOT, install, plugin_modules
 
 RAISES = "raise RuntimeError('imported')\n"
@@ -37,8 +37,7 @@ OFFERS = {
 
 
 def refused(capsys, *arguments: str) -> str:
-    assert command(*arguments) == 1
-    error = capsys.readouterr().err
+    error = reply(capsys, *arguments, code=1).err
     assert "fault of the pipeline" not in error
     return error
 
@@ -47,8 +46,7 @@ def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys
     given = ["plugins=[top_pairs,best_pair,largest_cell]", "selection=top_pairs", "selection.count=1"]
     given += ["synthesis=best_pair", "synthesis.order=1", "evaluation.metrics=[largest_cell,tvd]", "hydra.run.dir=out"]
     given += ["evaluation.bar_columns=[sex]", "console=always"]
-    assert command("run", *TOWN, *given) == 0
-    printed = capsys.readouterr().out
+    printed = reply(capsys, "run", *TOWN, *given).out
     assert "warning   not covered by our audit: selection 'top_pairs' of top_pairs" in printed
     assert re.search(r"largest_cell [01]\b", printed)
     said = statement_of("out")
@@ -78,8 +76,7 @@ def test_noise_and_an_accountant_of_others_are_charged_drawn_and_named(shelf, ca
     ]
     assert {e["mechanism"] for e in said["events"]} == {"logistic"}
     assert said["events"][0]["stddev"] == pytest.approx(1.8138 * said["events"][0]["scale"], rel=1e-4)
-    assert command("verify", "out/release", NOISE[0]) == 0
-    verdict = capsys.readouterr().out
+    verdict = reply(capsys, "verify", "out/release", NOISE[0]).out
     assert "parts        not covered by our audit: mechanism 'logistic' of logistic_noise" in verdict
     assert "statement.html says what privacy.json says" in verdict
 
@@ -122,8 +119,7 @@ def test_a_table_that_parts_of_others_make_again_names_them(shelf, capsys):
     assert command("synth", "from=out/release", *given) == 0
     named = [("synthesis", "best_pair"), ("format", "feather")]
     assert [(p["kind"], p["name"]) for p in statement_of("again")["not_ours"]] == named
-    assert command("verify", "again/release", given[0]) == 0
-    assert "format 'feather' of feather" in capsys.readouterr().out
+    assert "format 'feather' of feather" in reply(capsys, "verify", "again/release", given[0]).out
     assert command("synth", "from=again/release", *given[:3], "output=third") == 0
     assert statement_of("third")["not_ours"] == statement_of("again")["not_ours"], "each is named once"
     assert command("synth", "from=out/release", "output=plain") == 0
@@ -131,8 +127,7 @@ def test_a_table_that_parts_of_others_make_again_names_them(shelf, capsys):
 
 
 def test_help_and_messages_list_what_installed_packages_declare(shop, capsys):
-    assert command("run", "--help", "all") == 0
-    printed = capsys.readouterr().out
+    printed = reply(capsys, "run", "--help", "all").out
     for line in ("engine=duckdb|spark|pool", "logistic", "best_pair", "top_pairs", "budget_halves"):
         assert line in printed
     assert "did you mean 'pool'" in refused(capsys, "plan", *TOWN, "engine=pol")
@@ -207,11 +202,9 @@ def test_settings_of_others_are_checked_and_spelled_like_ours(shelf, capsys):
 
 def test_the_help_of_a_plugins_choice_says_what_its_class_says(shelf, capsys):
     given = ["run", "--help", "plugins=[top_pairs,best_pair]", "selection=top_pairs", "synthesis=best_pair"]
-    assert command(*given) == 0
-    printed = capsys.readouterr().out
+    printed = reply(capsys, *given).out
     assert re.search(r"^  selection.count=3 +how many pairs are measured", printed, flags=re.MULTILINE)
-    assert command("run", "--help", "all", "plugins=[largest_cell]") == 0
-    helped = capsys.readouterr().out
+    helped = reply(capsys, "run", "--help", "all", "plugins=[largest_cell]").out
     assert re.search(r"^  evaluation.bar_columns=.* largest_cell: the columns", helped, flags=re.MULTILINE)
     assert re.search(r"^  synthesis.order=2 +the number of columns", printed, flags=re.MULTILINE)
 
@@ -220,8 +213,7 @@ def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
     beside = shelf / "conf" / "selection" / "top_pairs.yaml"
     beside.parent.mkdir(parents=True)
     beside.write_text("kind: top_pairs\ncount: 1 # fewer\nmax_cells: 10000\nsplit: [1, 1, 3]\n")
-    assert command("plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs") == 0
-    assert " 1 private choice" in capsys.readouterr().out
+    assert " 1 private choice" in reply(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs").out
     assert command("run", "--help", "plugins=[top_pairs]", "selection=top_pairs") == 0
     assert re.search(r"selection.count=1 +fewer", capsys.readouterr().out)
     beside.write_text("kind: aim\n")
@@ -394,9 +386,7 @@ def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf,
     assert "not_ours" not in said and said["running_total"]["not_ours"] == 1
     assert "1 of them rest on parts of plugins" in worded(Path("c/release"))["running_total"]
     assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True, None, True]
-    capsys.readouterr()
-    assert command("budget", "b.json") == 0
-    assert "2 of the runs rest on parts of plugins" in capsys.readouterr().out
+    assert "2 of the runs rest on parts of plugins" in reply(capsys, "budget", "b.json").out
 
 
 COUNTING = """
@@ -765,11 +755,9 @@ def test_an_error_of_others_that_quotes_a_row_stands_in_no_log(shelf, capsys, mo
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     given = ["-m", "hydra/launcher=basic", "hydra.sweep.dir=out"] if many else ["hydra.run.dir=out/one"]
     given += [*TOWN, "plugins=[mine]", "evaluation.metrics=[quotes]", "selection=oneway", "synthesis=independent"]
-    assert command("run", *given) == 1
-    printed = capsys.readouterr()
+    printed = reply(capsys, "run", *given, code=1)
     assert "Anna" not in printed.out + printed.err
     assert "KeyError in mine.py, line 6" in printed.err and "internal/run.log" in printed.err
     (log,) = Path("out").glob("*/internal/run.log")
     assert "Anna of Bern, 47 years" in log.read_text()
-    assert command("run", *given, "resume=true", "console=always") == 1
-    assert "Anna of Bern, 47 years" in capsys.readouterr().err
+    assert "Anna of Bern, 47 years" in reply(capsys, "run", *given, "resume=true", "console=always", code=1).err
