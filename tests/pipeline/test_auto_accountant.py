@@ -65,11 +65,14 @@ def test_the_plan_names_the_pair_and_the_next_best(town, capsys):
     assert sorted(c["stddev"] for c in compared) == [c["stddev"] for c in compared]
 
 
-def test_pure_noise_is_shared_out_by_the_root_of_the_cells(town):
-    plan = planned("selection=oneway", "privacy.delta=0")
-    shares = {m.clique[0]: m.share for m in plan.measurements}
-    sizes = {m.clique[0]: m.query.columns for m in plan.measurements}
-    assert shares["age"] / shares["sex"] == pytest.approx((sizes["age"] / sizes["sex"]) ** 0.5)
+@pytest.mark.parametrize(
+    ("power", "settings"), [(1 / 2, ["privacy.delta=0"]), (2 / 3, ["mechanism=laplace", "privacy.accountant=basic"])]
+)
+def test_pure_noise_is_shared_out_by_the_root_of_the_cells_and_named_accountants_split_as_before(town, power, settings):
+    """Of squares for all, so that frozen releases and a split that a person named stay what they were."""
+    plan = planned("selection=oneway", *settings)
+    shares = [m.share / m.query.columns**power for m in plan.measurements]
+    assert shares == pytest.approx([shares[0]] * len(shares))
 
 
 def test_the_reserve_is_shared_out_by_the_same_power(town):
@@ -109,13 +112,6 @@ def test_several_tries_keep_to_the_budget(town):
     statement = statement_of(town / "out")
     assert statement["accountant"] == "basic"
     assert statement["guarantee"]["epsilon"] <= 1
-
-
-def test_named_accountants_split_as_before(town):
-    """Of squares for all, so that frozen releases and a split that a person named stay what they were."""
-    plan = planned("selection=oneway", "mechanism=laplace", "privacy.accountant=basic")
-    shares = {m.clique[0]: m.share / m.query.columns ** (2 / 3) for m in plan.measurements}
-    assert len({round(s, 12) for s in shares.values()}) == 1
 
 
 FEWER = {"aim": "selection.max_model_cells=55"}

@@ -13,7 +13,7 @@ from mechanisms.accounting.receipts import booked_event
 from pipeline import __version__ as VERSION
 from pipeline.statement.advisories import advisories_of, known_advisories
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import TOWN, command, copy_of, done_once, rebound, reply, worded
+from tests.pipeline.conftest import TOWN, command, copy_of, done_once, edit, rebound, reply, worded
 
 FAST = ["evaluation.enabled=false", "selection=pairs", "synthesis=independent"]
 ROOT = Path(__file__).parents[2]
@@ -42,12 +42,6 @@ def key(path, kind="ed25519", password=None):
     public = made.public_key().public_bytes(s.Encoding.PEM, s.PublicFormat.SubjectPublicKeyInfo)
     path.with_suffix(".pub").write_bytes(public)
     return path
-
-
-def edit(path, old, new):
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 def refused(release, capsys, name, how):

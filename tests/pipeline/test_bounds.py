@@ -34,7 +34,7 @@ from pipeline.inference.release_bounds import (
 )
 from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
-from tests.pipeline.conftest import TOWN, command, people, reply, write_town
+from tests.pipeline.conftest import TOWN, command, edit, people, reply, write_town
 from tests.pipeline.test_estimates import often_enough
 
 THREE = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2)))
@@ -248,10 +248,7 @@ def test_a_wide_table_gets_bounds_of_what_was_measured_and_of_the_rest_on_reques
 
 
 def test_columns_made_by_rules_and_accepted_releases_are_told_apart(town, capsys):
-    schema = (
-        (town / "town.yaml").read_text().replace("count: 10}, missing", "count: 10}, joint_bins: {count: 5}, missing")
-    )
-    (town / "town.yaml").write_text(schema)
+    edit(town / "town.yaml", "count: 10}, missing", "count: 10}, joint_bins: {count: 5}, missing")
     accept = "accept=[{metric: l1, marginals: 1, at_most: 100000}]"
     settings = ["selection=pairs", "synthesis=independent", "evaluation.enabled=false", accept, "hydra.run.dir=out"]
     assert command("run", *TOWN, *settings) == 0

@@ -43,17 +43,8 @@ def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_te
 
 #: Ten seconds each; each shares its code with its neighbour in the list (`ncript_table2` with `nist2021_sprint1`), or
 #: has a test of its own (`nist_crc`).
-LONG = (
-    "nist_crc",
-    "anita_tradeoff",
-    "ncript_table2",
-    "nist2018_pums",
-    "mgd_pums",
-    "nist2021_sprint3",
-    "dpsyn_appendix_a",
-    "dpsyn_fire",
-    "dpsyn_acs",
-)
+LONG = ("nist_crc", "anita_tradeoff", "ncript_table2", "nist2018_pums", "mgd_pums", "nist2021_sprint3")
+LONG += ("dpsyn_appendix_a", "dpsyn_fire", "dpsyn_acs")
 
 
 @pytest.mark.parametrize(

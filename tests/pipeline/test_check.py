@@ -15,7 +15,7 @@ import yaml
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, percent
-from tests.pipeline.conftest import TOWN, command, people, reply, worded
+from tests.pipeline.conftest import TOWN, command, edit, people, reply, worded
 from tests.pipeline.looks import checked, drafted
 from tests.pipeline.messy_hospital import write_messy_hospital
 from tests.public.table_worlds import csv, source
@@ -104,8 +104,7 @@ def test_check_names_what_a_schema_leaves_out_and_says_where_nobody_has_confirme
     look = ["check", "data.path=town.csv", "data.schema=town.yaml"]
     said = reply(capsys, *look).out
     assert "left out by the schema, and not released: 'note'" in said and "confirmed" not in said
-    text = (town / "town.yaml").read_text().replace("confirmed_public: true", "confirmed_public: false")
-    (town / "town.yaml").write_text(text)
+    edit(town / "town.yaml", "confirmed_public: true", "confirmed_public: false")
     assert "nobody has confirmed that this schema is public" in reply(capsys, *look).out
     assert command(*look, "data.confirmed_public=true") == 0 and "nobody" not in capsys.readouterr().out
 
@@ -114,9 +113,8 @@ def test_a_list_that_takes_hardly_any_value_of_its_column_is_warned_of(town, cap
     text = (town / "town.yaml").read_text()
     (town / "town.yaml").write_text(text.replace("values: [baker, smith, clerk]", "values: [Baker, Smith, Clerk]"))
     said = reply(capsys, "check", "data.path=town.csv", "data.schema=town.yaml", code=1).out
-    assert (
-        re.search(r"job +categorical LOSES 100.0 % +100.0 % other", said) and "is the list that of this column?" in said
-    )
+    assert re.search(r"job +categorical LOSES 100.0 % +100.0 % other", said)
+    assert "is the list that of this column?" in said
     assert "3 spellings differ from a listed value in capitals, spaces, zeros" in said and "empty" not in said
     (town / "town.yaml").write_text(text.replace("values: [baker, smith, clerk]", "values: [baker, smith]"))
     table = pd.read_csv("town.csv")
@@ -183,12 +181,8 @@ def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the
     table = people(600)
     table.loc[:59, "sex"] = "?"
     table.to_csv(town / "town.csv", index=False)
-    assert (
-        command(
-            "run", *TOWN, "synthesis=independent", "evaluation.metrics=[tvd]", "hydra.run.dir=out", "console=always"
-        )
-        == 0
-    )
+    asked = ["synthesis=independent", "evaluation.metrics=[tvd]", "hydra.run.dir=out", "console=always"]
+    assert command("run", *TOWN, *asked) == 0
     line = "column 'sex' loses 10.0 % of its values (60 of 600); they count as the first value, 'f'"
     said, whole = capsys.readouterr().out, (town / "out/internal/summary.txt").read_text(encoding="utf-8")
     assert f"lost {line} (NOT private)" in " ".join(whole.split())
@@ -208,7 +202,7 @@ def test_what_a_column_may_lose_is_a_share_of_its_filled_cells(town, capsys):
     table["remark"] = ["" if i % 12 else "soon" for i in range(600)]
     table.to_csv(town / "town.csv", index=False)
     day = "  remark: {kind: date, min: 2020-01-01, max: 2020-12-31, bins: month}\n"
-    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("leave_out", f"{day}leave_out"))
+    edit(town / "town.yaml", "leave_out", f"{day}leave_out")
     facts = json.loads(reply(capsys, "check", *TOWN[1:], "format=json", code=1).out)
     assert facts["refused"] == ["remark"] and facts["columns"]["remark"]["share"] == 1
     assert "column 'remark' loses 100.0 % of its values (50 of 50)" in reply(capsys, "run", *FAST, code=1).err
@@ -270,14 +264,12 @@ def test_a_number_beyond_the_bounds_is_lost_and_bounds_in_another_unit_are_said(
     table = people(600)
     table["pay"], table["stay"] = [[100 * (1 + i % 80) for i in range(600)], [i % 9 + 0.5 for i in range(600)]]
     table.to_csv(town / "town.csv", index=False)
-    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("leave_out", f"{CENTS}leave_out"))
+    edit(town / "town.yaml", "leave_out", f"{CENTS}leave_out")
     facts = json.loads(reply(capsys, "check", *TOWN[1:], "format=json", code=1).out)
     assert facts["refused"] == ["pay"] and facts["columns"]["pay"]["fate"] == "count as the nearest bound"
     assert facts["columns"]["pay"]["lost"] == facts["columns"]["pay"]["beyond_bounds"] == 600
-    assert (
-        "the numbers go 89 times as far as min and max: are the bounds in another"
-        in facts["columns"]["pay"]["hints"][0]
-    )
+    far = "the numbers go 89 times as far as min and max: are the bounds in another"
+    assert far in facts["columns"]["pay"]["hints"][0]
     assert facts["columns"]["stay"]["lost"] == 0, "what is only rounded is not lost"
     assert "min and max go 106 times as far as 99 % of the numbers" in facts["columns"]["stay"]["hints"][1]
     said = reply(capsys, "run", *FAST, code=1).err

@@ -14,7 +14,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline.commands import asked_commands
 from pipeline.conf_folder import CONF
 from pipeline.help import COMMANDS
-from tests.pipeline.conftest import PAIRS, TOWN, command, people, reply, statement_of
+from tests.pipeline.conftest import PAIRS, TOWN, command, edit, people, reply, statement_of
 
 #: A run of a moment: no scores, one column at a time.
 QUICK = ["selection=oneway", "synthesis=independent", "evaluation.enabled=false"]
@@ -106,8 +106,7 @@ def test_wild_values_never_make_a_run_fail(town):
 
 
 def test_an_opt_in_refusal_quotes_no_value_and_leaves_no_release(town, capsys):
-    schema = (town / "town.yaml").read_text().replace("values: [f, m]", "values: [f, m], outside: refuse")
-    (town / "town.yaml").write_text(schema)
+    edit(town / "town.yaml", "values: [f, m]", "values: [f, m], outside: refuse")
     (town / "town.csv").write_text("age,sex,job\n1,secretvalue,baker\n")
     error = reply(capsys, "run", *TOWN, "hydra.run.dir=out", code=1).err
     assert "sex" in error
@@ -148,8 +147,7 @@ def test_a_draft_may_hold_a_hierarchy_built_by_clustering(town, capsys):
 
 def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys):
     Path("sexes.csv").write_text("sex,all\nf,everyone\nm,everyone\n")
-    text = Path("town.yaml").read_text().replace("values: [f, m]", "values: [f, m], hierarchy: sexes.csv")
-    Path("town.yaml").write_text(text)
+    edit(Path("town.yaml"), "values: [f, m]", "values: [f, m], hierarchy: sexes.csv")
     assert command("run", *TOWN, *QUICK, "hydra.run.dir=out") == 0
     Path("sexes.csv").unlink()
     tree = load_schema(Path("out/release/schema.yaml"))["sex"].hierarchy

@@ -151,10 +151,8 @@ def test_a_query_and_an_estimate_of_one_range_say_which_cells_each_counted_and_t
     assert finely["count"][0] != by_bins["estimate"][0]
     (said,) = finely.attrs["notes"]
     assert f"fine cells of {name}; estimate=count" in said and "may give another answer" in said
-    assert (
-        f"counted by the bins of {name}; where={{{name}: {value}}} counts by its fine cells"
-        in by_bins.attrs["notes"][-1]
-    )
+    by_cells = f"where={{{name}: {value}}} counts by its fine cells"
+    assert f"counted by the bins of {name}; {by_cells}" in by_bins.attrs["notes"][-1]
 
 
 def test_of_one_way_to_count_nothing_is_said():

@@ -156,40 +156,25 @@ def test_a_run_whose_noise_drowns_everything_says_so_and_one_that_leaves_nothing
     assert "left out" not in said.out + said.err
 
 
-def test_what_drowns_is_what_the_plan_counts():
+def test_what_drowns_is_what_the_plan_counts_of_the_best_answer_about_a_marginal():
     """Σ |noise| of at least twice the rows, by the noise's own mean; half of the answers or more."""
     domain = Domain((Attribute("a", 10), Attribute("b", 10)))
 
-    def answers(*scales, noise="laplace"):
-        values = np.full(10, 100.0)
-        every = [NoisyMarginal((n,), Identity(10), values, noise, s, n) for n, s in zip("ab", scales, strict=True)]
+    def said(*rounds, noise="gaussian"):
+        """Of so much noise about a and about b, round by round."""
+        asked = [(n, s, f"{n}{i}") for i, scales in enumerate(rounds) for n, s in zip("ab", scales, strict=True)]
+        every = [NoisyMarginal((n,), Identity(10), np.full(10, 100.0), noise, s, event) for n, s, event in asked]
         return said_drowned(Measurements(domain, tuple(every), 1000))
 
-    assert answers(199.0, 1.0) == []
-    (line,) = answers(200.0, 1.0)
-    assert line.startswith("noise drowns 1 of the 2 marginals measured")
-    assert "about 1,000 records" in line
-    assert answers(200.0, 1.0, noise="gaussian") == []  # its mean is smaller at the same scale
-    assert len(answers(251.0, 1.0, noise="gaussian")) == 1
-    assert said_drowned(Measurements(domain, (), 0)) == []
-
-
-def test_a_marginal_of_several_rounds_drowns_only_if_its_best_answer_does():
-    domain = Domain((Attribute("a", 10), Attribute("b", 10)))
-
-    def said(*scales):
-        every = [
-            NoisyMarginal((n,), Identity(10), np.full(10, 100.0), "gaussian", s, f"{n}{i}")
-            for n in "ab"
-            for i, s in enumerate(scales)
-        ]
-        return said_drowned(Measurements(domain, tuple(every), 1000))
-
-    assert said(5_000.0, 1.0) == []
-    (line,) = said(5_000.0, 300.0)
+    assert said((199.0, 1.0), noise="laplace") == []
+    (line,) = said((200.0, 1.0), noise="laplace")
+    assert line.startswith("noise drowns 1 of the 2 marginals measured") and "about 1,000 records" in line
+    assert said((200.0, 1.0)) == []  # its mean is smaller at the same scale
+    assert len(said((251.0, 1.0))) == 1
+    assert said_drowned(Measurements(domain, (), 0)) == said((5_000.0, 5_000.0), (1.0, 1.0)) == []
+    (line,) = said((5_000.0, 5_000.0), (300.0, 300.0))
     assert line.startswith("noise drowns 2 of the 2 marginals measured")
-    assert "fewer columns" in line
-    assert "oneway" not in line  # nothing but columns was measured
+    assert "fewer columns" in line and "oneway" not in line  # nothing but columns was measured
 
 
 def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
@@ -307,9 +292,7 @@ def test_a_run_names_the_columns_that_a_list_forgot(town, capsys):
 
 def test_the_plan_of_the_default_says_what_is_decided_later(town, capsys):
     shown = reply(capsys, "plan", *FAST).out
-    assert (
-        "1 look at distances; the other 87.5 % goes to a second look and to marginals that these noisy answers decide"
-        in shown
-    )
+    later = "the other 87.5 % goes to a second look and to marginals that these noisy answers decide"
+    assert f"1 look at distances; {later}" in shown
     (row,) = (line for line in shown.splitlines() if "rounds, in all" in line)
     assert row.split("rounds, in all")[1].split()[0] == "gaussian"  # no number of cells, which nobody knows yet

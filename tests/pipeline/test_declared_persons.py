@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.frames.fit import columns_beside
 from pipeline.look.rehearse import write_rows
 from pipeline.look.table_look import check
-from pipeline.report import plan_words
-from pipeline.settings.build import build_plan, build_schema, build_workload
+from pipeline.settings.build import build_schema
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import CheckConfig, load_config, typed
 from pipeline.settings.specs import build_specs, settled
@@ -141,14 +141,9 @@ def test_a_job_of_a_sweep_that_contradicts_is_refused(clinic, capsys):
 
 
 def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys):
-    text = reply(capsys, "plan", *OWN, "plan.format=json", "plan.rows=1000").out
-    assert "'patient'" in text or '"patient"' in text
-    config = load_config([*OWN, "plan.rows=1000"])
-    specs = build_specs(config)
-    schema = build_schema(specs)
-    plan = build_plan(specs, build_workload(specs, schema), schema)
-    named = [f["with"] for f in plan_words._others(config, schema, plan, 1000)]
-    assert "privacy.max_records=2 (units with more lose the rest)" in named
+    facts = json.loads(reply(capsys, "plan", *OWN, "plan.format=json", "plan.rows=1000").out)
+    named = [line["with"] for line in facts["expected"]["what_would_help"]]
+    assert facts["unit"] == "patient" and "privacy.max_records=2 (units with more lose the rest)" in named
 
 
 def test_a_plan_names_the_pairs_with_a_constant_that_no_question_holds(clinic, capsys):

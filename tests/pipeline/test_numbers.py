@@ -72,14 +72,8 @@ def test_zeros_stay_apart_from_small_amounts_in_every_pair_of_a_heavy_tailed_col
     real.to_csv("paid.csv", index=False)
     columns = {
         "region": {"kind": "categorical", "size": 6, "missing": False},
-        "amount": {
-            "kind": "float",
-            "min": 0,
-            "max": 17_000_000,
-            "bins": {"count": 20},
-            "decimals": 2,
-            "missing": False,
-        },
+        "amount": {"kind": "float", "min": 0, "max": 17_000_000, "bins": {"count": 20}, "decimals": 2}
+        | {"missing": False},
         "paid": {"kind": "flag", "true": ["yes"], "false": ["no"], "missing": False},
     }
     facts = {"name": "paid", "source": "invented", "confirmed_public": True, "columns": columns}

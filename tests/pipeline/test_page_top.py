@@ -176,14 +176,8 @@ def test_what_lies_beyond_the_bounds_is_told_beside_the_figures_that_it_changes(
 
 
 def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys):
-    run = [
-        *TOWN,
-        "evaluation.groups=[sex]",
-        "evaluation.pairs=[[sex,age]]",
-        "selection.marginals=[[age,sex]]",
-        "hydra.run.dir=out",
-    ]
-    assert command("run", *run) == 0
+    asked = ["evaluation.groups=[sex]", "evaluation.pairs=[[sex,age]]", "selection.marginals=[[age,sex]]"]
+    assert command("run", *TOWN, *asked, "hydra.run.dir=out") == 0
     scores = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))
     made, real = pd.read_csv(town / "out" / "release" / "synthetic.csv"), people(600)
     assert [(g["by"], g["group"], g["column"]) for g in scores["groups"]] == [("sex", s, "age") for s in ("f", "m")]

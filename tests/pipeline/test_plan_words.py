@@ -17,7 +17,7 @@ from pipeline.report.answer_noise import said_cells
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
-from tests.pipeline.conftest import TOWN, command, people, reply
+from tests.pipeline.conftest import TOWN, command, edit, people, reply
 
 UNIT = ["privacy.unit=person", "privacy.max_records=4"]
 
@@ -52,8 +52,7 @@ def test_twice_epsilon_and_half_of_c_are_planned_anew_and_half_of_the_bins_too(t
     assert lines["privacy.max_records=2"]["columns"] == pytest.approx(now / 2, rel=1e-6)
     double = expected(capsys, *UNIT, "selection=pairs", "plan.rows=600", "privacy.epsilon=2")
     assert lines["privacy.epsilon=2"] == {**helped(double)["as"], "with": "privacy.epsilon=2"}
-    schema = (town / "town.yaml").read_text().replace("bins: {count: 10}", "bins: {count: 5}")
-    (town / "town.yaml").write_text(schema)
+    edit(town / "town.yaml", "bins: {count: 10}", "bins: {count: 5}")
     coarser = helped(expected(capsys, *UNIT, "selection=pairs", "plan.rows=600"))["as"]
     for figure in ("columns", "one_alone", "all_together"):
         assert lines["half"][figure] == pytest.approx(coarser[figure], rel=1e-3)
@@ -172,10 +171,7 @@ def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(to
     table = people(600)
     table["home"] = [f"{i * 7919 % 100_000:05}" for i in range(600)]
     table.to_csv("town.csv", index=False)
-    schema = (
-        (town / "town.yaml").read_text().replace("leave_out", "  home: {kind: zip, digits: 5, prefix: 4}\nleave_out")
-    )
-    (town / "town.yaml").write_text(schema)
+    edit(town / "town.yaml", "leave_out", "  home: {kind: zip, digits: 5, prefix: 4}\nleave_out")
     assert SAID in reply(capsys, "plan", *TABLE, "plan.rows=600").out
     fast = ["synthesis=independent", "evaluation.enabled=false", "hydra.run.dir=out"]
     assert SAID in " ".join(reply(capsys, "run", *TABLE, *fast).out.split())

@@ -47,10 +47,9 @@ def test_another_table_with_as_many_rows_may_be_public_and_the_stop_is_listed(to
     table.loc[0, "sex"] = "f" if table.loc[0, "sex"] == "m" else "m"
     table.to_csv(town / "other.csv", index=False)
     assert command("run", *FAST, "selection=public", "selection.public=other.csv", "hydra.run.dir=out") == 0
-    assert (
-        "the table 'other.csv' (selection.public), which chose the marginals" in statement(town / "out")["public_facts"]
-    )
-    assert statement(town / "out")["outside"] == [
+    said = statement(town / "out")
+    assert "the table 'other.csv' (selection.public), which chose the marginals" in said["public_facts"]
+    assert said["outside"] == [
         "a public table with the very rows of the private one refuses the run",
         "a column of which the schema cannot place more than 20 % of its cells that are not declared missing "
         "(data.max_unplaced=0.2) refuses the run, before any charge",

@@ -166,12 +166,16 @@ def test_a_job_that_is_killed_takes_no_other_down(town, capsys, monkeypatch):
     assert outcome_of(second).status == "done"
 
 
+def waits_for_ever(town, name):
+    """The folder of a job that waits at a pipe in the place of its lock."""
+    (inside := town / "sweep" / name / "internal").mkdir(parents=True, mode=0o700)
+    os.mkfifo(inside / "lock")
+    return inside.parent
+
+
 @pytest.mark.slow
 def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(town):
-    """One job waits for ever at a pipe in place of its lock; the sweep is ended while it does."""
-    waiting = town / "sweep" / "at-2"
-    (waiting / "internal").mkdir(parents=True, mode=0o700)
-    os.mkfifo(waiting / "internal" / "lock")
+    waiting = waits_for_ever(town, "at-2")
     scored = [*TOWN, "synthesis=independent", "evaluation.metrics=[tvd]", "hydra.sweep.dir=sweep"]
     asked = ["run", "-m", *scored, "privacy.epsilon=1,2", "hydra.sweep.subdir=at-${privacy.epsilon}"]
     process = subprocess.Popen([sys.executable, "-m", "pipeline", *asked], stderr=subprocess.PIPE, text=True)
@@ -191,10 +195,8 @@ def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(
 
 @pytest.mark.slow
 def test_no_job_outlives_a_sweep_that_is_killed(town):
-    """One job waits for ever at a pipe in place of its lock; of the sweep the first process alone is killed."""
-    waiting = town / "sweep" / "at-1"
-    (waiting / "internal").mkdir(parents=True, mode=0o700)
-    os.mkfifo(waiting / "internal" / "lock")
+    """Of the sweep the first process alone is killed."""
+    waiting = waits_for_ever(town, "at-1")
     asked = ["run", "-m", *FAST, "privacy.epsilon=1,2", "hydra.sweep.subdir=at-${privacy.epsilon}"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     process = subprocess.Popen([sys.executable, "-m", "pipeline", *asked], **quiet)

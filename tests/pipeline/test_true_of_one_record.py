@@ -21,7 +21,7 @@ from mechanisms.public.tables.text_forms import NumberForm
 from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage
 from pipeline.report.last_lines import names_found
-from tests.pipeline.conftest import command, reply
+from tests.pipeline.conftest import command, edit, reply
 from tests.pipeline.looks import FORM, checked, drafted
 
 ROWS = 900
@@ -302,8 +302,7 @@ def test_times_and_days_in_digits_are_not_advised_as_units(capsys):
 def test_ids_that_a_run_would_discover_are_warned_of_where_a_row_is_the_unit(library, capsys):
     """Of a reader with many loans the id would stand in the release, which says that it is private."""
     column = "  reader: {kind: categorical, values: discover, other: elsewhere}\n"
-    schema = (library / "library.yaml").read_text().replace(READER, column)
-    (library / "library.yaml").write_text(schema)
+    edit(library / "library.yaml", READER, column)
     reader = json.loads(reply(capsys, "check", *TABLE, "format=json").out)["columns"]["reader"]
     assert reader["status"] == "warning" and "released as it is: leave_out, or privacy.unit" in reader["hints"][0]
     assert command("run", *LIBRARY, "privacy.delta=1e-6", "console=always", "hydra.run.dir=out") == 0
