@@ -72,8 +72,7 @@ def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, cap
     table = results_table([(Job((), {}, town / "r"), JobOutcome("withheld", ""))])
     assert table["spent_epsilon"].tolist() == [facts["guarantee"]["epsilon"]], "a sweep counts it"
     before = {p: p.read_bytes() for p in [inside / "ledger.jsonl", *inside.glob("answers/*"), inside / "scored.json"]}
-    assert command(*arguments, "resume=true") == 1
-    assert [x for x in capsys.readouterr().err.splitlines() if "error" in x] == [
+    assert [x for x in reply(capsys, *arguments, "resume=true", code=1).err.splitlines() if "error" in x] == [
         x for x in first.err.splitlines() if "error" in x
     ], "the same verdict, by the same figure"
     assert {p: p.read_bytes() for p in before} == before

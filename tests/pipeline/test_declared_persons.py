@@ -152,8 +152,7 @@ def test_a_plan_names_the_pairs_with_a_constant_that_no_question_holds(clinic, c
     Path("wide.yaml").write_text(wide + UNIT.replace("[sex", "[canton, sex"))
     said = []
     for schema in ("stays.yaml", "wide.yaml"):
-        assert command("plan", *OWN[:2], f"data.schema={schema}") == 0
-        said.append(" ".join(capsys.readouterr().out.split()))
+        said.append(" ".join(reply(capsys, "plan", *OWN[:2], f"data.schema={schema}").out.split()))
     few = "(constants of persons beside columns of records): canton × sex, canton × born, canton × admitted and 1 more"
     assert f"never asked, and as unrelated {few}" in said[1] and "never asked" not in said[0]
 

@@ -65,8 +65,7 @@ def test_a_log_on_a_full_disk_loses_lines_and_says_nothing(capsys: pytest.Captur
 def test_plan_refuses_settings_of_the_scores_that_run_refuses(town, setting, capsys):
     said = []
     for name in ("plan", "run"):
-        assert command(name, *TOWN, setting) == 1
-        said.append(capsys.readouterr().err)
+        said.append(reply(capsys, name, *TOWN, setting, code=1).err)
     assert said[0] == said[1] and setting.split("=")[0] in said[0]
     assert command("plan", *TOWN, setting, "evaluation.enabled=false") == int("metrics" in setting)
 

@@ -23,8 +23,7 @@ UNIT = ["privacy.unit=person", "privacy.max_records=4"]
 
 
 def expected(capsys, *settings):
-    assert command("plan", *TOWN, *settings, "plan.format=json") == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(reply(capsys, "plan", *TOWN, *settings, "plan.format=json").out)
 
 
 def helped(facts):

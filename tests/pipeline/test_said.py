@@ -88,8 +88,7 @@ def test_a_weak_budget_is_warned_about_everywhere_and_a_usual_one_nowhere(town, 
     weak = ["privacy.epsilon=20", "privacy.delta=0.01", "plan.format=json"]
     planned = json.loads(reply(capsys, "plan", *FAST, *weak).out)["warnings"]
     assert len(planned) == 2
-    assert command("plan", *FAST, *weak, "plan.format=text") == 0
-    assert capsys.readouterr().out.count("warning: ") == 2
+    assert reply(capsys, "plan", *FAST, *weak, "plan.format=text").out.count("warning: ") == 2
     printed = reply(capsys, "run", *FAST, *weak, "hydra.run.dir=out").out
     assert all(w in " ".join(printed.split()) for w in planned)
     assert statement(town / "out")["warnings"] == planned
@@ -122,8 +121,7 @@ def test_plan_foretells_the_memory_of_the_scores(town, capsys):
     few, many = ([*TOWN, "plan.format=json", f"plan.rows={rows}"] for rows in (1_000, 2_000_000))
     needed = []
     for own in (few, many, [*many, "evaluation.enabled=false"]):
-        assert command("plan", *own) == 0
-        needed.append(json.loads(capsys.readouterr().out)["predicted_score_bytes"])
+        needed.append(json.loads(reply(capsys, "plan", *own).out)["predicted_score_bytes"])
     assert 0 == needed[2] < needed[0] < needed[1]
     assert " MB for the scores, of " in reply(capsys, "plan", *TOWN).out
 

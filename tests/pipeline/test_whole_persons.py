@@ -100,8 +100,7 @@ def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place:
     assert {e["sensitivity"] for e in statement["events"]} == {1, 5}
     assert abs(sum(e["share"] for e in asked) - 0.05) < 1e-9
     assert len(load_measurements(Path("out/release/measurements")).persons) == len(asked)
-    assert command("verify", "from=out/release") == 0
-    assert capsys.readouterr().out.strip().endswith("sound")
+    assert reply(capsys, "verify", "from=out/release").out.strip().endswith("sound")
     page = Path("out/release/statement.html").read_text()
     assert f"{len(asked)} histograms of units" in page
     assert "town" not in {n for e in statement["events"] if e not in asked for n in e["clique"] or ()}

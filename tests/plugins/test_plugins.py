@@ -84,8 +84,7 @@ def test_noise_and_an_accountant_of_others_are_charged_drawn_and_named(shelf, ca
 def test_an_engine_a_format_and_an_experiment_of_others_are_named(shelf, capsys):
     given = ["plugins=[pool_engine,feather,budget_halves]", "experiment=budget_halves", "engine=pool"]
     given += ["release.format=feather", "hydra.run.dir=out", "experiment.part=0.25", *TOWN]
-    assert command("run", *given) == 0
-    assert re.search(r"whole: epsilon 1,.*\npart: epsilon 0.25,", capsys.readouterr().out)
+    assert re.search(r"whole: epsilon 1,.*\npart: epsilon 0.25,", reply(capsys, "run", *given).out)
     for home in ("out/whole", "out/part"):
         said = statement_of(home)
         named = {(p["kind"], p["name"], p["module"]) for p in said["not_ours"]}
