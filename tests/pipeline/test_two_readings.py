@@ -203,15 +203,11 @@ def test_one_name_and_telephones_of_a_country_among_ordinary_values_are_warned_o
 
 
 SURNAMES = ["Meier", "Sauer", "Özdemir", "Kowalski"]
-
-
 OF_STAFF = [
     *("Arzt", "Hausarzt", "Ärztin", "Pflegekraft", "Sachbearbeiter", "Klassenlehrerin", "doctor", "assigned_nurse"),
     *("assignedNurse", "OFFICER", "signed_by", "Case Worker", "Sachbearb"),
 ]
 OF_THINGS = ["name", "product_name", "agent_type", "nurses", "station", "paid_by", "Pflegegrad"]
-
-
 OF_PERSONS = {
     "plain": STAFF,
     "turned": [", ".join(reversed(t.split(" ", 1))) for t in STAFF],
