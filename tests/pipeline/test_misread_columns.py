@@ -35,13 +35,12 @@ def test_words_and_one_digit_again_and_again_are_asked_about_as_no_id_and_no_day
     cells = {"who": [f"7{i % 90:09}" for i in range(300)] + ["NOT KNOWN", "9999999999", "TBC"] * 40}
     cells["day"] = [f"2021{1 + i % 12:02}{1 + i % 28:02}" if i % 9 else "00000000" for i in range(420)]
     columns = 'columns: {day: {kind: date, format: "%Y%m%d", min: 2021-01-01, max: 2021-12-31}}\nleave_out: [who]'
-    looked = checked(capsys, cells, columns, "privacy.unit=who", "privacy.max_records=5")
+    unit = ("privacy.unit=who", "privacy.max_records=5")
+    looked = checked(capsys, cells, columns, *unit)
     said = "\n".join(looked["hints"]).casefold()
     assert all(f"'{word}' is the id of 40 records" in said for word in ("not known", "9999999999", "tbc")), said
     names = cells | {"who": [("anna", "bob", "a1")[i % 3] for i in range(420)]}
-    assert "is it none?" not in str(
-        checked(capsys, names, columns, "privacy.unit=who", "privacy.max_records=5")["hints"]
-    )
+    assert "is it none?" not in str(checked(capsys, names, columns, *unit)["hints"])
     assert "'00000000': a gap? missing: [\"00000000\"]" in looked["columns"]["day"]["hints"][0]
 
 

@@ -47,7 +47,7 @@ def said(folder):
 
 
 #: Tags that nothing closes.
-ALONE = {"meta", "link", "path", "rect", "circle", "polyline"}
+ALONE = {"br", "meta", "link", "path", "rect", "circle", "polyline"}
 
 
 class Page(HTMLParser):
