@@ -17,6 +17,7 @@ from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, done_once, people, rebound, reply
 from tests.pipeline.test_fit import COLUMNS, HOSPITAL, patients
 
+pytestmark = pytest.mark.usefixtures("folder")
 TOWN_COLUMNS = yaml.safe_load(SCHEMA)["columns"]
 SHARP = {"epsilon": 100, "delta": 1e-6, "quiet": True, "selection": "oneway"}
 
@@ -134,11 +135,6 @@ def sharp(tmp_path_factory) -> Path:
     """A run of the town with little noise: under much of it, a part may be empty."""
     settings = [*TOWN, *PAIRS, "privacy.epsilon=100", "evaluation.enabled=false", "hydra.run.dir=out"]
     return done_once(tmp_path_factory.mktemp("sharp"), "run", *settings) / "out"
-
-
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.mark.parametrize("synthesis", ["gum", "pgm"])
