@@ -237,9 +237,9 @@ def test_replace_means_the_same_in_the_engine_and_in_the_database() -> None:
 def test_a_query_stands_in_the_statement_and_so_does_its_curator_s_word(here, capsys):
     plain = ["data.path=sqlite:///town.db", "data.query=SELECT age, sex, job FROM town WHERE age > 3"]
     joined = [plain[0], "data.query=SELECT age, sex, job FROM town JOIN (SELECT 1 AS one) ON one = 1"]
-    assert command("check", *joined, "data.schema=town.yaml") == 1
-    said = reply(capsys, "run", *PLAIN_TOWN, *joined, "hydra.run.dir=none", code=1).err
-    assert said.count(MIXED) == 2 and not Path("none/release").exists()
+    assert MIXED in reply(capsys, "check", *joined, "data.schema=town.yaml", code=1).err
+    assert MIXED in reply(capsys, "run", *PLAIN_TOWN, *joined, "hydra.run.dir=none", code=1).err
+    assert not Path("none/release").exists()
     for given, word in ((plain, "checked"), ([*joined, "data.rows_of_one_unit=true"], "stated")):
         assert command("run", *PLAIN_TOWN, *given, f"hydra.run.dir={word}") == 0
         facts = json.loads(Path(word, "release/privacy.json").read_text())["public_facts"]
