@@ -365,6 +365,12 @@ def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys
     assert "4 of the runs say that they are not private" in said
 
 
+def test_a_ledger_where_nobody_can_write_is_one_clear_line_and_leaves_no_release(town, capsys):
+    said = reply(capsys, "run", *FAST, "hydra.run.dir=a", "budget.ledger=/proc/nowhere/people.json", LIMIT, code=1).err
+    assert "cannot write" in said and "Traceback" not in said and "fault of the pipeline" not in said
+    assert not (town / "a" / "release").exists()
+
+
 def test_plan_says_what_would_be_left_and_books_nothing(town, capsys):
     assert command("plan", *TOWN, *BASIC, "privacy.epsilon=2", "plan.format=json") == 0
     said = json.loads(capsys.readouterr().out)["shared_budget"]

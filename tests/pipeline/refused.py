@@ -131,7 +131,6 @@ REFUSED = [
         ("evaluation.pairs=[[sex,age,job]]", "[[age,income]]"),
         ("data.path=null", "data.path"),
         ("resume=true", "nothing to resume"),
-        ("synthesis.rows=0", "synthesis.rows: got 0"),
         ("data.path=record.csv", "'record' is a column of the table"),
         (["synthesis=pgm", "synthesis.max_cells=1"], "synthesis.max_cells"),
         (["selection=mst", "selection.max_cells=3"], "selection.max_cells"),
@@ -197,7 +196,6 @@ REFUSED = [
         (["budget.ledger=out/people.json", LIMIT], "folder of the run"),
         (["budget.ledger=out/release/people.json", LIMIT], "folder of the run"),
         (["budget.ledger=R/release/people.json", LIMIT], "release folder"),
-        (["budget.ledger=/proc/nowhere/people.json", LIMIT], "cannot write"),
         (["budget.ledger=town.csv/people.json", LIMIT], "cannot"),
     ),
     *of(
