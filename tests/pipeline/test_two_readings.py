@@ -326,7 +326,7 @@ def test_a_flag_is_written_in_two_words_of_one_family():
     cells |= {"b": ["N"] * 300 + ["yes"] * 200 + ["Yes"] * 60 + ["no"] * 40}
     cells |= {"c": ["J"] * 300 + ["Nein"] * 30 + ["N"] * 270, "d": ["Ja"] * 300 + ["nein"] * 200 + ["Nein"] * 100}
     words = {n: (c.get("true", ["yes"])[0], c.get("false", ["no"])[0]) for n, c in drafted(cells)[0].items()}
-    assert words == {"a": ("yes", "no"), "b": ("yes", "no"), "c": ("J", "N"), "d": ("Ja", "nein")}
+    assert words == {"a": ("yes", "no"), "b": ("yes", "no"), "c": ("J", "N"), "d": ("Ja", "Nein")}
 
 
 def test_many_lost_values_stand_before_all_that_may_be_left_out_and_the_lines_on_quality_stay(capsys):
