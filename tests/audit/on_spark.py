@@ -130,15 +130,17 @@ def lossy() -> Iterator[Any]:
         yield one, two
 
 
+def on_spark(*given: Any) -> Any:
+    """A case's settings, with Spark as the engine."""
+    return replace(config_of(*given), engine=MethodConfig(kind="spark"))
+
+
 def check_spark(folder: Path, *cases: Case) -> int:
     """Lossy tasks change nothing that leaves, and neighbours are as far apart as is charged; how many runs on Spark."""
     if why_not():
         return 0
     work, runs, home = folder / "spark-work", 0, folder / "spark"
     work.mkdir(mode=0o700, exist_ok=True)
-
-    def on_spark(*given: Any) -> Any:
-        return replace(config_of(*given), engine=MethodConfig(kind="spark"))
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.dict(os.environ, {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}))

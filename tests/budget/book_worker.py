@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,14 @@ def wanted(path: Path) -> LedgerTerms:
 
 def booking(name: str, epsilon: float) -> Booking:
     return Booking(name, f"outputs/{name}", spend_of_pair(epsilon, 0.0), True)
+
+
+def said_by(worker: str, *arguments: str) -> Any:
+    """What a worker of this folder says, as a process of its own."""
+    command, root = [sys.executable, "-m", f"tests.budget.{worker}", *arguments], str(Path(__file__).parents[2])
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": root}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def many(path: Path, processes: int) -> None:

@@ -24,7 +24,7 @@ CHARGING = {
     "after the first charge, before its note": ("open", r"people\.json\.lock', 'a'", 2),
     "with that note written, not yet in its place": ("os.rename", r"people\.json", 2),
     "after the note of the first charge, before its answer": ("open", r"internal/answers/", 1),
-    "after the second charge, before its note": ("open", r"people\.json\.lock', 'a'", 3),
+    "after the last charge, before its note": ("open", r"people\.json\.lock', 'a'", 4),
 }
 
 

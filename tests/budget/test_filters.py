@@ -163,10 +163,6 @@ class TestFilters:
         with pytest.raises(UserError, match="budget\\.slack"):
             Filter("gdp", slack)
 
-    def test_only_accountants_with_a_filter_count_several_runs(self):
-        with pytest.raises(UserError, match="privacy filter"):
-            Filter("advanced")
-
     @pytest.mark.parametrize(("pure", "close"), [(False, 1.01), (True, 1.6)])
     def test_runs_by_several_accountants_cost_no_less_than_an_independent_one_says(self, pure, close):
         """Composed by the privacy loss distributions of all events of all runs, at the same δ."""

@@ -3,38 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from mechanisms.public.errors import UserError
-from mechanisms.public.extras import need_extra
-from mechanisms.sensitive.engines.spark_session import check_java
-from tests.pipeline.conftest import write_town
+from tests.audit.on_spark import SMALL, why_not
+from tests.pipeline.conftest import town
 
-#: For tables of some rows: few tasks, and plans that are not compiled.
-SMALL = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
-@pytest.fixture
-def town(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a tiny table, which is the current one."""
-    monkeypatch.chdir(write_town(tmp_path))
-    return tmp_path
-
-
-def why_not() -> str | None:
-    """Why Spark cannot run here."""
-    try:
-        need_extra("pyspark", "engine")
-        check_java()
-    except UserError as error:
-        return error.what
-    return None
+__all__ = ["town"]  # the fixture
 
 
 @pytest.fixture(scope="session")

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 
-from pipeline.settings.config import MethodConfig
 from tests.audit import replay
-from tests.audit.cases import config_of, every_case, write_public
+from tests.audit.cases import every_case, write_public
+from tests.audit.on_spark import on_spark
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [["oneway/"], ["pairs/", "replace"], ["mst"]], ids="".join)
 def test_on_spark_neighbours_with_the_same_answers_give_the_same_release(spark, tmp_path, monkeypatch, words) -> None:
-    def on_spark(*given: Any) -> Any:
-        return replace(config_of(*given), engine=MethodConfig(kind="spark"))
-
     write_public(tmp_path)
     monkeypatch.setattr(replay, "config_of", on_spark)
     tally = replay.Tally()

@@ -29,19 +29,8 @@ from mechanisms.sensitive.engines.spark_counts import BLOCK, CountCodes, sum_blo
 from mechanisms.sensitive.engines.spark_session import explained
 from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeSlices
 from mechanisms.sensitive.private_table import load_private
-from tests.engines.contract import (
-    HEAD,
-    IDS_OF_TYPES,
-    KEY,
-    NO_IDS,
-    SETTINGS,
-    TABLES,
-    Row,
-    contract_schema,
-    loaded,
-    seen,
-)
-from tests.pipeline.conftest import TOWN, command
+from tests.engines.contract import HEAD, IDS_OF_TYPES, KEY, NO_IDS, SETTINGS, TABLES, Row, contract_schema, loaded, seen
+from tests.pipeline.conftest import TOWN, reply
 from tests.public.table_worlds import schema, source
 
 
@@ -201,8 +190,7 @@ RUN = ["run", *TOWN, "engine=spark", "hydra.run.dir=out"]
 
 def refused(capsys: pytest.CaptureFixture[str], *more: str) -> str:
     """What a run says that Spark cannot carry: one error, nothing charged, and the folder is free."""
-    assert command(*RUN, *more) == 1
-    said = capsys.readouterr()
+    said = reply(capsys, *RUN, *more, code=1)
     assert not Path("out/internal/ledger.jsonl").exists() and not Path("out/release").exists()
     assert not Path("out/internal/manifest.json").exists() and "Traceback" not in said.err + said.out
     return said.err
@@ -252,8 +240,7 @@ def test_a_master_that_is_none_or_silent_is_named(town, capsys, monkeypatch, no_
 
 
 def test_the_embedded_engine_has_no_master(town, capsys) -> None:
-    assert command("run", *TOWN, "engine.master=local[2]") == 1
-    assert "master belongs to engine=spark" in capsys.readouterr().err
+    assert "master belongs to engine=spark" in reply(capsys, "run", *TOWN, "engine.master=local[2]", code=1).err
 
 
 def test_the_key_is_in_no_name_of_an_engine_that_is_shown() -> None:

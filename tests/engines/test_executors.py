@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.conftest import why_not
+from tests.audit.on_spark import why_not
 from tests.engines.test_spark import released
 from tests.pipeline.conftest import TOWN, command
 

@@ -162,17 +162,6 @@ def test_a_scratch_folder_that_has_no_path_gives_the_same(spark, tmp_path) -> No
 
 
 @pytest.mark.slow
-def test_spark_learns_the_same_under_every_setting(spark, tmp_path) -> None:
-    tables = {"empty": [], "one": mixed(1), "many": mixed(3000)}
-    for name, rows in tables.items():
-        for form in ("csv", "parquet"):
-            table = write(tmp_path / name / f"t.{form}", rows)
-            for i, setting in enumerate(SETTINGS):
-                here = seen(loaded(table, setting, tmp_path / name / f"a{i}{form}"))
-                assert seen(loaded(table, setting, tmp_path / name / f"b{i}{form}", engine=spark)) == here
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -84,6 +84,20 @@ def command(*arguments: str) -> int:
     return as_written(*arguments, *(["hydra/launcher=basic"] if sweeps else []))
 
 
+def edit(path: Path, old: str, new: str) -> None:
+    """One place of a text is another."""
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def reply(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> Any:
+    """What a command alone prints (`out`) and says (`err`), which ends with this exit code."""
+    capsys.readouterr()
+    assert command(*arguments) == code
+    return capsys.readouterr()
+
+
 def done_in(folder: Path, *arguments: str) -> Path:
     """A folder in which a command is done: whoever changes what it left does so in a copy."""
     with pytest.MonkeyPatch.context() as patch:

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import command, reply
 
 #: The head of a schema that a person confirmed.
 FORM = "source: a form\nconfirmed_public: true\n"
@@ -39,7 +39,5 @@ def checked(
         columns = json.dumps(declared) if isinstance(declared, Mapping) else f"{{{declared}}}"
         pd.DataFrame(cells).to_csv("t.csv", index=False)
         Path("t.yaml").write_text(FORM + (declared if str(declared).startswith("columns:") else f"columns: {columns}"))
-    capsys.readouterr()
     schema = "s.yaml" if declared is None else "t.yaml"
-    assert command("check", "data.path=t.csv", f"data.schema={schema}", "format=json", *more) == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(reply(capsys, "check", "data.path=t.csv", f"data.schema={schema}", "format=json", *more).out)

@@ -21,7 +21,7 @@ from pipeline.stages import run
 from pipeline.sweeps.job_process import JobOutcome
 from pipeline.sweeps.planned_jobs import Job
 from pipeline.sweeps.results import choice_warning, results_table
-from tests.pipeline.conftest import TOWN, command, statement_of
+from tests.pipeline.conftest import TOWN, command, reply, statement_of
 
 #: One marginal, no scores of the report: a run of a moment.
 QUICK = [*TOWN, "selection.marginals=[[age,sex],[job]]", "synthesis=independent", "evaluation.enabled=false"]
@@ -61,8 +61,7 @@ def test_a_release_within_the_threshold_is_published_with_its_noisy_figure(town,
 
 def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, capsys):
     arguments = ("run", *QUICK, accept(0, k=2), "hydra.run.dir=r")
-    assert command(*arguments) == 1
-    first = capsys.readouterr()
+    first = reply(capsys, *arguments, code=1)
     assert "error: accept: the release was not accepted and is withheld (mean L1 distance of all 3 2-way" in first.err
     assert "resume=true" not in first.err
     assert not (town / "r" / "release").exists()
@@ -73,8 +72,7 @@ def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, cap
     table = results_table([(Job((), {}, town / "r"), JobOutcome("withheld", ""))])
     assert table["spent_epsilon"].tolist() == [facts["guarantee"]["epsilon"]], "a sweep counts it"
     before = {p: p.read_bytes() for p in [inside / "ledger.jsonl", *inside.glob("answers/*"), inside / "scored.json"]}
-    assert command(*arguments, "resume=true") == 1
-    assert [x for x in capsys.readouterr().err.splitlines() if "error" in x] == [
+    assert [x for x in reply(capsys, *arguments, "resume=true", code=1).err.splitlines() if "error" in x] == [
         x for x in first.err.splitlines() if "error" in x
     ], "the same verdict, by the same figure"
     assert {p: p.read_bytes() for p in before} == before
@@ -85,8 +83,7 @@ def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, cap
 def test_several_tries_cost_what_plan_says_before_and_tell_nothing_about_each_other(town, capsys):
     """An attainable threshold; one run in which the first try is taken, and one in which a later one is."""
     again = [*QUICK, accept(35), "accept_tries=40"]
-    assert command("plan", *again) == 0
-    printed = capsys.readouterr().out
+    printed = reply(capsys, "plan", *again).out
     assert "at most 40 tries expected, each with ε₁ = 1, δ₁ = 2.5e-08" in printed
     assert "ε = 2 ε₁, δ = 40 δ₁" in printed
     assert "the plan spends: ε = 2, δ = 1e-06" in printed
@@ -241,13 +238,11 @@ def test_choosing_by_scores_is_warned_of_wherever_there_are_several_scored_relea
 @pytest.mark.slow
 def test_a_sweep_says_that_choosing_by_its_scores_is_not_covered_and_counts_what_was_withheld(town, capsys):
     settings = [*QUICK[:-2], "evaluation.enabled=true", "privacy.epsilon=1,2", "hydra.sweep.dir=s"]
-    assert command("run", "-m", *settings) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "run", "-m", *settings).out
     assert "choosing among these releases by their scores is not covered" in said
     assert "published together they spend at most ε = 3," in said
     assert "Choosing among these releases" in (town / "s" / "internal" / "sweep.html").read_text()
-    assert command("run", "-m", *settings[:-1], accept(0, k=2), "hydra.sweep.dir=t") == 1
-    said = capsys.readouterr()
+    said = reply(capsys, "run", "-m", *settings[:-1], accept(0, k=2), "hydra.sweep.dir=t", code=1)
     assert "published together they spend at most ε = 3," in said.out
     assert "choosing among" not in said.out, "there is nothing to choose from"
     assert "withheld" in said.err

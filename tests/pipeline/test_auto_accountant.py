@@ -23,7 +23,7 @@ from pipeline.settings.memory import later_cells
 from pipeline.settings.specs import build_specs, settled
 from pipeline.stages import STAGES
 from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
-from tests.pipeline.conftest import SCHEMA, TOWN, command, statement_of
+from tests.pipeline.conftest import SCHEMA, TOWN, command, reply, statement_of
 from tests.synthesis.pgm_worlds import cliques_of, world
 
 FAST = ["synthesis=independent", "evaluation.enabled=false", "privacy.accountant=auto"]
@@ -56,22 +56,23 @@ def test_a_run_names_the_accountant_that_was_taken(town, selection):
 
 
 def test_the_plan_names_the_pair_and_the_next_best(town, capsys):
-    assert command("plan", *TOWN, *FAST, "selection.marginals=[[age]]") == 0
-    shown = capsys.readouterr().out
+    shown = reply(capsys, "plan", *TOWN, *FAST, "selection.marginals=[[age]]").out
     assert "accountant: basic" in shown
     assert "least noise: laplace noise under basic, standard deviation 1.414 records" in shown
     assert "next: gaussian noise under gdp, standard deviation 5.495" in shown
-    assert command("plan", *TOWN, *FAST, "selection=oneway", "plan.format=json") == 0
-    compared = json.loads(capsys.readouterr().out)["compared"]
+    compared = json.loads(reply(capsys, "plan", *TOWN, *FAST, "selection=oneway", "plan.format=json").out)["compared"]
     assert [c["accountant"] for c in compared[:2]] == ["basic", "gdp"]
     assert sorted(c["stddev"] for c in compared) == [c["stddev"] for c in compared]
 
 
-def test_pure_noise_is_shared_out_by_the_root_of_the_cells(town):
-    plan = planned("selection=oneway", "privacy.delta=0")
-    shares = {m.clique[0]: m.share for m in plan.measurements}
-    sizes = {m.clique[0]: m.query.columns for m in plan.measurements}
-    assert shares["age"] / shares["sex"] == pytest.approx((sizes["age"] / sizes["sex"]) ** 0.5)
+@pytest.mark.parametrize(
+    ("power", "settings"), [(1 / 2, ["privacy.delta=0"]), (2 / 3, ["mechanism=laplace", "privacy.accountant=basic"])]
+)
+def test_pure_noise_is_shared_out_by_the_root_of_the_cells_and_named_accountants_split_as_before(town, power, settings):
+    """Of squares for all, so that frozen releases and a split that a person named stay what they were."""
+    plan = planned("selection=oneway", *settings)
+    shares = [m.share / m.query.columns**power for m in plan.measurements]
+    assert shares == pytest.approx([shares[0]] * len(shares))
 
 
 def test_the_reserve_is_shared_out_by_the_same_power(town):
@@ -111,13 +112,6 @@ def test_several_tries_keep_to_the_budget(town):
     statement = statement_of(town / "out")
     assert statement["accountant"] == "basic"
     assert statement["guarantee"]["epsilon"] <= 1
-
-
-def test_named_accountants_split_as_before(town):
-    """Of squares for all, so that frozen releases and a split that a person named stay what they were."""
-    plan = planned("selection=oneway", "mechanism=laplace", "privacy.accountant=basic")
-    shares = {m.clique[0]: m.share / m.query.columns ** (2 / 3) for m in plan.measurements}
-    assert len({round(s, 12) for s in shares.values()}) == 1
 
 
 FEWER = {"aim": "selection.max_model_cells=55"}
@@ -175,8 +169,7 @@ def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
     specs, schema, plan = planned_of("privacy.delta=1e-6", *settings, "synthesis.max_cells=100")
     assert len(plan.measurements) == 2
     rest = ["synthesis=pgm", "selection.marginals=[[age,sex],[sex,job]]", "synthesis.max_cells=99"]
-    assert command("plan", *TOWN, *rest) == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, "plan", *TOWN, *rest, code=1).err
     assert "100 cells" in said and "selection.fit=true" in said and "leave out age × job" not in said
     assert command("plan", *TOWN, *settings, "synthesis.max_cells=30") == 1
     assert "impossible combinations alone" in capsys.readouterr().err

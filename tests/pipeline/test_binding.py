@@ -13,7 +13,7 @@ from mechanisms.accounting.receipts import booked_event
 from pipeline import __version__ as VERSION
 from pipeline.statement.advisories import advisories_of, known_advisories
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import TOWN, command, copy_of, done_once, rebound, worded
+from tests.pipeline.conftest import TOWN, command, copy_of, done_once, edit, rebound, reply, worded
 
 FAST = ["evaluation.enabled=false", "selection=pairs", "synthesis=independent"]
 ROOT = Path(__file__).parents[2]
@@ -44,12 +44,6 @@ def key(path, kind="ed25519", password=None):
     return path
 
 
-def edit(path, old, new):
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
-
-
 def refused(release, capsys, name, how):
     """`synth`, `query` and `verify` refuse the release, each with one clear message."""
     capsys.readouterr()
@@ -60,8 +54,7 @@ def refused(release, capsys, name, how):
         assert "fix: " in said.err
         assert "Traceback" not in said.err
     assert not Path("again").exists()
-    assert command("verify", str(release)) == 1
-    assert f"{name} ({how})" in capsys.readouterr().out
+    assert f"{name} ({how})" in reply(capsys, "verify", str(release), code=1).out
 
 
 def test_an_edited_file_is_refused(release, capsys):
@@ -86,10 +79,8 @@ def test_a_missing_and_a_foreign_file_are_refused(release, capsys):
 
 def test_a_release_without_its_manifest_is_refused(release, capsys):
     (release / "manifest.json").unlink()
-    assert command("query", f"from={release}", "marginal=[sex]") == 1
-    assert "manifest.json is missing" in capsys.readouterr().err
-    assert command("verify", str(release)) == 1
-    assert "not bound" in capsys.readouterr().out
+    assert "manifest.json is missing" in reply(capsys, "query", f"from={release}", "marginal=[sex]", code=1).err
+    assert "not bound" in reply(capsys, "verify", str(release), code=1).out
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"format": "release-manifest/1"}', '{"format": 1, "files": 2}'])
@@ -101,8 +92,7 @@ def test_a_damaged_manifest_is_refused(release, capsys, content):
 
 
 def test_a_sound_release_passes_and_so_does_what_synth_makes_of_it(release, capsys):
-    assert command("verify", str(release)) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "verify", str(release)).out
     assert "sound" in said.splitlines()[-1]
     assert "6 charges add up to ε = 1" in said
     assert "ok  tables       tables and marginals are those of the measurements" in said
@@ -136,8 +126,7 @@ def test_a_release_of_an_older_version_loads_everywhere_with_a_warning(town, cap
     ):
         assert command(*line) == 0, line
         assert "not bound" in capsys.readouterr().err, line
-    assert command("verify", str(release)) == 1
-    said = capsys.readouterr().out
+    said = reply(capsys, "verify", str(release), code=1).out
     assert "did not exist yet in its version" in said
     assert "6 charges add up" in said
     assert "DPSP-2026-02" in said
@@ -146,8 +135,7 @@ def test_a_release_of_an_older_version_loads_everywhere_with_a_warning(town, cap
 def test_a_release_of_a_newer_version_is_refused(release, capsys):
     edit(release / "privacy.json", '"version": 3', '"version": 4')
     rebound(release)
-    assert command("query", f"from={release}", "marginal=[sex]") == 1
-    assert "version 4" in capsys.readouterr().err
+    assert "version 4" in reply(capsys, "query", f"from={release}", "marginal=[sex]", code=1).err
 
 
 @pytest.fixture(scope="module")
@@ -169,26 +157,20 @@ def test_a_signed_release_is_sound_and_a_forged_one_is_not(signed, capsys):
     fingerprint = json.loads((release / "manifest.json").read_text())["signer"]
     assert fingerprint in (release / "statement.html").read_text()
     assert b"PRIVATE KEY" not in b"".join(p.read_bytes() for p in release.rglob("*") if p.is_file())
-    assert command("verify", str(release), "key=mine.pub") == 0
-    assert fingerprint in capsys.readouterr().out
-    assert command("verify", str(release), "key=other.pub") == 1
-    assert "signed by another key than other.pub" in capsys.readouterr().out
+    assert fingerprint in reply(capsys, "verify", str(release), "key=mine.pub").out
+    assert "signed by another key than other.pub" in reply(capsys, "verify", str(release), "key=other.pub", code=1).out
     for wrong in ("absent.pub", str(mine)):
-        assert command("verify", str(release), f"key={wrong}") == 1
-        told = capsys.readouterr()
+        told = reply(capsys, "verify", str(release), f"key={wrong}", code=1)
         assert "error: key: " in told.err
         assert "sound" not in told.out
 
     edit(release / "synthetic.csv", "f", "m")
-    assert command("verify", str(release), "key=mine.pub") == 1
-    told = capsys.readouterr().out
+    told = reply(capsys, "verify", str(release), "key=mine.pub", code=1).out
     assert "NO  files" in told
     assert f"signed by mine.pub: {fingerprint}" in told
     rebound(release)
-    assert command("verify", str(release)) == 1
-    assert "signature is false" in capsys.readouterr().out
-    assert command("query", f"from={release}", "marginal=[sex]") == 1
-    assert "signature is false" in capsys.readouterr().err
+    assert "signature is false" in reply(capsys, "verify", str(release), code=1).out
+    assert "signature is false" in reply(capsys, "query", f"from={release}", "marginal=[sex]", code=1).err
 
     assert command("synth", "from=out/release", "output=again") == 1
     shutil.rmtree(release)
@@ -207,8 +189,7 @@ def test_a_signature_cannot_be_taken_away_or_brought_from_elsewhere(signed, run_
     signature.unlink()
     refused(town / "a" / "release", capsys, "signature.json", "missing")
     (town / "b" / "release" / "signature.json").unlink()
-    assert command("verify", "b/release", "key=mine.pub") == 1
-    assert "not signed" in capsys.readouterr().out
+    assert "not signed" in reply(capsys, "verify", "b/release", "key=mine.pub", code=1).out
 
 
 def test_synth_signs_with_its_own_key_or_not_at_all(signed):
@@ -229,8 +210,7 @@ def test_a_bad_key_is_one_clear_error_before_anything_is_charged(town, capsys, b
         shutil.copy(key(town / "mine.pem").with_suffix(".pub"), path)
     elif bad in {"rsa", "encrypted"}:
         key(path, "rsa" if bad == "rsa" else "ed25519", b"password" if bad == "encrypted" else None)
-    assert command("run", *TOWN, *FAST, "hydra.run.dir=out", f"statement.key={path}") == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, "run", *TOWN, *FAST, "hydra.run.dir=out", f"statement.key={path}", code=1).err
     assert "statement.key" in said
     assert "fix: " in said
     assert not (town / "out" / "internal" / "ledger.jsonl").exists()
@@ -244,28 +224,22 @@ def test_without_the_library_there_is_a_way_out(signed, capsys, monkeypatch):
     assert command("run", *TOWN, *FAST, "hydra.run.dir=b", f"statement.key={mine}") == 1
     assert "pip install cryptography" in capsys.readouterr().err
     assert not (town / "b" / "internal" / "ledger.jsonl").exists()
-    assert command("query", "from=out/release", "marginal=[sex]") == 0
-    assert "was not checked" in capsys.readouterr().err
-    assert command("verify", "out/release") == 0
-    assert "--  signature" in capsys.readouterr().out
-    assert command("verify", "out/release", "key=mine.pub") == 1
-    assert "pip install cryptography" in capsys.readouterr().err
+    assert "was not checked" in reply(capsys, "query", "from=out/release", "marginal=[sex]").err
+    assert "--  signature" in reply(capsys, "verify", "out/release").out
+    assert "pip install cryptography" in reply(capsys, "verify", "out/release", "key=mine.pub", code=1).err
 
 
 def test_what_is_no_release_is_one_clear_error(release, capsys):
     for line in (["verify"], ["verify", "nowhere"], ["verify", "out"], ["verify", str(release), "keys=a"]):
-        assert command(*line) == 1
-        said = capsys.readouterr().err
+        said = reply(capsys, *line, code=1).err
         assert "fix: " in said
         assert "Traceback" not in said
     honest = json.loads((release / "privacy.json").read_text(encoding="utf-8"))
     for damaged in ("[]", json.dumps(honest | {"spent": {"epsilon": math.nan, "delta": 0.0}})):
         (release / "privacy.json").write_text(damaged)
         rebound(release)
-        assert command("verify", str(release)) == 1
-        assert "damaged" in capsys.readouterr().err
-    assert command("verify", "--help") == 0
-    assert "key=" in capsys.readouterr().out
+        assert "damaged" in reply(capsys, "verify", str(release), code=1).err
+    assert "key=" in reply(capsys, "verify", "--help").out
 
 
 def test_receipts_become_the_booked_events():
@@ -311,8 +285,7 @@ def test_an_affected_release_is_not_sound_whatever_else_holds(release, capsys):
     index["answers"][0] |= {"noise": "laplace", "scale": 9000.0, "query": "GridQuery"}
     (release / "measurements" / "index.json").write_text(json.dumps(index))
     rebound(release)
-    assert command("verify", str(release)) == 1
-    assert "NO  DPSP-2026-01" in capsys.readouterr().out
+    assert "NO  DPSP-2026-01" in reply(capsys, "verify", str(release), code=1).out
 
 
 def test_every_advisory_stands_in_the_security_policy_and_version_is_said_once():

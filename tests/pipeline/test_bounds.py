@@ -34,7 +34,7 @@ from pipeline.inference.release_bounds import (
 )
 from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
-from tests.pipeline.conftest import TOWN, command, people, write_town
+from tests.pipeline.conftest import TOWN, command, edit, people, reply, write_town
 from tests.pipeline.test_estimates import often_enough
 
 THREE = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2)))
@@ -224,8 +224,7 @@ def test_what_nobody_measured_is_bounded_by_the_number_of_records_and_marked():
 
 
 def test_query_gives_a_bound_for_every_column_and_pair_and_it_holds(one_run, capsys):
-    assert command("query", f"from={one_run}/release", "bounds=true") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, "query", f"from={one_run}/release", "bounds=true")
     table = pd.read_csv(io.StringIO(said.out)).set_index("marginal")
     assert set(table.index) == {"age", "sex", "job", "age × sex", "age × job", "sex × job"}
     assert set(table["how"]) == {"measured"} and "95 % confidence" in said.err and "clipping" in said.err
@@ -249,17 +248,12 @@ def test_a_wide_table_gets_bounds_of_what_was_measured_and_of_the_rest_on_reques
 
 
 def test_columns_made_by_rules_and_accepted_releases_are_told_apart(town, capsys):
-    schema = (
-        (town / "town.yaml").read_text().replace("count: 10}, missing", "count: 10}, joint_bins: {count: 5}, missing")
-    )
-    (town / "town.yaml").write_text(schema)
+    edit(town / "town.yaml", "count: 10}, missing", "count: 10}, joint_bins: {count: 5}, missing")
     accept = "accept=[{metric: l1, marginals: 1, at_most: 100000}]"
     settings = ["selection=pairs", "synthesis=independent", "evaluation.enabled=false", accept, "hydra.run.dir=out"]
     assert command("run", *TOWN, *settings) == 0
     assert command("verify", "out/release") == 0
-    capsys.readouterr()
-    assert command("query", "from=out/release", "bounds=true") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, "query", "from=out/release", "bounds=true")
     assert "no bounds of age: a rule of the schema made" in said.err and "accepted by its noisy score" in said.err
     assert set(pd.read_csv(io.StringIO(said.out))["marginal"]) == {"sex", "job", "sex × job"}
 

@@ -83,8 +83,7 @@ def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
     march = replace(schema["received"], within=((first, last),))
     rng = np.random.default_rng(2)
     codes = CodedTable(
-        schema.domain,
-        (np.full(500, 2, np.uint8), rng.integers(0, 7, 500).astype(np.uint8), np.zeros(500, np.uint8)),
+        schema.domain, (np.full(500, 2, np.uint8), rng.integers(0, 7, 500).astype(np.uint8), np.zeros(500, np.uint8))
     )
     named = replace(schema, columns=(march, *schema.columns[1:]))
     frame = decode_table(codes, named, rng)

@@ -15,7 +15,7 @@ import yaml
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, percent
-from tests.pipeline.conftest import TOWN, command, people, worded
+from tests.pipeline.conftest import TOWN, command, edit, people, reply, worded
 from tests.pipeline.looks import checked, drafted
 from tests.pipeline.messy_hospital import write_messy_hospital
 from tests.public.table_worlds import csv, source
@@ -54,8 +54,7 @@ CHECK = ["data.path=messy.csv", "data.schema=naive.yaml"]
 
 def test_check_names_what_each_column_loses_and_the_cure_and_leaves_nothing(hospital, capsys):
     before = sorted(hospital.iterdir())
-    assert command("check", *CHECK, "format=json") == 1
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(reply(capsys, "check", *CHECK, "format=json", code=1).out)
     assert sorted(hospital.iterdir()) == before and facts["private"] is False
     table = pd.read_csv(hospital / "messy.csv", dtype=str, keep_default_na=False)
     columns = facts["columns"]
@@ -87,13 +86,11 @@ def test_check_names_what_each_column_loses_and_the_cure_and_leaves_nothing(hosp
 def test_a_plan_warns_where_an_id_is_left_out_and_rows_are_the_units(hospital, capsys):
     warned = "'patient_id' looks like an id: privacy.unit=patient_id"
     for unit, says in (([], True), (["privacy.unit=patient_id", "privacy.max_records=1"], False)):
-        assert command("plan", "data=table", *CHECK, *unit) == 0
-        assert (warned in capsys.readouterr().out) is says
+        assert (warned in reply(capsys, "plan", "data=table", *CHECK, *unit).out) is says
 
 
 def test_check_prints_a_line_per_column_marked_not_private_and_counts_rows_without_a_unit(hospital, capsys):
-    assert command("check", *CHECK, "privacy.unit=patient_id", "privacy.max_records=1", "data.max_unplaced=1") == 0
-    out = capsys.readouterr().out
+    out = reply(capsys, "check", *CHECK, "privacy.unit=patient_id", "privacy.max_records=1", "data.max_unplaced=1").out
     lines = out.splitlines()
     assert "NOT private" in lines[1] and all(
         sum(line.startswith(f"{n} ") for line in lines) == 1 for n in ("age", "sex", "paid")
@@ -105,24 +102,19 @@ def test_check_prints_a_line_per_column_marked_not_private_and_counts_rows_witho
 
 def test_check_names_what_a_schema_leaves_out_and_says_where_nobody_has_confirmed_it(town, capsys):
     look = ["check", "data.path=town.csv", "data.schema=town.yaml"]
-    assert command(*look) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, *look).out
     assert "left out by the schema, and not released: 'note'" in said and "confirmed" not in said
-    text = (town / "town.yaml").read_text().replace("confirmed_public: true", "confirmed_public: false")
-    (town / "town.yaml").write_text(text)
-    assert command(*look) == 0
-    assert "nobody has confirmed that this schema is public" in capsys.readouterr().out
+    edit(town / "town.yaml", "confirmed_public: true", "confirmed_public: false")
+    assert "nobody has confirmed that this schema is public" in reply(capsys, *look).out
     assert command(*look, "data.confirmed_public=true") == 0 and "nobody" not in capsys.readouterr().out
 
 
 def test_a_list_that_takes_hardly_any_value_of_its_column_is_warned_of(town, capsys):
     text = (town / "town.yaml").read_text()
     (town / "town.yaml").write_text(text.replace("values: [baker, smith, clerk]", "values: [Baker, Smith, Clerk]"))
-    assert command("check", "data.path=town.csv", "data.schema=town.yaml") == 1
-    said = capsys.readouterr().out
-    assert (
-        re.search(r"job +categorical LOSES 100.0 % +100.0 % other", said) and "is the list that of this column?" in said
-    )
+    said = reply(capsys, "check", "data.path=town.csv", "data.schema=town.yaml", code=1).out
+    assert re.search(r"job +categorical LOSES 100.0 % +100.0 % other", said)
+    assert "is the list that of this column?" in said
     assert "3 spellings differ from a listed value in capitals, spaces, zeros" in said and "empty" not in said
     (town / "town.yaml").write_text(text.replace("values: [baker, smith, clerk]", "values: [baker, smith]"))
     table = pd.read_csv("town.csv")
@@ -161,8 +153,7 @@ def test_the_cures_cure(hospital, capsys):
         assert old in mended
         mended = mended.replace(old, new)
     (hospital / "naive.yaml").write_text(mended, encoding="utf-8")
-    assert command("check", *CHECK, "format=json") == 0
-    columns = json.loads(capsys.readouterr().out)["columns"]
+    columns = json.loads(reply(capsys, "check", *CHECK, "format=json").out)["columns"]
     assert {n: c["lost"] for n, c in columns.items() if c["lost"]} == {}
     table = pd.read_csv(hospital / "messy.csv", dtype=str, keep_default_na=False)
     assert columns["age"]["beyond_bounds"] == 0 and columns["age"]["missing"] == (table["age"] == "-999").sum()
@@ -172,8 +163,7 @@ def test_a_run_that_would_lose_too_much_is_refused_before_any_charge_and_its_fol
     table = people(600)
     table.loc[: 0.3 * 600, "sex"] = "?"
     table.to_csv(town / "town.csv", index=False)
-    assert command("run", *FAST, "budget.ledger=book.json", "budget.limit={epsilon: 3, delta: 1e-6}") == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, "run", *FAST, "budget.ledger=book.json", "budget.limit={epsilon: 3, delta: 1e-6}", code=1).err
     assert "column 'sex' loses 30.2 % of its values (181 of 600), which would count as the first value, 'f'" in said
     assert "data.max_unplaced=0.2" in said and "nothing was spent" in said and "'?'" not in said
     inside = town / "out" / "internal"
@@ -191,12 +181,8 @@ def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the
     table = people(600)
     table.loc[:59, "sex"] = "?"
     table.to_csv(town / "town.csv", index=False)
-    assert (
-        command(
-            "run", *TOWN, "synthesis=independent", "evaluation.metrics=[tvd]", "hydra.run.dir=out", "console=always"
-        )
-        == 0
-    )
+    asked = ["synthesis=independent", "evaluation.metrics=[tvd]", "hydra.run.dir=out", "console=always"]
+    assert command("run", *TOWN, *asked) == 0
     line = "column 'sex' loses 10.0 % of its values (60 of 600); they count as the first value, 'f'"
     said, whole = capsys.readouterr().out, (town / "out/internal/summary.txt").read_text(encoding="utf-8")
     assert f"lost {line} (NOT private)" in " ".join(whole.split())
@@ -216,12 +202,10 @@ def test_what_a_column_may_lose_is_a_share_of_its_filled_cells(town, capsys):
     table["remark"] = ["" if i % 12 else "soon" for i in range(600)]
     table.to_csv(town / "town.csv", index=False)
     day = "  remark: {kind: date, min: 2020-01-01, max: 2020-12-31, bins: month}\n"
-    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("leave_out", f"{day}leave_out"))
-    assert command("check", *TOWN[1:], "format=json") == 1
-    facts = json.loads(capsys.readouterr().out)
+    edit(town / "town.yaml", "leave_out", f"{day}leave_out")
+    facts = json.loads(reply(capsys, "check", *TOWN[1:], "format=json", code=1).out)
     assert facts["refused"] == ["remark"] and facts["columns"]["remark"]["share"] == 1
-    assert command("run", *FAST) == 1
-    assert "column 'remark' loses 100.0 % of its values (50 of 50)" in capsys.readouterr().err
+    assert "column 'remark' loses 100.0 % of its values (50 of 50)" in reply(capsys, "run", *FAST, code=1).err
 
 
 @pytest.mark.parametrize("unit", [[], ["privacy.unit=who", "privacy.max_records=2"]])
@@ -239,13 +223,12 @@ def test_check_counts_the_listed_texts_of_one_unit_and_a_run_warns_of_them_befor
     listed = "[baker, smith, clerk, beekeeper, hangman, astronaut, miller]"
     schema = (town / "town.yaml").read_text().replace("[baker, smith, clerk]", listed)
     (town / "town.yaml").write_text(schema.replace("leave_out: [", "leave_out: [who, "))
-    assert command("check", *TOWN[1:], *unit, "format=json") == 0
-    columns = json.loads(capsys.readouterr().out)["columns"]
+    columns = json.loads(reply(capsys, "check", *TOWN[1:], *unit, "format=json").out)["columns"]
     assert {n: c["lone"] for n, c in columns.items()} == {"age": 0, "sex": 0, "job": 3}
     alone = "one unit ('who') alone" if unit else "one row alone"
     assert f"3 of the listed texts are held by {alone}" in columns["job"]["hints"][0]
-    assert command("run", *FAST, *unit) == 0
-    said = " ".join(capsys.readouterr().err.split())
+    assert (columns["job"]["status"], columns["age"]["status"]) == ("warning", "ok")
+    said = " ".join(reply(capsys, "run", *FAST, *unit).err.split())
     warned = f"listed texts that {alone} holds: 3 of 'job': each betrays a person"
     assert warned in said and said.index(warned) < said.index("measure") and "hangman" not in said
 
@@ -281,19 +264,15 @@ def test_a_number_beyond_the_bounds_is_lost_and_bounds_in_another_unit_are_said(
     table = people(600)
     table["pay"], table["stay"] = [[100 * (1 + i % 80) for i in range(600)], [i % 9 + 0.5 for i in range(600)]]
     table.to_csv(town / "town.csv", index=False)
-    (town / "town.yaml").write_text((town / "town.yaml").read_text().replace("leave_out", f"{CENTS}leave_out"))
-    assert command("check", *TOWN[1:], "format=json") == 1
-    facts = json.loads(capsys.readouterr().out)
+    edit(town / "town.yaml", "leave_out", f"{CENTS}leave_out")
+    facts = json.loads(reply(capsys, "check", *TOWN[1:], "format=json", code=1).out)
     assert facts["refused"] == ["pay"] and facts["columns"]["pay"]["fate"] == "count as the nearest bound"
     assert facts["columns"]["pay"]["lost"] == facts["columns"]["pay"]["beyond_bounds"] == 600
-    assert (
-        "the numbers go 89 times as far as min and max: are the bounds in another"
-        in facts["columns"]["pay"]["hints"][0]
-    )
+    far = "the numbers go 89 times as far as min and max: are the bounds in another"
+    assert far in facts["columns"]["pay"]["hints"][0]
     assert facts["columns"]["stay"]["lost"] == 0, "what is only rounded is not lost"
     assert "min and max go 106 times as far as 99 % of the numbers" in facts["columns"]["stay"]["hints"][1]
-    assert command("run", *FAST) == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, "run", *FAST, code=1).err
     assert "column 'pay' loses 100.0 % of its values (600 of 600), which would count as the nearest bound" in said
     assert command("run", *FAST, "data.max_unplaced=1") == 0
 
@@ -442,10 +421,8 @@ def test_a_run_says_before_it_spends_all_that_check_warns_of_and_keeps_its_whole
     schema = (town / "town.yaml").read_text()
     schema = schema.replace("columns:\n", f"columns:\n{fee}") + "impossible: [{job: other, sex: f}]\n"
     (town / "town.yaml").write_text(schema)
-    assert command("check", *TOWN[1:]) == 0
-    looked = capsys.readouterr().out
-    assert command("run", *FAST) == 0
-    said = " ".join(capsys.readouterr().err.split())
+    looked = reply(capsys, "check", *TOWN[1:]).out
+    said = " ".join(reply(capsys, "run", *FAST).err.split())
     warned = (
         "99.8 % of the values become 'other'",
         "540 of the 540 numbers with a point or a comma, such as 1.234, would be others",
@@ -457,8 +434,7 @@ def test_a_run_says_before_it_spends_all_that_check_warns_of_and_keeps_its_whole
     kept = (town / "out/internal/check.txt").read_text()
     assert all(line in kept for line in warned) and (town / "out/internal/check.txt").stat().st_mode & 0o077 == 0
     quiet = [w for w in FAST if w not in {"console=always", "hydra.run.dir=out"}]
-    assert command("run", *quiet, "hydra.run.dir=log") == 0
-    said = " ".join(capsys.readouterr().err.split())
+    said = " ".join(reply(capsys, "run", *quiet, "hydra.run.dir=log").err.split())
     assert "what the schema does to the rows: " in said and "log/internal/check.txt (NOT private)" in said
     assert not any(line in said for line in warned)
 

@@ -134,11 +134,8 @@ def leaves(content) -> int:
 
 
 def test_a_csv_has_a_row_for_each_leaf():
-    facts = {
-        "format": "scores/1",
-        "rows": {"real": 3},
-        "metrics": {"a": {"score": None, "details": [1, {"x": [2, 3]}]}},
-    }
+    facts = {"format": "scores/1", "rows": {"real": 3}}
+    facts["metrics"] = {"a": {"score": None, "details": [1, {"x": [2, 3]}]}}
     facts["numbers"] = [{"column": "age", "mean": 4.5}, {"attributes": ["a", "b"], "cost": 1}]
     rows = list(csv.reader(tidy_text(facts).splitlines()))[1:]
     assert len(rows) == leaves(facts) - 1 and len({tuple(r[:5]) for r in rows}) == len(rows)
@@ -162,13 +159,8 @@ def swept(folder: Path) -> Path:
                 facts = {"job": f"{method} {seed} {epsilon}", "method": method, "epsilon": epsilon, "seed": seed}
                 rows.append(facts | {"score": score / epsilon, "seconds": 100.0, "seconds_measure": 1.0})
     known = {"status": "done", "data": "d", "metric": "2-way TVD", "goal": "low", "floor": 0.05, "memory_mb": 1.0}
-    known |= {
-        "seconds_synthesize": 2.0,
-        "seconds_score": 97.0,
-        "private": True,
-        "spent_epsilon": 1.0,
-        "spent_delta": 0.0,
-    }
+    known |= {"seconds_synthesize": 2.0, "seconds_score": 97.0, "private": True, "spent_epsilon": 1.0}
+    known["spent_delta"] = 0.0
     (folder / "internal").mkdir(parents=True)
     pd.DataFrame(rows).assign(**known).to_parquet(folder / "internal" / "results.parquet")
     return folder

@@ -12,7 +12,7 @@ import pytest
 import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.release_folder import read_release
-from tests.pipeline.conftest import PAIRS, command, done_in
+from tests.pipeline.conftest import PAIRS, command, done_in, reply
 
 SCHEMA = """
 name: stays
@@ -73,8 +73,7 @@ def test_scores_know_the_columns_values(folder: Path) -> None:
 
 
 def test_check_counts_the_rows_that_break_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("check", *SETTINGS[1:]) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "check", *SETTINGS[1:]).out
     assert "derive 'discharged': " in said and "of the rows hold another value than it says" in said
 
 

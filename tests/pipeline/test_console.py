@@ -21,7 +21,7 @@ from pipeline.settings.compose import compose_config
 from pipeline.settings.config import QueryConfig, typed
 from pipeline.settings.overrides import readable, spelled
 from pipeline.version import __version__
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, people, reply
 
 RUN = ["run", *TOWN, "synthesis=independent", "hydra.run.dir=out"]
 #: What only somebody who saw the rows can say, in words that a run once printed.
@@ -60,8 +60,7 @@ def on_a_terminal(*arguments: str) -> str:
 
 
 def test_a_log_gets_nothing_that_saw_rows_and_few_lines(lossy, capsys):
-    assert command(*RUN) == 0
-    said = capsys.readouterr()
+    said = reply(capsys, *RUN)
     mean = f"{pd.read_csv('town.csv')['age'].mean():.4g}"
     assert not [word for word in (*SEEN, mean) if word in said.out + said.err], said
     assert '"numbers"' in Path("out/internal/scores.json").read_text(encoding="utf-8")
@@ -71,8 +70,7 @@ def test_a_log_gets_nothing_that_saw_rows_and_few_lines(lossy, capsys):
 
 
 def test_asked_for_it_is_printed_everywhere_and_forbidden_nowhere(lossy, capsys):
-    assert command(*RUN, "console=always") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, *RUN, "console=always")
     assert "column 'sex': 60 of 600" in " ".join(said.err.split()) and "accuracy (sampling baseline): pairs" in said.out
     assert len(said.out.splitlines()) <= LINES
     assert "sex: 60" in Path("out/internal/run.log").read_text(encoding="utf-8")
@@ -89,8 +87,7 @@ def test_a_terminal_is_told_unless_it_is_forbidden(console, told, lossy):
 
 def test_a_refusal_in_a_log_names_the_column_and_no_figure(town, capsys):
     people(600).assign(sex="?").to_csv(town / "town.csv", index=False)
-    assert command(*RUN) == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, *RUN, code=1).err
     assert "column 'sex'" in said and "600" not in said and "python -m pipeline check" in said
 
 
@@ -119,38 +116,27 @@ def test_a_record_in_the_place_of_a_header_is_quoted_by_commands_that_show_rows_
     table.loc[0] = ["P7-Jane-Doe", 83, "f", "HIV+", twice]
     table.to_csv("town.csv", index=False, header=False)
     for asked in (RUN, ["run", "-m", *TOWN, "privacy.epsilon=1,2", "hydra.sweep.dir=grid"]):
-        assert command(*asked, "console=never") == 1
-        said = capsys.readouterr().err
+        said = reply(capsys, *asked, "console=never", code=1).err
         assert "town.csv: few or none of the names in its head" in said and "check" in said, said
         assert not [word for word in ("Jane", "83", "'f'", "HIV") if word in said], said
     with pytest.raises(UserError, match="frame: few or none"):
         pipeline.fit(table.rename(columns=dict(zip(table.columns, map(str, table.loc[0]), strict=True))), "town.yaml")
-    assert command("check", *TOWN[1:]) == 1
-    assert ("HIV" if twice == "x" else "'f'") in capsys.readouterr().err
+    assert ("HIV" if twice == "x" else "'f'") in reply(capsys, "check", *TOWN[1:], code=1).err
 
 
 def test_a_sweep_in_a_log_names_its_files_and_no_score(town, capsys):
     sweep = ["run", "-m", *TOWN, "privacy.epsilon=1,2", "synthesis=independent", "evaluation.metrics=[tvd]"]
     sweep += ["selection=oneway", "hydra.sweep.dir=grid"]
-    assert command(*sweep) == 0
-    said = capsys.readouterr().out
-    assert (
-        "TVD" not in said
-        and "peak memory" not in said
-        and "processor" not in said
-        and "console=always" in said
-        and "results.csv" in said
-    )
-    assert command(*sweep, "resume=true", "console=always") == 0
-    assert "2-way TVD" in capsys.readouterr().out
+    said = reply(capsys, *sweep).out
+    assert not [word for word in ("TVD", "peak memory", "processor") if word in said]
+    assert "console=always" in said and "results.csv" in said
+    assert "2-way TVD" in reply(capsys, *sweep, "resume=true", "console=always").out
 
 
 def test_a_log_does_not_tell_how_many_tries_there_were(town, capsys):
     tries = ["accept=[{metric: l1, marginals: 1}]", "accept_tries=4", "seed=2", "evaluation.enabled=false"]
-    assert command(*RUN, *tries) == 0
-    assert "measure " not in capsys.readouterr().err
-    assert command(*RUN[:-1], *tries, "hydra.run.dir=again", "console=always") == 0
-    assert capsys.readouterr().err.count("measure ") >= 1
+    assert "measure " not in reply(capsys, *RUN, *tries).err
+    assert reply(capsys, *RUN[:-1], *tries, "hydra.run.dir=again", "console=always").err.count("measure ") >= 1
 
 
 def test_lines_are_folded_and_cut_with_a_word_on_the_rest():
@@ -168,8 +154,7 @@ def test_no_sentence_is_cut_where_there_are_more_lines_than_are_printed():
 
 
 def test_one_line_of_json_is_all_of_a_quiet_run_and_its_log_has_the_rest(lossy, capsys):
-    assert command(*RUN, "format=json", "quiet=true", "privacy.epsilon=20") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, *RUN, "format=json", "quiet=true", "privacy.epsilon=20")
     assert said.err == "" and said.out.count("\n") == 1
     facts = json.loads(said.out)
     assert facts["private"] and facts["guarantee"]["epsilon"] <= 20 and "scores" not in facts
@@ -180,12 +165,10 @@ def test_one_line_of_json_is_all_of_a_quiet_run_and_its_log_has_the_rest(lossy, 
     log = Path("out/internal/run.log").read_text(encoding="utf-8").splitlines()
     assert f"version {__version__}, Python" in log[0] and "'privacy.epsilon=20'" in log[1] and "ε" in log[2]
     assert "INFO load: " in "\n".join(log) and "the run ended: " in log[-1]
-    assert command("verify", "out/release", "format=json") == 0
-    verdict = json.loads(capsys.readouterr().out)
+    verdict = json.loads(reply(capsys, "verify", "out/release", "format=json").out)
     assert verdict["sound"] and verdict["exit_code"] == 0 and verdict["checks"][0]["holds"] is True
     asked = ["score", "real=town.csv", "synthetic=out/release/synthetic.csv", "metrics=[tvd]", "output=scores.json"]
-    assert command(*asked, "format=json") == 0
-    told = capsys.readouterr().out
+    told = reply(capsys, *asked, "format=json").out
     assert told.count("\n") == 1 and json.loads(told)["tvd"]["2-way"]["mean"] > 0
     assert json.loads(told) == json.loads(Path("scores.json").read_text(encoding="utf-8"))
 
@@ -194,8 +177,7 @@ def test_json_holds_scores_only_where_they_are_asked_for_and_a_sweep_is_one_line
     assert command(*RUN, "format=json", "console=always", "evaluation.metrics=[tvd]") == 0
     assert json.loads(capsys.readouterr().out)["scores"]["tvd"] > 0
     sweep = ["run", "-m", *TOWN, "synthesis=independent", "evaluation.enabled=false", "selection=oneway"]
-    assert command(*sweep, "privacy.epsilon=1,2", "hydra.sweep.dir=grid", "format=json", "quiet=true") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, *sweep, "privacy.epsilon=1,2", "hydra.sweep.dir=grid", "format=json", "quiet=true")
     assert said.err == "" and set(json.loads(said.out)["jobs"].values()) == {"done"}
     assert command("plan", *TOWN, "format=json") == 0 and json.loads(capsys.readouterr().out)["schema"]
 
@@ -215,8 +197,7 @@ TOWN_PLAN = ["plan", "data=table", "data.schema=town.yaml"]
 def test_an_error_is_json_where_that_is_asked_for(
     given: list[str], where: str, town: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert command(*given, "format=json") == 1
-    said = capsys.readouterr()
+    said = reply(capsys, *given, "format=json", code=1)
     told = json.loads(said.err)
     assert not said.out and said.err.count("\n") == 1
     assert told["where"] == where and told["error"] and told["fix"]
@@ -234,8 +215,7 @@ def test_an_error_is_json_where_that_is_asked_for(
     ],
 )
 def test_all_misspelt_columns_are_told(given: list[str], town: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("run", "data=table", "data.path=town.csv", "data.schema=town.yaml", *given) == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, "run", "data=table", "data.path=town.csv", "data.schema=town.yaml", *given, code=1).err
     assert all(word in said for word in ("'agee'", "'sx'", "did you mean 'age'?", "did you mean 'sex'?")), said
     assert given[0].partition("=")[0] in said
 

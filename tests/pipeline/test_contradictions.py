@@ -15,7 +15,7 @@ from mechanisms.accounting.restatements import Composition
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import TOWN, command, done_once, rebound
+from tests.pipeline.conftest import TOWN, command, done_once, rebound, reply
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
 TRIES = ["accept=[{metric: l1, marginals: 1, at_most: 10000}]", "accept_tries=3"]
@@ -182,8 +182,7 @@ def test_a_release_that_its_own_receipts_contradict_is_not_sound(copied, capsys,
     said, index = read(copied / name)
     change(said, index)
     forged(copied / name, said, index)
-    assert command("verify", name) == 1
-    verdict = capsys.readouterr().out
+    verdict = reply(capsys, "verify", name, code=1).out
     assert line in verdict
     assert verdict.count("  NO  ") <= 3, "all papers agree with the forged numbers"
 
@@ -200,8 +199,7 @@ def test_a_statement_of_which_no_paper_can_be_written_is_not_sound(copied, capsy
     change(said)
     (copied / "basic" / "privacy.json").write_text(json.dumps(said), encoding="utf-8")
     rebound(copied / "basic")
-    assert command("verify", "basic") == 1
-    assert line in capsys.readouterr().out
+    assert line in reply(capsys, "verify", "basic", code=1).out
 
 
 def test_another_marginal_in_the_place_of_the_records_per_unit_is_found(copied, capsys):
@@ -217,8 +215,7 @@ def test_another_marginal_in_the_place_of_the_records_per_unit_is_found(copied, 
     receipt["scale"] /= 4
     index["histogram"]["scale"] = receipt["scale"]
     forged(release, said, index)
-    assert command("verify", str(release)) == 1
-    assert "is nothing that the schema asks about persons" in capsys.readouterr().out
+    assert "is nothing that the schema asks about persons" in reply(capsys, "verify", str(release), code=1).out
 
 
 def test_what_was_charged_of_a_reserve_is_no_promise(copied, capsys):
@@ -229,8 +226,7 @@ def test_what_was_charged_of_a_reserve_is_no_promise(copied, capsys):
         assert last.startswith("purse:")
         said["events"] = [e for e in said["events"] if e["id"] != last]
     forged(copied / "reserve", said, index)
-    assert command("verify", "reserve") == 1
-    verdict = capsys.readouterr().out
+    verdict = reply(capsys, "verify", "reserve", code=1).out
     assert "ok  receipts" in verdict and "ok  page" in verdict
     assert "NO  promise" in verdict and "a plan reserves all of it" in verdict
 
@@ -262,13 +258,10 @@ def test_slots_that_were_reserved_and_not_charged_are_promised(tmp_path, monkeyp
     index["answers"] = [a for a in index["answers"] if a["event"] != lost]
     assert _cut_down(said, budget=False) < 0.95
     forged(release, said, index)
-    capsys.readouterr()
-    assert command("verify", str(release)) == 1
-    assert "a plan reserves all of it, charged or not" in capsys.readouterr().out
+    assert "a plan reserves all of it, charged or not" in reply(capsys, "verify", str(release), code=1).out
     _cut_down(said, budget=True)
     forged(release, said, index)
-    assert command("verify", str(release)) == 1
-    assert "of the budget, and its receipt says" in capsys.readouterr().out
+    assert "of the budget, and its receipt says" in reply(capsys, "verify", str(release), code=1).out
 
 
 @pytest.mark.parametrize("where", ["privacy.json", "manifest.json", "both"])
@@ -282,14 +275,12 @@ def test_a_release_that_names_another_version_is_not_called_sound(copied, capsys
     if where != "privacy.json":
         manifest = json.loads((release / "manifest.json").read_text(encoding="utf-8"))
         (release / "manifest.json").write_text(json.dumps(manifest | {"pipeline": "9.1"}), encoding="utf-8")
-    assert command("verify", str(release)) == 2
-    verdict = capsys.readouterr().out
+    verdict = reply(capsys, "verify", str(release), code=2).out
     assert verdict.splitlines()[-1].startswith("NOT compared: made by version 9.1; install it")
     assert "--  page         not compared: made by version 9.1" in verdict and "NO" not in verdict.replace("NOT c", "")
     said["guarantee"]["epsilon"] /= 2
     forged(release, said, index)
-    assert command("verify", str(release)) == 1
-    assert "NO  promise" in capsys.readouterr().out
+    assert "NO  promise" in reply(capsys, "verify", str(release), code=1).out
 
 
 @pytest.mark.parametrize(
@@ -310,8 +301,7 @@ def test_a_paper_that_promises_more_is_found_and_a_lost_one_too(copied, capsys, 
     assert f"NO  page         {name} does not say what privacy.json says" in capsys.readouterr().out
     paper.unlink()
     rebound(copied / "pairs")
-    assert command("verify", "pairs") == 1
-    assert "NO  page         cannot be read" in capsys.readouterr().out
+    assert "NO  page         cannot be read" in reply(capsys, "verify", "pairs", code=1).out
 
 
 def test_the_honest_ones_are_sound(copied, capsys):
@@ -332,8 +322,7 @@ def test_shares_of_laplace_noise_under_gdp_are_told_by_epsilon(tmp_path, monkeyp
     one, other = said["events"][0], said["events"][-1]
     one["share"], other["share"] = one["share"] * 1.01, other["share"] - one["share"] * 0.01
     forged(release, said, index)
-    assert command("verify", str(release)) == 1
-    assert "of the budget, and its receipt says" in capsys.readouterr().out
+    assert "of the budget, and its receipt says" in reply(capsys, "verify", str(release), code=1).out
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import estimate
 from pipeline.release_query import answer
-from tests.pipeline.conftest import PAIRS, TOWN, command, people
+from tests.pipeline.conftest import PAIRS, TOWN, command, people, reply
 
 AGES = parse_schema(
     {
@@ -151,10 +151,8 @@ def test_a_query_and_an_estimate_of_one_range_say_which_cells_each_counted_and_t
     assert finely["count"][0] != by_bins["estimate"][0]
     (said,) = finely.attrs["notes"]
     assert f"fine cells of {name}; estimate=count" in said and "may give another answer" in said
-    assert (
-        f"counted by the bins of {name}; where={{{name}: {value}}} counts by its fine cells"
-        in by_bins.attrs["notes"][-1]
-    )
+    by_cells = f"where={{{name}: {value}}} counts by its fine cells"
+    assert f"counted by the bins of {name}; {by_cells}" in by_bins.attrs["notes"][-1]
 
 
 def test_of_one_way_to_count_nothing_is_said():
@@ -200,9 +198,7 @@ def test_a_cut_bin_among_other_conditions_counts_by_the_columns_curve_and_keeps_
 
 def test_the_command_says_which_bins_are_cut(town, capsys):
     assert command("run", *TOWN, *PAIRS, "privacy.epsilon=1000", "evaluation.enabled=false", "hydra.run.dir=out") == 0
-    capsys.readouterr()
-    assert command("query", "from=out/release", "where={age: [22, 45], sex: f}") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, "query", "from=out/release", "where={age: [22, 45], sex: f}")
     row = pd.read_csv(io.StringIO(said.out)).iloc[0]
     real = people(600)
     truth = (real["age"].between(22, 45) & (real["sex"] == "f")).sum()

@@ -17,7 +17,7 @@ from pipeline.inference.relations import distances
 from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage, said_drowned
 from synthesis.independent import independent_marginals
-from tests.pipeline.conftest import TOWN, command
+from tests.pipeline.conftest import TOWN, reply
 
 FOUR = Domain((Attribute("a", 4), Attribute("b", 4), Attribute("c", 2), Attribute("one", 1)))
 #: a and b are one and the same; c is independent of both.
@@ -108,8 +108,7 @@ def test_coarser_queries_and_releases_without_distances_are_said_as_they_are():
 
 def test_the_last_lines_and_the_report_say_what_was_decided_and_how_wrong_it_may_be(town, capsys):
     own = ["selection=auto", "synthesis=independent", "privacy.epsilon=50", "hydra.run.dir=out"]
-    assert command("run", *TOWN, *own) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "run", *TOWN, *own).out
     assert "  pairs     " in said and " of 3 measured" in said and "  related   " in said
     page = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
     assert "Strongest relations: " in page
@@ -123,31 +122,26 @@ FAST = [*TOWN, "evaluation.enabled=false", "privacy.accountant=gdp", "privacy.ep
 @pytest.mark.parametrize("selection", ["pairs", "indif", "mst", "mwem", "groups"])
 def test_a_run_says_which_pairs_are_too_large_at_its_beginning_and_at_its_end(town, capsys, selection):
     settings = [*FAST, f"selection={selection}", "selection.max_cells=20", "synthesis=independent"]
-    assert command("run", *settings, "hydra.run.dir=out") == 0
-    shown = capsys.readouterr()
+    shown = reply(capsys, "run", *settings, "hydra.run.dir=out")
     line = "1 marginal left out: more than selection.max_cells=20 cells (50 to 50); see plan"
     assert f"  {line}\n" in shown.err, "one line in a file"
     assert f"  left out  {line}" in shown.out
-    assert command("plan", *settings) == 0
-    shown = capsys.readouterr().out
+    shown = reply(capsys, "plan", *settings).out
     assert "left out (more than selection.max_cells=20 cells): 1 marginal: age × job" in shown
     assert "no room" not in shown
 
 
 def test_a_model_without_room_is_told_from_a_marginal_that_is_too_large(town, capsys):
     settings = [*FAST, "selection=pairs", "selection.max_cells=30", "synthesis=pgm", "synthesis.max_cells=29"]
-    assert command("run", *settings, "hydra.run.dir=out") == 0
-    shown = capsys.readouterr().out
+    shown = reply(capsys, "run", *settings, "hydra.run.dir=out").out
     assert "  left out  1 marginal left out: more than selection.max_cells=30 cells" in shown
     assert "1 of 5 marginals left out: no room in the graphical model of at most synthesis.max_cells=29" in " ".join(
         shown.split()
     )
-    assert command("plan", *settings) == 0
-    shown = capsys.readouterr().out
+    shown = reply(capsys, "plan", *settings).out
     assert "left out (more than selection.max_cells=30 cells): 1 marginal: age × job" in shown
     assert "left out (no room in the graphical model): 1 marginal: age × sex" in shown
-    assert command("plan", *settings, "plan.format=json") == 0
-    plan = json.loads(capsys.readouterr().out)
+    plan = json.loads(reply(capsys, "plan", *settings, "plan.format=json").out)
     assert (plan["left_out"], plan["no_room"]) == ([["age", "job"]], [["age", "sex"]])
 
 
@@ -156,47 +150,31 @@ def test_a_run_whose_noise_drowns_everything_says_so_and_one_that_leaves_nothing
     town, capsys, epsilon
 ):
     settings = [*FAST, "selection=pairs", "synthesis=independent", f"privacy.epsilon={epsilon}"]
-    assert command("run", *settings, "hydra.run.dir=out") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, "run", *settings, "hydra.run.dir=out")
     shown, helps = " ".join(said.out.split()), "A larger privacy.epsilon, fewer marginals (selection=oneway) or coarser"
     assert ("warning noise drowns " in shown) == (helps in shown) == ("drowns" in shown) == (epsilon == "0.02")
     assert "left out" not in said.out + said.err
 
 
-def test_what_drowns_is_what_the_plan_counts():
+def test_what_drowns_is_what_the_plan_counts_of_the_best_answer_about_a_marginal():
     """Σ |noise| of at least twice the rows, by the noise's own mean; half of the answers or more."""
     domain = Domain((Attribute("a", 10), Attribute("b", 10)))
 
-    def answers(*scales, noise="laplace"):
-        values = np.full(10, 100.0)
-        every = [NoisyMarginal((n,), Identity(10), values, noise, s, n) for n, s in zip("ab", scales, strict=True)]
+    def said(*rounds, noise="gaussian"):
+        """Of so much noise about a and about b, round by round."""
+        asked = [(n, s, f"{n}{i}") for i, scales in enumerate(rounds) for n, s in zip("ab", scales, strict=True)]
+        every = [NoisyMarginal((n,), Identity(10), np.full(10, 100.0), noise, s, event) for n, s, event in asked]
         return said_drowned(Measurements(domain, tuple(every), 1000))
 
-    assert answers(199.0, 1.0) == []
-    (line,) = answers(200.0, 1.0)
-    assert line.startswith("noise drowns 1 of the 2 marginals measured")
-    assert "about 1,000 records" in line
-    assert answers(200.0, 1.0, noise="gaussian") == []  # its mean is smaller at the same scale
-    assert len(answers(251.0, 1.0, noise="gaussian")) == 1
-    assert said_drowned(Measurements(domain, (), 0)) == []
-
-
-def test_a_marginal_of_several_rounds_drowns_only_if_its_best_answer_does():
-    domain = Domain((Attribute("a", 10), Attribute("b", 10)))
-
-    def said(*scales):
-        every = [
-            NoisyMarginal((n,), Identity(10), np.full(10, 100.0), "gaussian", s, f"{n}{i}")
-            for n in "ab"
-            for i, s in enumerate(scales)
-        ]
-        return said_drowned(Measurements(domain, tuple(every), 1000))
-
-    assert said(5_000.0, 1.0) == []
-    (line,) = said(5_000.0, 300.0)
+    assert said((199.0, 1.0), noise="laplace") == []
+    (line,) = said((200.0, 1.0), noise="laplace")
+    assert line.startswith("noise drowns 1 of the 2 marginals measured") and "about 1,000 records" in line
+    assert said((200.0, 1.0)) == []  # its mean is smaller at the same scale
+    assert len(said((251.0, 1.0))) == 1
+    assert said_drowned(Measurements(domain, (), 0)) == said((5_000.0, 5_000.0), (1.0, 1.0)) == []
+    (line,) = said((5_000.0, 5_000.0), (300.0, 300.0))
     assert line.startswith("noise drowns 2 of the 2 marginals measured")
-    assert "fewer columns" in line
-    assert "oneway" not in line  # nothing but columns was measured
+    assert "fewer columns" in line and "oneway" not in line  # nothing but columns was measured
 
 
 def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
@@ -276,8 +254,7 @@ def test_a_run_names_a_bin_with_nearly_all_records_and_a_single_value_is_none(
     (tmp_path / "pay.csv").write_text(f"pay,sex\n{rows}", encoding="utf-8")
     (tmp_path / "pay.yaml").write_text(PAY.format(edges=edges), encoding="utf-8")
     own = ["data=table", "data.path=pay.csv", "data.schema=pay.yaml", "hydra.run.dir=out", "privacy.epsilon=5"]
-    assert command("run", *own) == 0
-    shown = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(reply(capsys, "run", *own).out.split())
     page = (tmp_path / "out" / "internal" / "report.html").read_text(encoding="utf-8")
     said = "one bin holds nearly all records of pay (0 to 10000: 99%): inside it, pairs tell nothing apart"
     assert (said in shown, said in page) == (crowded, crowded)
@@ -296,8 +273,7 @@ def test_noise_alone_fills_no_bin_even_where_the_total_is_lost():
 
 
 def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
-    assert command("run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out") == 0
-    shown = capsys.readouterr().out
+    shown = reply(capsys, "run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out").out
     assert "  columns   3 of 3 measured, " in shown and "no pair of columns was measured" in " ".join(shown.split())
     assert "  warning   no pair of columns was measured" in shown and "selection=oneway" not in shown
     assert decided(read_release(Path("out/release"))[2]).in_words.startswith("0 of 3 measured")
@@ -307,8 +283,7 @@ def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
 
 def test_a_run_names_the_columns_that_a_list_forgot(town, capsys):
     settings = ["selection.marginals=[[age,sex]]", "synthesis=independent"]
-    assert command("run", *FAST, *settings, "hydra.run.dir=out") == 0
-    shown = capsys.readouterr().out
+    shown = reply(capsys, "run", *FAST, *settings, "hydra.run.dir=out").out
     assert "  columns   2 of 3 measured, " in shown and "  pairs     1 of 3 measured" in shown
     assert "  warning   nothing was measured of job:" in shown
     page = (town / "out" / "release" / "statement.html").read_text(encoding="utf-8")
@@ -316,11 +291,8 @@ def test_a_run_names_the_columns_that_a_list_forgot(town, capsys):
 
 
 def test_the_plan_of_the_default_says_what_is_decided_later(town, capsys):
-    assert command("plan", *FAST) == 0
-    shown = capsys.readouterr().out
-    assert (
-        "1 look at distances; the other 87.5 % goes to a second look and to marginals that these noisy answers decide"
-        in shown
-    )
+    shown = reply(capsys, "plan", *FAST).out
+    later = "the other 87.5 % goes to a second look and to marginals that these noisy answers decide"
+    assert f"1 look at distances; {later}" in shown
     (row,) = (line for line in shown.splitlines() if "rounds, in all" in line)
     assert row.split("rounds, in all")[1].split()[0] == "gaussian"  # no number of cells, which nobody knows yet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,11 @@ from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.frames.fit import columns_beside
 from pipeline.look.rehearse import write_rows
 from pipeline.look.table_look import check
-from pipeline.report import plan_words
-from pipeline.settings.build import build_plan, build_schema, build_workload
+from pipeline.settings.build import build_schema
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import CheckConfig, load_config, typed
 from pipeline.settings.specs import build_specs, settled
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import command, reply
 
 UNIT = "unit: {column: patient, constant: [sex, born], order: admitted, records: {max: 3}}\n"
 SCHEMA = """
@@ -141,16 +141,9 @@ def test_a_job_of_a_sweep_that_contradicts_is_refused(clinic, capsys):
 
 
 def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys):
-    capsys.readouterr()
-    assert command("plan", *OWN, "plan.format=json", "plan.rows=1000") == 0
-    text = capsys.readouterr().out
-    assert "'patient'" in text or '"patient"' in text
-    config = load_config([*OWN, "plan.rows=1000"])
-    specs = build_specs(config)
-    schema = build_schema(specs)
-    plan = build_plan(specs, build_workload(specs, schema), schema)
-    named = [f["with"] for f in plan_words._others(config, schema, plan, 1000)]
-    assert "privacy.max_records=2 (units with more lose the rest)" in named
+    facts = json.loads(reply(capsys, "plan", *OWN, "plan.format=json", "plan.rows=1000").out)
+    named = [line["with"] for line in facts["expected"]["what_would_help"]]
+    assert facts["unit"] == "patient" and "privacy.max_records=2 (units with more lose the rest)" in named
 
 
 def test_a_plan_names_the_pairs_with_a_constant_that_no_question_holds(clinic, capsys):
@@ -159,8 +152,7 @@ def test_a_plan_names_the_pairs_with_a_constant_that_no_question_holds(clinic, c
     Path("wide.yaml").write_text(wide + UNIT.replace("[sex", "[canton, sex"))
     said = []
     for schema in ("stays.yaml", "wide.yaml"):
-        assert command("plan", *OWN[:2], f"data.schema={schema}") == 0
-        said.append(" ".join(capsys.readouterr().out.split()))
+        said.append(" ".join(reply(capsys, "plan", *OWN[:2], f"data.schema={schema}").out.split()))
     few = "(constants of persons beside columns of records): canton × sex, canton × born, canton × admitted and 1 more"
     assert f"never asked, and as unrelated {few}" in said[1] and "never asked" not in said[0]
 
@@ -211,6 +203,4 @@ def test_check_orders_by_codes_where_the_order_is_ordinal_and_by_the_file_where_
 
 
 def test_the_ids_are_not_said_to_be_left_out(clinic, capsys):
-    capsys.readouterr()
-    assert command("check", *OWN, "format=json") == 0
-    assert "in neither columns nor leave_out" not in capsys.readouterr().out
+    assert "in neither columns nor leave_out" not in reply(capsys, "check", *OWN, "format=json").out

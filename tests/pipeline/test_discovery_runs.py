@@ -16,7 +16,18 @@ from pipeline.settings.build import build_discovery, build_plan, build_schema, b
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, TOWN, command, copy_of, done_once, people, rebound, statement_of, worded
+from tests.pipeline.conftest import (
+    PAIRS,
+    TOWN,
+    command,
+    copy_of,
+    done_once,
+    people,
+    rebound,
+    reply,
+    statement_of,
+    worded,
+)
 
 OPEN = """
 name: town
@@ -124,8 +135,7 @@ def test_each_word_about_what_was_discovered_follows_from_the_schema_and_a_plan_
 
 def test_what_discovered_bounds_cut_off_is_said_to_the_operator_alone(run, capsys):
     for console, told in (("always", True), ("terminal", False)):
-        assert command("run", *RUN[:-1], f"hydra.run.dir={console}", f"console={console}") == 0
-        said = capsys.readouterr()
+        said = reply(capsys, "run", *RUN[:-1], f"hydra.run.dir={console}", f"console={console}")
         line = "they count as the nearest bound"  # the one of 999 years, and whom noisy bounds cut off beside
         assert (line in " ".join((said.out + said.err).split())) is told
         assert (" column 'age' loses " in said.out) is told
@@ -185,8 +195,7 @@ def test_marginals_that_what_was_found_makes_impossible_give_way_and_are_not_ref
 
 
 def test_a_plan_shows_what_is_asked_first(run, capsys):
-    assert command("plan", *RUN) == 0
-    text = capsys.readouterr().out
+    text = reply(capsys, "plan", *RUN).out
     assert "bounds and bins of age" in text and "discovered first, for 10 % of the budget" in text
     assert "for δ′ = 1e-07" in text and "the plan spends: ε = 30" in text
 
@@ -213,12 +222,8 @@ def test_what_anybody_can_check_holds_for_laplace_noise_and_units_that_are_repla
     assert verdict.sound, verdict.as_text()
 
 
-UNIT_SETTINGS = [
-    "privacy.unit=person",
-    "privacy.max_records=discover",
-    "privacy.max_records_cap=20",
-    "privacy.epsilon=20",
-]
+UNIT_SETTINGS = ["privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=20"]
+UNIT_SETTINGS.append("privacy.epsilon=20")
 UNIT_RUN = [*TOWN, *PAIRS, *UNIT_SETTINGS, "evaluation.enabled=false"]
 
 
@@ -255,11 +260,8 @@ def test_a_larger_share_of_large_units_gives_a_larger_c(run_by_unit: Path) -> No
     table["person"] = [f"p{i // 15}" for i in range(len(table))]
     table.to_csv("town.csv", index=False)
     assert command("run", *UNIT_RUN, "hydra.run.dir=many") == 0
-    assert (
-        statement_of(Path("many"))["unit"]["max_records"]
-        in (16, 20)
-        > (statement_of(Path("out"))["unit"]["max_records"],)
-    )
+    few, many = (statement_of(name)["unit"]["max_records"] for name in ("out", "many"))
+    assert many in (16, 20) and few < 16
 
 
 @pytest.mark.parametrize(
@@ -305,8 +307,7 @@ def test_columns_and_c_are_discovered_together_the_columns_at_one_record_per_uni
 
 
 def test_a_plan_a_look_a_rehearsal_and_a_frame_know_it(run_by_unit: Path, capsys) -> None:
-    assert command("plan", *UNIT_RUN) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "plan", *UNIT_RUN).out
     assert "C records to be discovered, at most 20" in said and "one more record of C costs" in said
     assert command("check", "data.path=town.csv", "data.schema=town.yaml", *UNIT_SETTINGS[:3]) == 0
     assert "have more than privacy.max_records" not in capsys.readouterr().out

@@ -12,7 +12,7 @@ from pipeline.settings.build import build_schema, build_workload
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.stages import run
-from tests.pipeline.conftest import SCHEMA, TOWN, command, people, worded
+from tests.pipeline.conftest import SCHEMA, TOWN, command, edit, people, reply, worded
 from tests.public.table_worlds import loosened
 
 RULES = """
@@ -101,14 +101,13 @@ def test_rows_that_contradict_a_rule_are_counted_for_the_operator_and_the_rule_w
 
 
 def test_a_rule_that_refuses_stops_the_run_and_the_statement_says_that_it_could(street, capsys):
-    (street / "town.yaml").write_text((street / "town.yaml").read_text().replace("mapping", "refuse"))
+    edit(street / "town.yaml", "mapping", "refuse")
     assert command("run", *TOWN, *UNSCORED, "hydra.run.dir=good") == 0
     assert any("derive 'trade' refuses rows" in stop for stop in worded(Path("good/release"))["outside"])
     frame = pd.read_csv("town.csv")
     frame.loc[3, "trade"] = "paper" if frame.job[3] != "clerk" else "food"
     frame.to_csv("town.csv", index=False)
-    assert command("run", *TOWN, "hydra.run.dir=out") == 1
-    said = capsys.readouterr().err
+    said = reply(capsys, "run", *TOWN, "hydra.run.dir=out", code=1).err
     assert "derive 'trade': a row contradicts the rule" in said and "fix: " in said
     assert not Path("out/release").exists()
 
@@ -204,9 +203,7 @@ def test_rules_that_a_draft_proposes_keep_impossible_pairs_out_of_the_rows(folde
     text = (folder / "own.yaml").read_text(encoding="utf-8")
     (folder / "own.yaml").write_text(loosened(text) if taken else text, encoding="utf-8")
     own = ["data=table", "data.path=table.csv", "data.schema=own.yaml", "evaluation.enabled=false"]
-    assert (
-        command("run", *own, "privacy.epsilon=1", "privacy.unit=record", "privacy.noise_seed=1", "hydra.run.dir=out")
-        == 0
-    )
+    own += ["privacy.epsilon=1", "privacy.unit=record", "privacy.noise_seed=1", "hydra.run.dir=out"]
+    assert command("run", *own) == 0
     found = broken(pd.read_csv("out/release/synthetic.csv"))
     assert all(share == 0 if taken else share > 0.02 for share in found.values()), found

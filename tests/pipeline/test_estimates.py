@@ -20,7 +20,7 @@ from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import _supported
 from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.ratio_intervals import Interval, Sums, ratio_interval, sum_interval
-from tests.pipeline.conftest import SCHEMA, command, people
+from tests.pipeline.conftest import SCHEMA, people, reply
 
 TOWN = parse_schema(yaml.safe_load(SCHEMA), where="town")
 PEOPLE = people(3_000, seed=4)
@@ -185,8 +185,7 @@ def test_unmeasured_groups_are_refused_or_bounded_by_what_holds_for_every_table(
 
 
 def test_the_command_the_function_and_a_loaded_release_answer_alike(one_run, capsys):
-    assert command("query", f"from={one_run}/release", "estimate=mean", "column=age", "by=[job]") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, "query", f"from={one_run}/release", "estimate=mean", "column=age", "by=[job]")
     by_command = pd.read_csv(io.StringIO(said.out))
     by_call = estimate(one_run / "release", "mean", "age", by="job")
     assert by_command["low"].to_numpy() == pytest.approx(by_call["low"].to_numpy(), rel=1e-5)

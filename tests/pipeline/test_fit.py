@@ -253,23 +253,10 @@ class Odd:
         raise RuntimeError("no text")
 
 
-MIXED = [
-    Decimal("sNaN"),
-    4,
-    "4",
-    4.0,
-    Decimal("4.00"),
-    np.int8(4),
-    2**70,
-    "seven",
-    True,
-    None,
-    pd.NaT,
-    10**5000,
-    Odd(),
-    [1],
-    "\udc80",
-]
+MIXED = [Decimal("sNaN"), 4, "4", 4.0, Decimal("4.00"), np.int8(4), 2**70, "seven", True, None, pd.NaT, 10**5000]
+MIXED += [Odd(), [1], "\udc80"]
+#: Where the units matter alone.
+WARDS = {"columns": {"ward": {"kind": "categorical", "values": ["a", "b"]}}, "confirmed_public": True}
 
 
 def test_equal_objects_that_are_ids_have_one_text():
@@ -290,10 +277,8 @@ def test_equal_objects_that_are_ids_have_one_text():
 def test_bytes_of_a_frame_that_show_nothing_are_an_id_and_weigh_no_more_than_its_bound(unseen, beside):
     ids = [*[unseen] * 300, *beside]
     frame = pd.DataFrame({"who": pd.Series(ids, dtype=object), "ward": "a"})
-    facts = {"columns": {"ward": {"kind": "categorical", "values": ["a", "b"]}}, "confirmed_public": True}
-    release = pipeline.fit(
-        frame, facts, epsilon=1e4, unit="who", max_records=1, **{"privacy.missing_unit": "own"}, **QUICK
-    )
+    own = {"unit": "who", "max_records": 1, "privacy.missing_unit": "own"}
+    release = pipeline.fit(frame, WARDS, epsilon=1e4, **own, **QUICK)
     assert release.marginal(["ward"])["count"].round().tolist()[0] == 1 + len(beside)
 
 
@@ -301,9 +286,7 @@ def test_bytes_of_a_frame_that_show_nothing_are_an_id_and_weigh_no_more_than_its
 def test_addresses_of_objects_are_refused_as_ids_and_the_way_out_that_is_named_gives_equal_objects_one():
     """Polars holds UUIDs as Python objects, and its Arrow stream gives where they lie: each row was a unit."""
     frame = pl.DataFrame({"who": [*(uuid.UUID(int=1) for _ in range(300)), None], "ward": "a"})
-    facts = {"columns": {"ward": {"kind": "categorical", "values": ["a", "b"]}}, "confirmed_public": True}
-    unit = {"unit": "who", "max_records": 1}
-    ids = frame.select("who")
+    facts, unit, ids = WARDS, {"unit": "who", "max_records": 1}, frame.select("who")
     for read in (
         lambda: pipeline.fit(frame, facts, **unit, **QUICK),
         lambda: pipeline.fit(frame.to_arrow(), facts, **unit, **QUICK),
@@ -325,10 +308,9 @@ def test_types_of_a_duckdb_relation_with_several_texts_for_a_value_are_refused_a
     texts = """('{"a":1}'), ('{"a": 1}')""" if kind == "JSON" else "('12:00:00+00'), ('13:00:00+01')"
     with duckdb.connect() as engine:
         rows = engine.sql(f"SELECT v::{kind} AS who, 'a' AS ward FROM (VALUES {texts}) t(v)")
-        facts = {"columns": {"ward": {"kind": "categorical", "values": ["a", "b"]}}, "confirmed_public": True}
         with pytest.raises(UserError, match=r"privacy\.unit: the column 'who' holds .*several ways"):
-            pipeline.fit(rows, facts, unit="who", max_records=1, **QUICK)
-        assert pipeline.fit(rows, facts, epsilon=1e4, **QUICK).marginal(["ward"])["count"].round()[0] == 2
+            pipeline.fit(rows, WARDS, unit="who", max_records=1, **QUICK)
+        assert pipeline.fit(rows, WARDS, epsilon=1e4, **QUICK).marginal(["ward"])["count"].round()[0] == 2
 
 
 class Ward(str, enum.Enum):  # noqa: UP042 - a StrEnum writes itself as its value

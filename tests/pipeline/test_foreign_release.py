@@ -19,7 +19,7 @@ import yaml
 import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.scores.release_beside import release_beside
-from tests.pipeline.conftest import command, rebound
+from tests.pipeline.conftest import command, rebound, reply
 
 SECRET = "root,x,0,0\nsecret-line\n"
 NAMES = {
@@ -40,8 +40,7 @@ def release(one_run, town):
 
 def refused(capsys):
     for arguments in (["synth", "from=out/release", "output=again"], ["query", "from=out/release", "marginal=[sex]"]):
-        assert command(*arguments) == 1
-        error = capsys.readouterr().err
+        error = reply(capsys, *arguments, code=1).err
         assert "fault of the pipeline" not in error
         assert "secret-line" not in error
         assert "root,x" not in error
@@ -70,8 +69,7 @@ def test_the_schema_of_a_release_names_no_other_file(field, release, town, capsy
         assert "names another file" in refused_to_load()
     assert "names another file" in refused(capsys)
     tables = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=out/release/schema.yaml"]
-    assert command("score", *tables) == 1
-    assert "names another file" in capsys.readouterr().err
+    assert "names another file" in reply(capsys, "score", *tables, code=1).err
 
 
 @pytest.mark.parametrize("name", ["schema.yaml", "privacy.json", "measurements/index.json", "measurements"])

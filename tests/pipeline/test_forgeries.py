@@ -23,6 +23,7 @@ from pipeline.statement.verify import _CHECKS, BROKEN, _private, verify
 from pipeline.version import __version__
 from tests.pipeline.conftest import TOWN, done_once, rebound
 from tests.pipeline.forgeries import forgeries
+from tests.pipeline.formats import content_of
 from tests.pipeline.test_contradictions import forged, read
 from tests.pipeline.test_discovery_runs import OPEN
 
@@ -80,7 +81,7 @@ def fresh(release: Path, work: Path) -> Path:
 
 def called_sound(release: Path, work: Path, every: int) -> list[str]:
     """Each `every`-th forgery of a release that `verify` calls sound; all papers and digests are made anew."""
-    contents = {k: _content(release / name) for k, name in FILES.items()}
+    contents = {k: content_of(release / name) for k, name in FILES.items()}
     listed = [(k, *forgery) for k, content in contents.items() for forgery in forgeries(content)]
     passed = []
     for which, what, place, new in listed[::every]:
@@ -115,7 +116,7 @@ def called_true(release: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> l
     shutil.copytree(release, work)
     for name in ("marginal_frames", "_wrong_marginals"):  # of the same answers the same marginals, in the same files
         monkeypatch.setattr(compared_files, name, _once_for_each_index(getattr(compared_files, name), work))
-    said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
+    said, index = (content_of(release / FILES[which]) for which in ("privacy", "index"))
     assert holds(work, said, index)
     listed = [*forgeries(said), *added(said)]
     passed = [name_of("privacy", what, place, said) for what, place, new in listed if holds(work, new, index)]
@@ -173,12 +174,6 @@ def holds(work: Path, said, index) -> bool:
         return False
 
 
-def _content(path: Path):
-    if path.name == "schema.yaml":
-        return load_schema(path).to_fields()
-    return (yaml.safe_load if path.suffix == ".yaml" else json.loads)(path.read_text(encoding="utf-8"))
-
-
 def _text(which: str, content) -> str:
     """As a run writes it."""
     if which == "deployment":
@@ -221,7 +216,7 @@ def test_a_sample_of_small_forgeries_of_every_file_is_refused(release_of, tmp_pa
 def test_no_receipt_and_no_list_of_answers_says_more_than_a_run_writes(release_of, tmp_path, name):
     """Exact counts beside a charge, or beside an answer, were called sound."""
     release, work = release_of(name), tmp_path / "work"
-    said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
+    said, index = (content_of(release / FILES[which]) for which in ("privacy", "index"))
     assert verify(release).sound
     for which, holder in (("privacy", "events"), ("index", "answers"), ("index", None)):
         now = json.loads(json.dumps({"privacy": said, "index": index}))
@@ -234,7 +229,7 @@ def test_no_receipt_and_no_list_of_answers_says_more_than_a_run_writes(release_o
 def test_the_level_of_distances_and_estimates_follow_whatever_is_said_of_libraries(release_of, tmp_path):
     """`below` was called sound at ± 10 %, and any estimate beside another version of a library."""
     release, work = release_of("auto"), tmp_path / "work"
-    said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
+    said, index = (content_of(release / FILES[which]) for which in ("privacy", "index"))
     for factor, libraries in ((0.9, {}), (1.1, {}), (1, {"numpy": "9.9"})):
         fresh(release, work)
         now = {**index, "distances": {**index["distances"], "below": index["distances"]["below"] * factor}}
@@ -260,7 +255,7 @@ def test_what_may_stop_a_run_cannot_be_taken_out_of_the_papers(tmp_path, at_most
     stops = ["privacy.unit=person", "privacy.max_records=200", "privacy.clip=none", "privacy.missing_unit=refuse"]
     done_once(tmp_path, "run", *FAST, *stops, f"data.max_unplaced={at_most}", "hydra.run.dir=out")
     release = tmp_path / "out" / "release"
-    said, index = (_content(release / FILES[which]) for which in ("privacy", "index"))
+    said, index = (content_of(release / FILES[which]) for which in ("privacy", "index"))
     assert verify(release).sound and len(said["outside"]) == 3
     for kept in [[], *([s for s in said["outside"] if s != gone] for gone in said["outside"])]:
         work = fresh(release, tmp_path / "work")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from mechanisms.public.tables.doubts import numbers_apart
 from mechanisms.public.tables.text_forms import NumberForm
 from tests.pipeline.looks import checked, drafted
 
+pytestmark = pytest.mark.usefixtures("folder")
 N = 600
 RNG = np.random.default_rng(5)
 DAYS = pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 700, N), "D")
@@ -21,11 +21,6 @@ NEAR, FAR, SWAPPED = RNG.normal(8.5, 0.2, N).round(5), RNG.normal(48.3, 0.2, N).
 
 def clock(form: str, minute: int) -> str:
     return form.format(minute // 60, minute % 60)
-
-
-@pytest.fixture(autouse=True)
-def _folder(folder: Path) -> None:
-    """Each test has a folder of its own."""
 
 
 def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are(capsys):

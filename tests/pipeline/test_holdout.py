@@ -15,7 +15,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from mechanisms.sensitive.private_table import load_private
-from tests.pipeline.conftest import TOWN, command, people, statement_of, worded
+from tests.pipeline.conftest import TOWN, command, people, reply, statement_of, worded
 
 UNIT = ["privacy.unit=person", "privacy.max_records=2"]
 KEY = b"k" * 32
@@ -105,8 +105,7 @@ def test_statement_and_ledger_say_who_was_set_aside_and_no_budget_changes(town, 
     assert all(factor in answer.attrs["notes"][-1] for answer in answers)
     clipped = "of the records as clipping left them: at most 2 of a unit count"
     assert all(answer.attrs["notes"].count(clipped) == 1 for answer in answers)
-    assert command("query", "from=out/release", "marginal=[job]", "format=json") == 0
-    printed = capsys.readouterr()
+    printed = reply(capsys, "query", "from=out/release", "marginal=[job]", "format=json")
     assert factor in json.loads(printed.out)["notes"][-1] and factor in printed.err
     scores = json.loads((town / "out" / "internal" / "scores.json").read_text())
     assert scores["rows"]["real"] < 600
@@ -182,8 +181,7 @@ def test_privacy_is_the_first_line_whatever_the_metrics_are(town, capsys):
     assert "training rows that stand in the synthetic table" in page
     (town / "scores.json").unlink()
     (town / "report.html").unlink()
-    assert command("score", *TABLES, "metrics=[tvd]") == 0
-    assert capsys.readouterr().out.startswith("privacy: not judged: there is no holdout")
+    assert reply(capsys, "score", *TABLES, "metrics=[tvd]").out.startswith("privacy: not judged: there is no holdout")
 
 
 OWN = ["experiment=anita_tradeoff", *TOWN, "experiment.holdout=0.5", "selection=oneway", "synthesis=independent"]

@@ -12,7 +12,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import load_schema
 from synthesis.records_per_unit import records_shares, with_records
-from tests.pipeline.conftest import SCHEMA, TOWN, command, statement_of
+from tests.pipeline.conftest import SCHEMA, TOWN, command, reply, statement_of
 
 UNIT = "unit_id: {name: person, records: measured, same: [sex], order_by: [age]}\n"
 PERSON = ["privacy.unit=person", "privacy.max_records=6", "privacy.epsilon=20", "privacy.delta=1e-6"]
@@ -59,8 +59,7 @@ def test_jobs_of_a_sweep_share_the_counted_units(flats):
 
 def test_plan_shows_the_histogram_and_its_noise_before_a_row_is_read(flats, capsys):
     (flats / "town.csv").unlink()
-    assert command("plan", *TOWN, *PERSON, "privacy.neighbouring=replace", "privacy.accountant=zcdp") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "plan", *TOWN, *PERSON, "privacy.neighbouring=replace", "privacy.accountant=zcdp").out
     line = next(x for x in said.splitlines() if "records per person" in x)
     assert "1.41421 (L2)" in line or "2 (L1)" in line
     assert "5 %" in line

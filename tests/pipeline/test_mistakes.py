@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.sweeps import planned_jobs
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, write_town
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, reply, write_town
 from tests.pipeline.mistakes import Ending, ending, faults, mistake
 from tests.pipeline.random_mistakes import Mistake, nothing, random_mistake
 from tests.pipeline.refused import PLAN, REFUSED, RUN, write_files
@@ -138,12 +138,7 @@ def test_a_mistake_is_one_message_with_a_cure(town, arguments, words):
     answered(mistake(town, *arguments), *words)
 
 
-ROWS = [
-    ((*base, *([given] if isinstance(given, str) else given)), word) for base, own in REFUSED for given, word in own
-]
-
-
-@pytest.mark.parametrize(("arguments", "word"), ROWS, ids=[f"{a[-1][:60]}" if a else "" for a, _ in ROWS])
+@pytest.mark.parametrize(("arguments", "word"), REFUSED, ids=[a[-1][:60] for a, _ in REFUSED])
 def test_what_cannot_be_is_refused_before_anything_is_made(finished, monkeypatch, arguments, word):
     monkeypatch.chdir(finished)
     end = mistake(finished, *arguments)
@@ -215,15 +210,13 @@ def _interrupted(work):
 @pytest.mark.parametrize("accountant", ["advanced", "gdp"])
 def test_an_accountant_that_takes_the_choices_from_the_default_is_warned_about(town, capsys, accountant):
     settings = [*TOWN, f"privacy.accountant={accountant}"]
-    assert command("plan", *settings) == 0
-    assert ("as in selection=pairs" in capsys.readouterr().out) == (accountant == "advanced")
+    assert ("as in selection=pairs" in reply(capsys, "plan", *settings).out) == (accountant == "advanced")
     assert command("run", *settings, "evaluation.enabled=false", "hydra.run.dir=out") == 0
     assert ("as in selection=pairs" in " ".join(capsys.readouterr().err.split())) == (accountant == "advanced")
 
 
 def test_help_of_a_word_lists_the_settings_that_have_it_in_their_names(capsys):
-    assert command("run", "--help", "epsilon") == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = reply(capsys, "run", "--help", "epsilon").out.splitlines()
     assert lines[0] == "settings:"
     assert any("privacy.epsilon=1.0" in line for line in lines)
     assert all("epsilon" in line.partition("=")[0] for line in lines[1:])

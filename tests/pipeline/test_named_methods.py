@@ -56,10 +56,7 @@ def measured(folder, table, method, slots, reserve, *, epsilon):
     return known
 
 
-@given(
-    expected=st.lists(st.floats(-5, 1e6), min_size=1, max_size=30),
-    noise=st.floats(0.1, 1e5),
-)
+@given(expected=st.lists(st.floats(-5, 1e6), min_size=1, max_size=30), noise=st.floats(0.1, 1e5))
 def test_a_capped_penalty_is_at_most_the_full_one_and_at_least_that_of_privsyn(expected, noise):
     values = np.array(expected)
     capped = capped_noise(values, noise)

@@ -13,7 +13,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import SCHEMAS
 from pipeline.experiments.nist_crc import WHERE, _exact, parts_of
 from pipeline.settings.config import load_config
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import command, reply
 
 TWO = ["experiment.only=[industry,family]", "experiment.sets.industry=[PUMA,RAC1P]"]
 TWO.append("experiment.sets.family=[AGEP,SEX,NPF,NOC]")
@@ -97,8 +97,7 @@ def test_without_the_table_the_experiment_says_where_it_is_published(folder, cap
 def test_one_budget_holds_the_releases_of_all_sets_before_the_first_is_made(excerpt, capsys):
     shared = ["budget.ledger=people.json", "budget.limit={epsilon: 1.2, delta: 1e-6}", "budget.table=national"]
     arguments = ["experiment=nist_crc", "data.path=national2019.csv", *SMALL, *shared]
-    assert command("run", *arguments, "hydra.run.dir=out") == 1
-    assert "2 releases of ε = 2 in all" in capsys.readouterr().err
+    assert "2 releases of ε = 2 in all" in reply(capsys, "run", *arguments, "hydra.run.dir=out", code=1).err
     assert not list(Path("out").glob("*/epsilon-1"))
 
 
@@ -128,8 +127,7 @@ def test_a_set_asks_for_no_column_that_it_lacks():
 )
 def test_a_wrong_setting_is_named_with_a_way_out(override, said, excerpt, capsys):
     arguments = ["run", "experiment=nist_crc", "data.path=national2019.csv", *SMALL, override]
-    assert command(*arguments, "hydra.run.dir=out") == 1
-    assert said in capsys.readouterr().err
+    assert said in reply(capsys, *arguments, "hydra.run.dir=out", code=1).err
 
 
 def test_the_abstract_names_the_unit_that_the_releases_protect(excerpt):

@@ -12,7 +12,7 @@ import pipeline
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.release_folder import read_release
 from pipeline.report.last_lines import scored_lines
-from tests.pipeline.conftest import TOWN, command, done_in, statement_of
+from tests.pipeline.conftest import TOWN, command, done_in, reply, statement_of
 
 SCHEMA = """
 name: hospital
@@ -72,14 +72,8 @@ def test_zeros_stay_apart_from_small_amounts_in_every_pair_of_a_heavy_tailed_col
     real.to_csv("paid.csv", index=False)
     columns = {
         "region": {"kind": "categorical", "size": 6, "missing": False},
-        "amount": {
-            "kind": "float",
-            "min": 0,
-            "max": 17_000_000,
-            "bins": {"count": 20},
-            "decimals": 2,
-            "missing": False,
-        },
+        "amount": {"kind": "float", "min": 0, "max": 17_000_000, "bins": {"count": 20}, "decimals": 2}
+        | {"missing": False},
         "paid": {"kind": "flag", "true": ["yes"], "false": ["no"], "missing": False},
     }
     facts = {"name": "paid", "source": "invented", "confirmed_public": True, "columns": columns}
@@ -107,9 +101,7 @@ def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys,
     assert {tuple(e["clique"]) for e in fine} == {("charge (fine)",), ("stay (fine)",)}
     assert sum(e["share"] for e in fine) == pytest.approx(0.1) and all(e["answered"] for e in fine)
     assert said["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3) and said["spent"]["epsilon"] <= 1.0
-    capsys.readouterr()
-    assert command("plan", *HOSPITAL, "plan.rows=30000", "plan.details=true") == 0
-    text = capsys.readouterr().out
+    text = reply(capsys, "plan", *HOSPITAL, "plan.rows=30000", "plan.details=true").out
     assert "numbers and dates, each alone" in text and "charge (fine)" in text
 
 

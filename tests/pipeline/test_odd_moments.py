@@ -14,7 +14,7 @@ from mechanisms.public.errors import UserError
 from pipeline import folders
 from pipeline.folders import claimed, logged
 from pipeline.sweeps.sweep import _opened
-from tests.pipeline.conftest import TOWN, command, town
+from tests.pipeline.conftest import TOWN, command, reply, town
 
 __all__ = ["town"]  # the fixture
 INTERRUPTED_WHILE_LOADING = """
@@ -60,18 +60,12 @@ def test_a_log_on_a_full_disk_loses_lines_and_says_nothing(capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    "setting",
-    [
-        "evaluation.metrics=[nonsense]",
-        "evaluation.groups=[nowhere]",
-        "evaluation.order=nowhere",
-    ],
+    "setting", ["evaluation.metrics=[nonsense]", "evaluation.groups=[nowhere]", "evaluation.order=nowhere"]
 )
 def test_plan_refuses_settings_of_the_scores_that_run_refuses(town, setting, capsys):
     said = []
     for name in ("plan", "run"):
-        assert command(name, *TOWN, setting) == 1
-        said.append(capsys.readouterr().err)
+        said.append(reply(capsys, name, *TOWN, setting, code=1).err)
     assert said[0] == said[1] and setting.split("=")[0] in said[0]
     assert command("plan", *TOWN, setting, "evaluation.enabled=false") == int("metrics" in setting)
 
@@ -100,8 +94,7 @@ def test_a_release_of_no_rows_can_be_read_verified_and_made_again(town, capsys):
 
 
 def test_a_delta_of_a_half_is_planned_with_a_warning(town: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command("plan", *TOWN, "privacy.delta=0.5") == 0
-    assert "with that probability nothing is promised" in capsys.readouterr().out
+    assert "with that probability nothing is promised" in reply(capsys, "plan", *TOWN, "privacy.delta=0.5").out
 
 
 def _run(root: Path):

@@ -11,7 +11,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import command, copy_of, done_in, statement_of
+from tests.pipeline.conftest import command, copy_of, done_in, reply, statement_of
 from tests.pipeline.test_discovery_runs import with_leaf
 from tests.pipeline.test_whole_persons import stays
 
@@ -120,8 +120,7 @@ def test_what_is_said_of_constants_follows_from_the_schema(place: Path, event: s
 
 def test_a_bound_that_is_said_is_not_discovered(place: Path, capsys) -> None:
     Path("stays.yaml").write_text(SCHEMA.replace("max: 12", "max: 12, counted: 4"))
-    assert command("plan", *RUN) == 1
-    assert "the schema's unit says that 4 of a unit's records count" in capsys.readouterr().err
+    assert "the schema's unit says that 4 of a unit's records count" in reply(capsys, "plan", *RUN, code=1).err
     Path("stays.yaml").write_text(SCHEMA.replace("max: 12", "max: 1"))
     assert command("plan", *RUN) == 1
     assert command("check", "data.path=stays.csv", "data.schema=stays.yaml", "privacy.max_records=discover") == 1
@@ -147,13 +146,7 @@ columns:
 unit: {column: patient, constant: sex, order: day, records: {max: 4}}
 """
 ODD_RUN = [
-    *(
-        "data=table",
-        "data.path=stays.csv",
-        "data.schema=stays.yaml",
-        "selection=oneway",
-        "synthesis=independent",
-    ),
+    *("data=table", "data.path=stays.csv", "data.schema=stays.yaml", "selection=oneway", "synthesis=independent"),
     *("privacy.delta=1e-6", "privacy.epsilon=20", "evaluation.enabled=false", "data.max_unplaced=1"),
 ]
 TWO = ["data.units.path=patients.csv", "data.units.id=patient"]
@@ -204,8 +197,7 @@ def check_whole(frame: pd.DataFrame) -> None:
 def test_a_run_takes_rows_as_they_are_and_check_tells(clinic: Path, name: str, capsys) -> None:
     frame, said = ODD[name]
     frame.to_csv("stays.csv", index=False)
-    assert command("check", *ODD_RUN[1:3], "data.max_unplaced=1") == 0
-    told = " ".join(capsys.readouterr().out.split())
+    told = " ".join(reply(capsys, "check", *ODD_RUN[1:3], "data.max_unplaced=1").out.split())
     assert all(words in told for words in said), told
     without = frame.patient.map(str.strip).isin(["", "NA"]).any()
     for missing in ("drop", "own") if without else ("drop",):  # of ids that are all there both say the same
@@ -238,8 +230,7 @@ def test_a_table_of_units_may_lack_ids_hold_others_and_hold_some_twice(clinic: P
     odd_stays().drop(columns="sex").to_csv("stays.csv", index=False)
     ids = [*(f"p{i}" for i in range(150)), *(f"p{i}" for i in range(20)), *(f"q{i}" for i in range(30)), "", " "]
     pd.DataFrame({"patient": ids, "sex": ["f"] * 150 + ["m"] * 52}).to_csv("patients.csv", index=False)
-    assert command("check", *ODD_RUN[1:3], *TWO, "data.max_unplaced=1") == 0
-    told = " ".join(capsys.readouterr().out.split())
+    told = " ".join(reply(capsys, "check", *ODD_RUN[1:3], *TWO, "data.max_unplaced=1").out.split())
     for words in (
         "50 units (100 records) have no row: its columns are missing",
         "30 units have a row and no record: they are not read",
@@ -256,8 +247,7 @@ def test_a_table_of_units_may_lack_ids_hold_others_and_hold_some_twice(clinic: P
 
 def test_ids_of_others_are_told_whether_they_are_left_out_or_would_be_measured(clinic: Path, capsys) -> None:
     odd_stays(mother=[f"p{i // 3}" for i in N]).to_csv("stays.csv", index=False)
-    assert command("check", *ODD_RUN[1:3]) == 0
-    told = " ".join(capsys.readouterr().out.split())
+    told = " ".join(reply(capsys, "check", *ODD_RUN[1:3]).out.split())
     assert "'mother': 134 of its 134 values are ids of 'patient': who belongs to whom is not measured" in told
     listed = "columns:\n  mother: {kind: categorical, values: [p1, p2], other: other}"
     Path("stays.yaml").write_text(ODD_SCHEMA.replace("columns:", listed))

@@ -18,7 +18,7 @@ from pipeline.report.header_cards import header_cards, in_short, not_computed
 from pipeline.report.page import Page
 from pipeline.report.score_sections import numbers_section
 from pipeline.report.table_sections import accuracy_section, columns_section
-from tests.pipeline.conftest import TOWN, command, done_in, people, write_town
+from tests.pipeline.conftest import TOWN, command, done_in, people, reply, write_town
 from tests.public.table_worlds import source
 
 
@@ -160,10 +160,8 @@ def test_score_and_report_show_both_tables_and_their_correlations_side_by_side(t
     assert own["synthetic"]["mean"] == pytest.approx(made.age.mean()) and own["mean_standard_error"] > 0
     assert len(own["quantile_standard_errors"]) == 5 and own["quantile_standard_errors"][2] > 0
     assert report.count("± noise") >= 1 and "By sex" not in report
-    capsys.readouterr()
     paths = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=town.yaml", "report=two.html"]
-    assert command("score", *paths) == 0
-    shown = capsys.readouterr()
+    shown = reply(capsys, "score", *paths)
     assert "std. dev." in shown.out + shown.err and "Numbers and dates" in (town / "two.html").read_text("utf-8")
 
 
@@ -178,14 +176,8 @@ def test_what_lies_beyond_the_bounds_is_told_beside_the_figures_that_it_changes(
 
 
 def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys):
-    run = [
-        *TOWN,
-        "evaluation.groups=[sex]",
-        "evaluation.pairs=[[sex,age]]",
-        "selection.marginals=[[age,sex]]",
-        "hydra.run.dir=out",
-    ]
-    assert command("run", *run) == 0
+    asked = ["evaluation.groups=[sex]", "evaluation.pairs=[[sex,age]]", "selection.marginals=[[age,sex]]"]
+    assert command("run", *TOWN, *asked, "hydra.run.dir=out") == 0
     scores = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))
     made, real = pd.read_csv(town / "out" / "release" / "synthetic.csv"), people(600)
     assert [(g["by"], g["group"], g["column"]) for g in scores["groups"]] == [("sex", s, "age") for s in ("f", "m")]
@@ -201,10 +193,8 @@ def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys)
     assert len(drawn) == 3 and np.array(drawn[0]["real"]).sum(axis=1) == pytest.approx(
         [(real.sex == s).mean() for s in ("f", "m")]
     )
-    capsys.readouterr()
     paths = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=town.yaml", "evaluation.groups=sex"]
-    assert command("score", *paths) == 0
-    assert "by sex:" in capsys.readouterr().err
+    assert "by sex:" in reply(capsys, "score", *paths).err
 
 
 def test_scores_runs_and_releases_show_themselves_as_small_tables(town):

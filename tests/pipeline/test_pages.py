@@ -83,14 +83,8 @@ def test_hostile_jobs_and_errors_are_text_on_the_page_of_a_sweep(tmp_path):
     inside.mkdir(parents=True)
     facts = {"job": ["a", HOSTILE], "metric": ["MGD", None], "private": [True, None], "seed": None, "epsilon": 1.0}
     facts |= {"spent_epsilon": 1.0, "spent_delta": 0.0, "status": ["done", "failed"], "data": HOSTILE, "goal": "low"}
-    facts |= {
-        "method": HOSTILE,
-        "score": [0.1, None],
-        "floor": None,
-        "seconds": 1.0,
-        "memory_mb": 1.0,
-        "error": HOSTILE,
-    }
+    facts |= {"method": HOSTILE, "score": [0.1, None], "floor": None, "seconds": 1.0, "memory_mb": 1.0}
+    facts["error"] = HOSTILE
     pd.DataFrame(facts).to_parquet(inside / "results.parquet")
     assert_is_text(render([inside.parent]).read_text(), times=8)
     drawn = render([inside.parent], tmp_path / "curves.svg").read_text()

@@ -370,6 +370,5 @@ def test_all_that_is_taken_as_public_or_outside_stands_on_the_page_in_full_lengt
     facts = [f"fact {i}: {'as long as nine columns that were discovered ' * 9}end {i}" for i in range(18)]
     statement["public_facts"] += [{"fact": fact} for fact in facts[:9]]
     statement["outside"] = [{"stop": "rule", "rule": fact} for fact in facts[9:]]
-    drawn = Page()
-    drawn.feed(render_statement(statement, Manifest("", None, None, {}), {}))
+    drawn = Page(render_statement(statement, Manifest("", None, None, {}), {}))
     assert all(fact in drawn.text for fact in facts)

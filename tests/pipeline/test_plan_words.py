@@ -17,14 +17,13 @@ from pipeline.report.answer_noise import said_cells
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
-from tests.pipeline.conftest import TOWN, command, people
+from tests.pipeline.conftest import TOWN, command, edit, people, reply
 
 UNIT = ["privacy.unit=person", "privacy.max_records=4"]
 
 
 def expected(capsys, *settings):
-    assert command("plan", *TOWN, *settings, "plan.format=json") == 0
-    return json.loads(capsys.readouterr().out)
+    return json.loads(reply(capsys, "plan", *TOWN, *settings, "plan.format=json").out)
 
 
 def helped(facts):
@@ -52,8 +51,7 @@ def test_twice_epsilon_and_half_of_c_are_planned_anew_and_half_of_the_bins_too(t
     assert lines["privacy.max_records=2"]["columns"] == pytest.approx(now / 2, rel=1e-6)
     double = expected(capsys, *UNIT, "selection=pairs", "plan.rows=600", "privacy.epsilon=2")
     assert lines["privacy.epsilon=2"] == {**helped(double)["as"], "with": "privacy.epsilon=2"}
-    schema = (town / "town.yaml").read_text().replace("bins: {count: 10}", "bins: {count: 5}")
-    (town / "town.yaml").write_text(schema)
+    edit(town / "town.yaml", "bins: {count: 10}", "bins: {count: 5}")
     coarser = helped(expected(capsys, *UNIT, "selection=pairs", "plan.rows=600"))["as"]
     for figure in ("columns", "one_alone", "all_together"):
         assert lines["half"][figure] == pytest.approx(coarser[figure], rel=1e-3)
@@ -70,8 +68,7 @@ def test_every_column_is_called_useful_rough_or_drowned_by_the_rows(town, capsys
         if selection != "mst":
             assert len({n for names in facts["larger"].values() for n in names}) == 3
     assert kinds[0] == 0 and kinds[-1] == 3
-    assert command("plan", *TOWN, f"selection={selection}", "plan.rows=1000000") == 0
-    text = capsys.readouterr().out
+    text = reply(capsys, "plan", *TOWN, f"selection={selection}", "plan.rows=1000000").out
     assert "3 columns that are useful" in text and "what would help" in text and "  privacy.epsilon=2  " in text
     assert text.startswith("at 1,000,000 rows") and len(text.splitlines()) <= 40
     assert "Li et al." not in text and "noisiest marginals:" not in text
@@ -90,16 +87,14 @@ def test_planning_other_settings_leaves_the_asked_ones_as_they_are(town):
 
 def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town, capsys):
     own = ["plan", *TOWN, "selection=pairs", "plan.rows=20000", "privacy.delta=1e-9"]
-    assert command(*own, "plan.format=json") == 0
-    facts = json.loads(capsys.readouterr().out)["theory"]
+    facts = json.loads(reply(capsys, *own, "plan.format=json").out)["theory"]
     assert facts["delta"] == {"delta": 1e-9, "one_by_n_squared": 2.5e-9, "holds": True}
     assert [r["rows"] for r in facts["marginals"]] == [
-        *(2_000, 2_000, 20_000, 20_000, 200_000, 200_000, 2_000_000, 2_000_000),
+        *(2_000, 2_000, 20_000, 20_000, 200_000, 200_000, 2_000_000, 2_000_000)
     ]
     assert facts["marginals"][3]["pure"] == math.floor(20 / math.sqrt(2))
     assert 0 < facts["useful"]["plan"] < 0.05
-    assert command(*own, "privacy.delta=1e-8", "plan.details=true") == 0
-    assert "δ = 1e-08 is above 1/n² = 2.5e-09" in capsys.readouterr().out
+    assert "δ = 1e-08 is above 1/n² = 2.5e-09" in reply(capsys, *own, "privacy.delta=1e-8", "plan.details=true").out
     assert command("plan", *TOWN, "selection=pairs", "plan.details=true") == 0
     assert "1/n²" not in capsys.readouterr().out, "without plan.rows nothing is known about n"
 
@@ -118,8 +113,7 @@ def test_the_tables_of_plan_say_what_each_row_is_and_grow_as_n_and_as_n_squared(
     """Li et al. 2021b, sections 4 and 6.1: ten times the rows, ten times the marginals, or a hundred times."""
     own = ["plan", *TOWN, "selection=pairs", "plan.rows=20000", f"privacy.delta={delta}"]
     own += ["mechanism=laplace", "privacy.accountant=basic"] if delta == "0" else []
-    assert command(*own, "plan.details=true") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, *own, "plan.details=true").out
     rows = [row for row in table_below(said, "rows ") if "of the rows)" in row[1]]
     assert [row[0] for row in rows[::2]] == [
         "a tenth of it: 2,000",
@@ -176,17 +170,11 @@ def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(to
     table = people(600)
     table["home"] = [f"{i * 7919 % 100_000:05}" for i in range(600)]
     table.to_csv("town.csv", index=False)
-    schema = (
-        (town / "town.yaml").read_text().replace("leave_out", "  home: {kind: zip, digits: 5, prefix: 4}\nleave_out")
-    )
-    (town / "town.yaml").write_text(schema)
-    assert command("plan", *TABLE, "plan.rows=600") == 0
-    assert SAID in capsys.readouterr().out
+    edit(town / "town.yaml", "leave_out", "  home: {kind: zip, digits: 5, prefix: 4}\nleave_out")
+    assert SAID in reply(capsys, "plan", *TABLE, "plan.rows=600").out
     fast = ["synthesis=independent", "evaluation.enabled=false", "hydra.run.dir=out"]
-    assert command("run", *TABLE, *fast) == 0
-    assert SAID in " ".join(capsys.readouterr().out.split())
-    assert command("query", "from=out/release", "bounds=true") == 0
-    shown = capsys.readouterr()
+    assert SAID in " ".join(reply(capsys, "run", *TABLE, *fast).out.split())
+    shown = reply(capsys, "query", "from=out/release", "bounds=true")
     assert SAID in " ".join((shown.out + shown.err).split())
 
 

@@ -16,7 +16,7 @@ from pipeline.settings.specs import build_specs
 from pipeline.statement.restated import restated
 from pipeline.statement.start_table import start_in
 from synthesis.synthesizers import SYNTHESIZERS
-from tests.pipeline.conftest import TOWN, command, people, worded
+from tests.pipeline.conftest import TOWN, command, people, reply, worded
 
 START = ["synthesis=gum", "synthesis.public=known.csv"]
 FEW = [*TOWN, "evaluation.enabled=false", "selection=oneway", "privacy.epsilon=9", "synthesis.seed=3"]
@@ -72,8 +72,7 @@ def test_synth_takes_no_other_public_table_than_the_run_did(known, capsys):
     assert command("run", *FEW, *START, "hydra.run.dir=out") == 0
     people(400, seed=8).to_csv("known.csv", index=False)
     for run in ("plain", "out"):
-        assert command("synth", f"from={run}/release", *START, f"output=new-{run}") == 1
-        error = capsys.readouterr().err
+        error = reply(capsys, "synth", f"from={run}/release", *START, f"output=new-{run}", code=1).err
         assert "was not made from this public table" in error and "synthesis.public" in error
         assert not Path(f"new-{run}").exists()
 
@@ -90,8 +89,7 @@ def test_a_statement_that_does_not_name_the_table_is_found_out(known):
 @pytest.mark.parametrize("kind", [k for k, spec in SYNTHESIZERS.items() if "public" not in spec.__dataclass_fields__])
 def test_a_synthesizer_without_a_public_start_says_which_has_one(kind, known, capsys):
     for way in (["plan", *TOWN], ["run", *TOWN, "hydra.run.dir=out"]):
-        assert command(*way, f"synthesis={kind}", "synthesis.public=known.csv") == 1
-        error = capsys.readouterr().err
+        error = reply(capsys, *way, f"synthesis={kind}", "synthesis.public=known.csv", code=1).err
         assert "a public start is for synthesis=gum alone" in error and "synthesis.public=known.csv" in error
         assert "synthesis=gum (or gum_paper) synthesis.public=FILE, or leave it out" in error
         assert not Path("out").exists()
@@ -104,8 +102,7 @@ def test_merged_values_and_a_resumed_run_keep_the_start(known, capsys):
     assert command("run", *own, *START) == 0
     people(400, seed=8).to_csv("known.csv", index=False)
     shutil.rmtree("out/release")
-    assert command("run", *own, *START, "resume=true") == 1
-    assert "changed since the run began: start" in capsys.readouterr().err
+    assert "changed since the run began: start" in reply(capsys, "run", *own, *START, "resume=true", code=1).err
 
 
 def test_a_public_table_that_changed_since_its_digest_was_taken_is_refused(known):

@@ -125,10 +125,7 @@ def test_sizes_are_those_of_the_published_domain(name: str, expected: list[int])
 @pytest.mark.parametrize(
     ("name", "ordinal"),
     [
-        (
-            "acs",
-            "YEAR HHWT PERWT AGE EDUC INCTOT INCWAGE INCWELFR INCINVST INCEARN POVERTY DEPARTS ARRIVES",
-        ),
+        ("acs", "YEAR HHWT PERWT AGE EDUC INCTOT INCWAGE INCWELFR INCINVST INCEARN POVERTY DEPARTS ARRIVES"),
         ("adult_codes", "age fnlwgt education-num capital-gain capital-loss hours-per-week"),
         ("chicago_taxi", "fare tips trip_total trip_seconds trip_miles"),
     ],

@@ -33,7 +33,7 @@ from pipeline.experiments.table1 import (
 )
 from pipeline.experiments.table1_histograms import laplace_plan
 from pipeline.settings.config import load_config, schema_path
-from tests.pipeline.conftest import TOWN, command, statement_of
+from tests.pipeline.conftest import TOWN, command, reply, statement_of
 
 
 def test_the_standard_error_is_that_of_the_runs_that_have_a_score():
@@ -177,20 +177,14 @@ def test_it_leaves_the_table_the_figures_and_the_facts_and_all_of_it_is_closed(d
     assert "NOT private" in facts["not_private"]
     assert facts["data"]["kind"].startswith("generated")
     assert facts["data"]["shape"] == [12, 278, 174]
+    assert facts["beside"] and all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
+    assert all(r["smoke"] == "True" and r["reported"] == "" for r in table(done)), "no claim holds or fails on it"
     assert facts["settings"]["query_seed"] == facts["settings"]["sample_seed"] == 0
     assert facts["privacy"]["noise_seed"] is None and facts["synthesis"]["seed"] is None
     said = (inside / "table.md").read_text()
+    assert "0.977" not in said and "say nothing about the method" in said
     for words in ("NOT private", "Sensitivity 20 is the paper's figure", "very-poor", "not published", "mgd, Δ = 5"):
         assert words in said, words
-
-
-def test_a_smoke_run_is_marked_beside_every_figure_and_stands_beside_nothing_that_is_published(done):
-    """It says nothing about the method: no claim holds or fails on it."""
-    said = (done / "internal" / "table.md").read_text()
-    facts = json.loads((done / "internal" / "experiment.json").read_text())
-    assert "0.977" not in said and "say nothing about the method" in said
-    assert facts["beside"] and all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
-    assert all(r["smoke"] == "True" and r["reported"] == "" for r in table(done))
 
 
 def test_every_row_has_every_score_and_mgd_is_their_weighted_mean(done):
@@ -237,8 +231,7 @@ def test_finished_rows_are_kept_and_what_was_measured_is_not_measured_again(done
     assert command("run", *SMOKE, *again) == 0
     assert table(done) == before
     assert len((inside / "rows" / "lap-4" / "ledger.jsonl").read_text().splitlines()) == 2
-    assert command("run", *SMOKE, *again, "experiment.delta=3") == 1
-    assert "changed since" in capsys.readouterr().err
+    assert "changed since" in reply(capsys, "run", *SMOKE, *again, "experiment.delta=3", code=1).err
 
 
 def test_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
@@ -247,16 +240,13 @@ def test_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
     rows = town / "out" / "internal" / "rows"
     (rows / "lap-1.json").unlink()
     next((rows / "lap-1" / "answers").iterdir()).unlink()
-    assert command("run", *arguments, "resume=true") == 1
-    assert "its answer is lost" in capsys.readouterr().err
+    assert "its answer is lost" in reply(capsys, "run", *arguments, "resume=true", code=1).err
 
 
 def test_it_runs_on_any_table_with_three_named_columns(town, capsys):
-    assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "console=always") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "console=always").out
     assert "rank correlation of range_query with mgd" in said
-    assert command("run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "resume=true") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "resume=true").out
     assert "rank correlation" not in said and "table.md" in said
     facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
     assert facts["data"]["kind"].startswith("town.csv, 10 × 2 × 5")
@@ -317,8 +307,7 @@ def test_every_printed_score_stands_beside_the_map_that_it_is_of():
 )
 def test_what_is_wrong_with_one_row_is_named_though_others_were_measured_by_then(town, capsys, experiment, wrong, said):
     name, *more = experiment
-    assert command("run", f"experiment={name}", "smoke=true", *more, wrong, "hydra.run.dir=out") == 1
-    error = capsys.readouterr().err
+    error = reply(capsys, "run", f"experiment={name}", "smoke=true", *more, wrong, "hydra.run.dir=out", code=1).err
     assert said in error and "fix: " in error and "Traceback" not in error
 
 

@@ -5,37 +5,16 @@ import json
 import re
 import shutil
 import stat
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from tests.pipeline.browser import CHROMIUM, browsed
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, reply
+from tests.pipeline.test_statement import Page
 
 UNIT = ["privacy.unit=person", "privacy.max_records=2"]
 MAP = ["evaluation.time=age", "evaluation.segment=sex", "evaluation.kind=job"]
-
-
-class Page(HTMLParser):
-    """Counts tags, and holds every attribute that could reach outside of the file."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: dict[str, int] = {}
-        self.reached: list[str] = []
-        self.open: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] = self.tags.get(tag, 0) + 1
-        self.reached += [v or "" for k, v in attrs if k in {"src", "href", "action", "srcset"}]
-        if tag not in {"meta", "link", "path", "rect", "circle", "polyline"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in {"path", "rect", "circle", "polyline"}:
-            assert self.open.pop() == tag
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +28,7 @@ def test_a_report_is_one_closed_file_without_scripts_under_a_banner(report):
     page = Page(report.read_text(encoding="utf-8"))
     assert not page.open
     assert "script" not in page.tags
-    assert all(r.startswith("#") or r == "data:," for r in page.reached)
+    assert all(r.startswith("#") or r == "data:," for r in page.loads)
     assert "NOT PRIVATE" in report.read_text(encoding="utf-8")
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
 
@@ -121,8 +100,7 @@ def test_report_renders_again_from_the_run_alone(report, tmp_path, monkeypatch, 
     assert report.read_bytes() == before
     assert command("report", "out", "output=elsewhere.html") == 0
     assert (town / "elsewhere.html").exists()
-    assert command("report", "out", "output=out/release/report.html") == 1
-    assert "lies in the release folder" in capsys.readouterr().err
+    assert "lies in the release folder" in reply(capsys, "report", "out", "output=out/release/report.html", code=1).err
 
 
 def test_a_report_of_an_empty_synthetic_table_is_made_too(town):

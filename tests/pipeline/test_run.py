@@ -21,7 +21,7 @@ from pipeline.settings.config import load_config
 from pipeline.settings.design import design_of, post_processing
 from pipeline.settings.specs import build_specs
 from pipeline.statement.digests import file_digests
-from tests.pipeline.conftest import TOWN, command, people, statement_of
+from tests.pipeline.conftest import TOWN, command, people, reply, statement_of
 
 UNSCORED = ["evaluation.enabled=false"]
 
@@ -33,6 +33,8 @@ def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(one_run)
         *("croissant.json", "deployment.yaml", "manifest.json", "marginals", "measurements", "privacy.json"),
         *("schema.yaml", "statement.html", "synthetic.csv"),
     ]
+    said = "".join(p.read_text() for p in (out / "release").rglob("*") if p.suffix in {".json", ".yaml"})
+    assert "town.csv" not in said and str(out.parent) not in said, "no path of the raw table"
     assert stat.S_IMODE((out / "internal").stat().st_mode) == 0o700
     assert "NOT PRIVATE" in (out / "internal" / "NOT_PRIVATE.txt").read_text()
     assert not (out / "internal" / "tmp").exists()
@@ -41,12 +43,6 @@ def test_a_run_leaves_a_release_and_an_internal_folder_and_nothing_else(one_run)
     assert {"attributes", "aemc"} <= scores["mgd"]["marginals"][0].keys()
     assert 0 <= scores["tvd"]["2-way"]["mean"] <= 1
     assert (out / "internal" / "hydra" / "overrides.yaml").exists()
-
-
-def test_no_raw_path_and_no_exact_count_is_released(one_run):
-    text = "".join(p.read_text() for p in (one_run / "release").rglob("*") if p.suffix in {".json", ".yaml"})
-    assert "town.csv" not in text
-    assert str(one_run.parent) not in text
 
 
 def test_the_synthetic_table_has_the_columns_kinds_and_shape_of_the_real_one(town):
@@ -92,12 +88,10 @@ def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(tow
     release = file_digests(town / "out" / "release")
     assert command(*own, *other, "evaluation.metrics=[tvd]", "evaluation.references=false") == 0
     assert (inside / "scores.json").exists() and file_digests(town / "out" / "release") == release
-    capsys.readouterr()
     for gone in (False, True):
         if gone:
             shutil.rmtree(town / "out" / "release")
-        assert command(*own, *other, "synthesis.rows=78") == 1
-        said = capsys.readouterr().err
+        said = reply(capsys, *own, *other, "synthesis.rows=78", code=1).err
         assert "changed since the run began: settings.synthesis.rows" in said
         assert ("python -m pipeline synth from=" in said) is not gone
         assert gone or "(evaluation.* may differ)" in said
@@ -114,10 +108,8 @@ def test_who_publishes_may_change_until_there_is_a_release_and_is_never_taken_an
     release = town / "out" / "release"
     before = file_digests(release)
     assert "County" in (release / "statement.html").read_text(encoding="utf-8")
-    capsys.readouterr()
     for late_words in (["statement.publisher=Land"], [], ["statement.publisher=County", "statement.date=2027-03-01"]):
-        assert command(*own, *late_words, "resume=true") == 1
-        said = " ".join(capsys.readouterr().err.split())
+        said = " ".join(reply(capsys, *own, *late_words, "resume=true", code=1).err.split())
         assert "changed since the run began: settings.statement." in said
         assert "out/release says who publishes it, and stays as it is; move it away, and the same command" in said
         assert file_digests(release) == before

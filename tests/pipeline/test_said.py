@@ -11,7 +11,7 @@ import pytest
 import pipeline
 from pipeline.scores.release_beside import release_beside
 from pipeline.sweeps.results import total
-from tests.pipeline.conftest import TOWN, command, worded
+from tests.pipeline.conftest import TOWN, command, reply, worded
 
 FAST = [*TOWN, "evaluation.enabled=false", "synthesis=independent"]
 
@@ -47,10 +47,9 @@ def test_another_table_with_as_many_rows_may_be_public_and_the_stop_is_listed(to
     table.loc[0, "sex"] = "f" if table.loc[0, "sex"] == "m" else "m"
     table.to_csv(town / "other.csv", index=False)
     assert command("run", *FAST, "selection=public", "selection.public=other.csv", "hydra.run.dir=out") == 0
-    assert (
-        "the table 'other.csv' (selection.public), which chose the marginals" in statement(town / "out")["public_facts"]
-    )
-    assert statement(town / "out")["outside"] == [
+    said = statement(town / "out")
+    assert "the table 'other.csv' (selection.public), which chose the marginals" in said["public_facts"]
+    assert said["outside"] == [
         "a public table with the very rows of the private one refuses the run",
         "a column of which the schema cannot place more than 20 % of its cells that are not declared missing "
         "(data.max_unplaced=0.2) refuses the run, before any charge",
@@ -87,13 +86,10 @@ def test_a_choice_that_was_charged_and_lost_is_not_called_answered(selection, ki
 
 def test_a_weak_budget_is_warned_about_everywhere_and_a_usual_one_nowhere(town, capsys):
     weak = ["privacy.epsilon=20", "privacy.delta=0.01", "plan.format=json"]
-    assert command("plan", *FAST, *weak) == 0
-    planned = json.loads(capsys.readouterr().out)["warnings"]
+    planned = json.loads(reply(capsys, "plan", *FAST, *weak).out)["warnings"]
     assert len(planned) == 2
-    assert command("plan", *FAST, *weak, "plan.format=text") == 0
-    assert capsys.readouterr().out.count("warning: ") == 2
-    assert command("run", *FAST, *weak, "hydra.run.dir=out") == 0
-    printed = capsys.readouterr().out
+    assert reply(capsys, "plan", *FAST, *weak, "plan.format=text").out.count("warning: ") == 2
+    printed = reply(capsys, "run", *FAST, *weak, "hydra.run.dir=out").out
     assert all(w in " ".join(printed.split()) for w in planned)
     assert statement(town / "out")["warnings"] == planned
     assert "  publish   release/synthetic.csv (" in printed
@@ -103,8 +99,7 @@ def test_a_weak_budget_is_warned_about_everywhere_and_a_usual_one_nowhere(town, 
 
 
 def test_a_release_that_is_not_private_is_not_to_be_published(town, capsys):
-    assert command("run", *FAST, "seed=1", "hydra.run.dir=out") == 0
-    lines = capsys.readouterr().out
+    lines = reply(capsys, "run", *FAST, "seed=1", "hydra.run.dir=out").out
     assert "  do NOT publish " in lines
     assert "  publish  " not in lines
 
@@ -126,11 +121,9 @@ def test_plan_foretells_the_memory_of_the_scores(town, capsys):
     few, many = ([*TOWN, "plan.format=json", f"plan.rows={rows}"] for rows in (1_000, 2_000_000))
     needed = []
     for own in (few, many, [*many, "evaluation.enabled=false"]):
-        assert command("plan", *own) == 0
-        needed.append(json.loads(capsys.readouterr().out)["predicted_score_bytes"])
+        needed.append(json.loads(reply(capsys, "plan", *own).out)["predicted_score_bytes"])
     assert 0 == needed[2] < needed[0] < needed[1]
-    assert command("plan", *TOWN) == 0
-    assert " MB for the scores, of " in capsys.readouterr().out
+    assert " MB for the scores, of " in reply(capsys, "plan", *TOWN).out
 
 
 #: What is promised, wherever it stands in words.
@@ -144,13 +137,11 @@ def test_no_words_promise_less_than_the_numbers(town, capsys):
     fast += [f"privacy.epsilon={epsilon}", f"privacy.delta={delta}"]
     fast += ["budget.limit={epsilon: 2.0000034, delta: 1.2344e-6}"]
     assert command("run", *TOWN, *fast, "hydra.run.dir=out") == 0
-    assert command("verify", "out/release") == 0
-    told = capsys.readouterr().out
+    told = reply(capsys, "verify", "out/release").out
     release = pipeline.load("out")
     told += f"{release} {release._repr_html_()} {release_beside(Path('out/release/synthetic.csv'))[1]}"
     page = Path("out/release/statement.html").read_text(encoding="utf-8")
-    assert command("plan", *TOWN, *fast) == 0
-    last = re.findall(r"the plan spends: .*", capsys.readouterr().out)
+    last = re.findall(r"the plan spends: .*", reply(capsys, "plan", *TOWN, *fast).out)
     assert len(last) == 1 and len(LOSS.findall(told)) >= 5
     for e, d in LOSS.findall(told + last[0]):
         assert float(e) >= epsilon and float(d) >= delta, (e, d)

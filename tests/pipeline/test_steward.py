@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.doubts import listed_gaps, two_shapes
-from pipeline.look.rehearse import write_rows
-from tests.pipeline.conftest import TOWN, command, statement_of
+from tests.pipeline.conftest import TOWN, command, reply, statement_of
 from tests.pipeline.looks import checked, drafted
 from tests.pipeline.messy_hospital import CODES, messy_hospital, write_messy_hospital
 
@@ -70,25 +67,19 @@ def test_the_draft_reads_what_is_there_and_gives_the_right_reasons(home):
     assert f"dates or times ({share:.1f} % ISO, {100 - share:.1f} % %d/%m/%Y)" in text
 
 
-def test_a_person_changes_at_most_ten_lines(home):
-    before, after = ((home / n).read_text(encoding="utf-8").splitlines() for n in ("draft.yaml", "my.yaml"))
-    changed = [line for line in difflib.ndiff(before, after) if line.startswith("+ ")]
-    assert 3 <= len(changed) <= 10
-
-
 def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, monkeypatch):
     monkeypatch.chdir(home)
-    assert command("check", "data.path=messy.csv", "data.schema=my.yaml", *UNIT, "format=json") == 0
-    facts = json.loads(capsys.readouterr().out)
+    facts = json.loads(reply(capsys, "check", "data.path=messy.csv", "data.schema=my.yaml", *UNIT, "format=json").out)
     assert {n: c["lost"] for n, c in facts["columns"].items() if c["lost"]} == {}
     ledger = ["budget.ledger=book.json", "budget.limit={epsilon: 1, delta: 1e-6}", "budget.accountant=zcdp"]
-    assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, *ledger, "hydra.run.dir=rehearsal") == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "rehearse", "data.schema=my.yaml", *UNIT, *QUICK, *ledger, "hydra.run.dir=rehearsal").out
     assert said.startswith("a rehearsal on 1,000 made-up rows: it tries the path, and says nothing about quality")
     assert "the path works: every column was read and written" in said
     assert "NOT PRIVATE" in said and not (home / "book.json").exists()
     rows = pd.read_csv(home / "rehearsal" / "rehearsal.csv", dtype=str, keep_default_na=False)
     assert len(rows) == 1000 and rows["patient_id"].value_counts().max() <= 3
+    assert (rows["ward_code"] == rows["ward"].map(CODES)).all(), "made-up rows break no rule"
+    assert 0 < (rows["sex"] == "-999").mean() < 0.15 and set(rows["sex"]) == {"F", "M", "-999"}
     assert statement_of(home / "rehearsal")["private"] is False
     assert command("rehearse", "data.schema=my.yaml", *UNIT, *QUICK, "hydra.run.dir=rehearsal") == 1
     assert command("rehearse", "data.schema=my.yaml", "data.path=messy.csv") == 1
@@ -96,8 +87,7 @@ def test_the_check_is_content_and_a_rehearsal_goes_the_whole_way(home, capsys, m
 
 def test_a_rehearsal_frightens_nobody_and_scores_nothing_unless_asked(town, capsys):
     fast = ["rehearse", "data.schema=town.yaml", "selection=oneway", "synthesis=independent", "plan.rows=50"]
-    assert command(*fast, "hydra.run.dir=plain") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, *fast, "hydra.run.dir=plain")
     assert not [word for word in ("weak", "MGD", "drowns", "warning", "wrong cells") if word in said.out]
     assert "score " not in said.err and not (town / "plain/internal/scores.json").exists()
     assert len(said.out.splitlines()) <= 14 and "50 made-up rows" in said.out
@@ -111,16 +101,14 @@ def test_a_rehearsal_that_is_refused_leaves_no_rows(town, capsys):
     real, other = "hydra.run.dir=real", "hydra.run.dir=other"
     for wrong in ([real], [real, "resume=true"], [f"{real}/release"], [other, "privacy.epsilon=-1"]):
         before = sorted(town.rglob("*"))
-        assert command(*rehearsal, *wrong) == 1
-        assert "error: " in capsys.readouterr().err
+        assert "error: " in reply(capsys, *rehearsal, *wrong, code=1).err
         assert [p for p in sorted(town.rglob("*")) if p not in before and p.is_file()] == [], wrong
 
 
 def test_the_release_holds_what_the_table_held(home, capsys, monkeypatch):
     monkeypatch.chdir(home)
     given = ["data=table", "data.path=messy.csv", "data.schema=my.yaml", *UNIT, *QUICK, "synthesis=independent"]
-    assert command("run", *given, "privacy.epsilon=4", "privacy.delta=1e-6", "hydra.run.dir=out") == 0
-    last = capsys.readouterr().out
+    last = reply(capsys, "run", *given, "privacy.epsilon=4", "privacy.delta=1e-6", "hydra.run.dir=out").out
     assert "private: ε = 4" in last and "lost " not in last
     synthetic = pd.read_csv(home / "out/release/synthetic.csv", dtype=str, keep_default_na=False)
     assert len(synthetic) > ROWS / 2 and list(synthetic.columns) == list(load_schema(home / "my.yaml").domain.names)
@@ -136,14 +124,6 @@ def test_the_release_holds_what_the_table_held(home, capsys, monkeypatch):
     assert not held & {"fax", "hospital", "ward_code"}
 
 
-def test_rows_from_a_schema_break_no_rule(home, tmp_path):
-    schema = load_schema(home / "my.yaml")
-    write_rows(tmp_path / "rows.csv", schema, 500, column=None, most=1, rng=np.random.default_rng(2))
-    rows = pd.read_csv(tmp_path / "rows.csv", dtype=str, keep_default_na=False)
-    assert (rows["ward_code"] == rows["ward"].map(CODES)).all()
-    assert 0 < (rows["sex"] == "-999").mean() < 0.15 and set(rows["sex"]) == {"F", "M", "-999"}
-
-
 def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(folder, capsys):
     """A third of the records share the id "unknown", as of one person, whose weight is bounded as that of one."""
     ids = ["unknown" if i % 3 == 0 else "" if i % 10 == 1 else f"p{i // 6}" for i in range(600)]
@@ -152,12 +132,8 @@ def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(fol
     look = checked(capsys, cells, declared, *unit)
     said = " ".join([*look["hints"], *look.get("warnings", [])])
     assert "unit 'who': 'unknown' is the id of 200 records, as of one person: is it none?" in said
-    none = re.search(r"privacy\.missing_unit_values=(\[[^]]*\"unknown\"\])", said)
-    assert none, said
     lost = 200 - 4 + ids.count("")
     assert f"{100 * lost / 600:.1f} % of the records have no id or lie beyond the bound: their weight is lost" in said
-    again = checked(capsys, cells, declared, *unit, f"privacy.missing_unit_values={none[1]}")
-    assert "as of one person" not in str(again)
 
 
 def test_ids_of_nobody_are_asked_about_on_one_line_and_ids_of_two_shapes(folder, capsys):

@@ -26,7 +26,7 @@ from pipeline.sweeps.planned_jobs import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
 from pipeline.sweeps.sweep import _opened
 from pipeline.sweeps.sweep_page import render
-from tests.pipeline.conftest import TOWN, command, done_once, keep, people, put_back
+from tests.pipeline.conftest import TOWN, command, done_once, keep, people, put_back, reply
 
 FAST = [*TOWN, "selection=oneway", "synthesis=independent", "evaluation.enabled=false", "hydra.sweep.dir=sweep"]
 
@@ -110,8 +110,7 @@ def test_a_sweep_that_is_to_go_on_begins_nothing_in_its_place(done, capsys):
 def test_a_sweep_whose_jobs_all_failed_may_be_started_again(town, capsys):
     table = (town / "town.csv").read_bytes()
     (town / "town.csv").write_bytes(table.replace(b"age", b"old", 1))
-    assert command(*SWEEP) == 1
-    assert "\n0 are done; again: " in capsys.readouterr().err
+    assert "\n0 are done; again: " in reply(capsys, *SWEEP, code=1).err
     (town / "town.csv").write_bytes(table)
     assert command(*SWEEP) == 0
 
@@ -119,9 +118,7 @@ def test_a_sweep_whose_jobs_all_failed_may_be_started_again(town, capsys):
 def test_a_sweep_in_the_folder_of_another_replaces_no_results(done, capsys):
     before = {p: p.read_bytes() for p in (done / "sweep").rglob("*") if p.is_file()}
     for again in ([], ["privacy.epsilon=3,4"], ["privacy.epsilon=2,3", "resume=true"]):
-        capsys.readouterr()
-        assert command(*SWEEP, *again) == 1
-        said = capsys.readouterr().err
+        said = reply(capsys, *SWEEP, *again, code=1).err
         assert said.count("error: ") == 1 and "sweep holds a sweep" in said and "are done" not in said
         assert "resume=true" in said and "hydra.sweep.dir=" in said
         assert {p: p.read_bytes() for p in (done / "sweep").rglob("*") if p.is_file()} == before
@@ -133,20 +130,17 @@ def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_r
     (second / "internal" / "outcome.json").unlink()
     when = {f: (f / "internal" / "outcome.json").stat().st_mtime_ns for f in (first,)}
     ledger = (second / "internal" / "ledger.jsonl").read_bytes()
-    assert command(*SWEEP, "resume=true") == 0
-    assert "1 of 2 jobs were done before" in capsys.readouterr().err
+    assert "1 of 2 jobs were done before" in reply(capsys, *SWEEP, "resume=true").err
     assert (first / "internal" / "outcome.json").stat().st_mtime_ns == when[first]
     assert outcome_of(second).status == "done"
     assert (second / "internal" / "ledger.jsonl").read_bytes() == ledger
     assert len(jobs_of(done / "sweep")) == 2
     text = (done / "town.yaml").read_text()
     (done / "town.yaml").write_text(text.replace("max: 99", "max: 109"))
-    assert command(*SWEEP, "resume=true") == 1
-    assert "changed since the run began: schema" in capsys.readouterr().err
+    assert "changed since the run began: schema" in reply(capsys, *SWEEP, "resume=true", code=1).err
     (done / "town.yaml").write_text(text)
     people(599).to_csv(done / "town.csv", index=False)
-    assert command(*SWEEP, "resume=true") == 1
-    assert "changed since the run began: data" in capsys.readouterr().err
+    assert "changed since the run began: data" in reply(capsys, *SWEEP, "resume=true", code=1).err
 
 
 @pytest.mark.slow
@@ -172,12 +166,16 @@ def test_a_job_that_is_killed_takes_no_other_down(town, capsys, monkeypatch):
     assert outcome_of(second).status == "done"
 
 
+def waits_for_ever(town, name):
+    """The folder of a job that waits at a pipe in the place of its lock."""
+    (inside := town / "sweep" / name / "internal").mkdir(parents=True, mode=0o700)
+    os.mkfifo(inside / "lock")
+    return inside.parent
+
+
 @pytest.mark.slow
 def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(town):
-    """One job waits for ever at a pipe in place of its lock; the sweep is ended while it does."""
-    waiting = town / "sweep" / "at-2"
-    (waiting / "internal").mkdir(parents=True, mode=0o700)
-    os.mkfifo(waiting / "internal" / "lock")
+    waiting = waits_for_ever(town, "at-2")
     scored = [*TOWN, "synthesis=independent", "evaluation.metrics=[tvd]", "hydra.sweep.dir=sweep"]
     asked = ["run", "-m", *scored, "privacy.epsilon=1,2", "hydra.sweep.subdir=at-${privacy.epsilon}"]
     process = subprocess.Popen([sys.executable, "-m", "pipeline", *asked], stderr=subprocess.PIPE, text=True)
@@ -197,10 +195,8 @@ def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(
 
 @pytest.mark.slow
 def test_no_job_outlives_a_sweep_that_is_killed(town):
-    """One job waits for ever at a pipe in place of its lock; of the sweep the first process alone is killed."""
-    waiting = town / "sweep" / "at-1"
-    (waiting / "internal").mkdir(parents=True, mode=0o700)
-    os.mkfifo(waiting / "internal" / "lock")
+    """Of the sweep the first process alone is killed."""
+    waiting = waits_for_ever(town, "at-1")
     asked = ["run", "-m", *FAST, "privacy.epsilon=1,2", "hydra.sweep.subdir=at-${privacy.epsilon}"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "start_new_session": True}
     process = subprocess.Popen([sys.executable, "-m", "pipeline", *asked], **quiet)
@@ -367,8 +363,7 @@ def test_report_renders_a_sweep_again(swept, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = tmp_path / "sweep" / "internal" / "sweep.html"
     page.unlink()
-    assert command("report", "sweep") == 0
-    assert "NOT private" in capsys.readouterr().out
+    assert "NOT private" in reply(capsys, "report", "sweep").out
     assert page.exists()
 
 
@@ -385,6 +380,5 @@ def test_report_renders_a_sweep_again(swept, tmp_path, monkeypatch, capsys):
 def test_jobs_that_share_a_folder_or_work_in_another_are_refused_before_anything_is_booked(town, capsys, given, where):
     """The second of one folder was called done, with the release of the first; each booked a budget it never used."""
     ledger = ["budget.ledger=people.json", "budget.limit={epsilon: 9, delta: 1e-6}"]
-    assert command("run", "-m", *FAST, *ledger, *given, "hydra.sweep.dir=out") == 1
-    assert f"{where}: " in capsys.readouterr().err
+    assert f"{where}: " in reply(capsys, "run", "-m", *FAST, *ledger, *given, "hydra.sweep.dir=out", code=1).err
     assert not Path("out").exists() and not Path("people.json").exists()

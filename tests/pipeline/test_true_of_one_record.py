@@ -21,7 +21,7 @@ from mechanisms.public.tables.text_forms import NumberForm
 from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage
 from pipeline.report.last_lines import names_found
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import command, edit, reply
 from tests.pipeline.looks import FORM, checked, drafted
 
 ROWS = 900
@@ -234,33 +234,13 @@ def test_whole_numbers_that_are_all_as_long_as_each_other_may_be_persons_and_amo
 
 def test_ids_of_the_unit_among_the_columns_are_said_by_check_plan_and_a_run_before_it_spends(library, capsys):
     unit = ["privacy.unit=reader", "privacy.max_records=3"]
-    assert command("check", *TABLE, *unit) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "check", *TABLE, *unit).out
     assert "\nreader  zip         warning" in said and f"→ it {SAID}; leave_out: [reader]" in said
-    assert command("plan", *LIBRARY, *unit) == 0
-    assert f"the column 'reader' {SAID}; instead, leave_out: [reader]" in capsys.readouterr().out
-    assert command("run", *LIBRARY, *unit, "hydra.run.dir=out") == 0
-    log = capsys.readouterr().err.splitlines()
+    assert f"the column 'reader' {SAID}; instead, leave_out: [reader]" in reply(capsys, "plan", *LIBRARY, *unit).out
+    log = reply(capsys, "run", *LIBRARY, *unit, "hydra.run.dir=out").err.splitlines()
     (line,) = [place for place, text in enumerate(log) if SAID in text]
     assert log[line].strip() == f"the column 'reader' {SAID}; instead, leave_out: [reader]", "one line in a file"
     assert line < next(place for place, text in enumerate(log) if text.startswith("measure"))
-
-
-def test_where_a_row_is_the_unit_check_names_the_columns_that_may_be_persons(library, capsys):
-    assert command("check", *TABLE, "format=json") == 0
-    (hint,) = [h for h in json.loads(capsys.readouterr().out)["hints"] if "an id" in h]
-    assert hint.startswith("'reader' may be an id, with about ") and "privacy.unit=reader" in hint
-
-
-def test_a_listed_postcode_that_one_row_alone_holds_is_a_warning_and_no_ok(library, capsys):
-    codes = [f"0{k}123" for k in range(7)]
-    listed = f"  postcode: {{kind: categorical, values: {json.dumps([*codes, '00777'])}, missing: false}}\n"
-    schema = (library / "library.yaml").read_text().replace(READER, "").replace("[postcode]", "[reader]")
-    (library / "library.yaml").write_text(schema.replace("leave_out", f"{listed}leave_out"))
-    assert command("check", *TABLE) == 0
-    said = capsys.readouterr().out
-    assert "\npostcode  categorical warning" in said and "→ 1 of the listed texts are held by one row alone" in said
-    assert "\nage       integer     ok" in said
 
 
 @pytest.mark.usefixtures("folder")
@@ -277,8 +257,7 @@ def test_a_list_that_a_run_discovers_is_not_said_to_place_nothing(library, capsy
     column = "  postcode: {kind: categorical, values: discover, other: elsewhere}\n"
     schema = (library / "library.yaml").read_text().replace(READER, "").replace("[postcode]", "[reader]")
     (library / "library.yaml").write_text(schema.replace("leave_out", f"{column}leave_out"))
-    assert command("check", *TABLE) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "check", *TABLE).out
     assert "\npostcode  categorical ok\n    → values: a run discovers them with noise" in said and "% other" not in said
     assert command("run", *LIBRARY, "privacy.delta=1e-6", "hydra.run.dir=out") == 0
     log = (library / "out/internal/run.log").read_text()
@@ -323,10 +302,8 @@ def test_times_and_days_in_digits_are_not_advised_as_units(capsys):
 def test_ids_that_a_run_would_discover_are_warned_of_where_a_row_is_the_unit(library, capsys):
     """Of a reader with many loans the id would stand in the release, which says that it is private."""
     column = "  reader: {kind: categorical, values: discover, other: elsewhere}\n"
-    schema = (library / "library.yaml").read_text().replace(READER, column)
-    (library / "library.yaml").write_text(schema)
-    assert command("check", *TABLE, "format=json") == 0
-    reader = json.loads(capsys.readouterr().out)["columns"]["reader"]
+    edit(library / "library.yaml", READER, column)
+    reader = json.loads(reply(capsys, "check", *TABLE, "format=json").out)["columns"]["reader"]
     assert reader["status"] == "warning" and "released as it is: leave_out, or privacy.unit" in reader["hints"][0]
     assert command("run", *LIBRARY, "privacy.delta=1e-6", "console=always", "hydra.run.dir=out") == 0
     assert "a value of many rows, which may be one person's" in " ".join(capsys.readouterr().err.split())

@@ -12,7 +12,7 @@ import pytest
 
 import pipeline
 from mechanisms.public.errors import UserError
-from tests.pipeline.conftest import command
+from tests.pipeline.conftest import command, reply
 from tests.pipeline.test_whole_persons import SCHEMA, UNIT, stays
 
 #: Whole runs of two tables.
@@ -75,9 +75,7 @@ def test_the_scores_of_a_run_and_of_the_command_read_both(place: Path, capsys) -
                           units=pd.read_csv("people.csv"), **{"units.id": "id"})  # fmt: skip
     again = pipeline.score("whole.csv", "out/release/synthetic.csv", "stays.yaml", metrics=["tvd"])
     assert card.to_json()["tvd"] == again.to_json()["tvd"]
-    capsys.readouterr()
-    assert command("score", "real=stays.csv", table, *own, "schema=none") == 1
-    assert "no column to join by" in capsys.readouterr().err
+    assert "no column to join by" in reply(capsys, "score", "real=stays.csv", table, *own, "schema=none", code=1).err
 
 
 def test_a_frame_of_units_stands_beside_a_frame_of_records(place: Path) -> None:
@@ -95,8 +93,7 @@ def test_a_frame_of_units_stands_beside_a_frame_of_records(place: Path) -> None:
 def test_a_first_row_in_the_place_of_a_header_is_not_quoted(place: Path, capsys) -> None:
     people = pd.read_csv("people.csv")
     people.to_csv("people.csv", index=False, header=False)
-    assert command("run", *TWO, *FAST, "hydra.run.dir=out") == 1
-    said = capsys.readouterr()
+    said = reply(capsys, "run", *TWO, *FAST, "hydra.run.dir=out", code=1)
     assert "people.csv: few or none" in said.err and str(people.id[0]) not in said.err + said.out
 
 
@@ -111,11 +108,9 @@ def test_a_table_of_units_without_rows_leaves_its_columns_missing(place: Path) -
 
 def test_a_draft_reads_both(place: Path, capsys) -> None:
     both = ("stays.csv", "units.path=people.csv", "units.id=id")
-    assert command("schema", *both, "privacy.unit=patient") == 0
-    draft = capsys.readouterr().out
+    draft = reply(capsys, "schema", *both, "privacy.unit=patient").out
     assert all(f"{name}:" in draft for name in ("ward", "town", "sex"))
-    assert command("schema", *both) == 1
-    assert "no column to join by" in capsys.readouterr().err
+    assert "no column to join by" in reply(capsys, "schema", *both, code=1).err
 
 
 @pytest.mark.parametrize(
@@ -132,8 +127,7 @@ def test_a_draft_reads_both(place: Path, capsys) -> None:
 )
 def test_mistakes_are_told_before_any_charge(place: Path, capsys, change, where, said) -> None:
     Path("plain.yaml").write_text(SCHEMA + "leave_out: [patient]\n")
-    assert command("run", *TWO, *change, *FAST, "hydra.run.dir=out") == 1
-    error = capsys.readouterr().err
+    error = reply(capsys, "run", *TWO, *change, *FAST, "hydra.run.dir=out", code=1).err
     assert where in error and said in error
     assert not Path("out/internal/ledger.jsonl").exists()
 
@@ -167,5 +161,4 @@ def test_the_jobs_of_a_sweep_join_both_and_skip_only_what_is_the_same(place: Pat
 
 def test_a_schema_is_not_confirmed_by_the_table_of_units(place: Path, capsys) -> None:
     Path("stays.yaml").write_text(SCHEMA.replace("invented for a test", "people.csv") + UNIT)
-    assert command("run", *TWO, *FAST, "hydra.run.dir=out") == 1
-    assert "people.csv" in capsys.readouterr().err
+    assert "people.csv" in reply(capsys, "run", *TWO, *FAST, "hydra.run.dir=out", code=1).err

@@ -14,9 +14,10 @@ import yaml
 import pipeline
 from mechanisms.public.errors import UserError
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, done_once, people, rebound
+from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, done_once, people, rebound, reply
 from tests.pipeline.test_fit import COLUMNS, HOSPITAL, patients
 
+pytestmark = pytest.mark.usefixtures("folder")
 TOWN_COLUMNS = yaml.safe_load(SCHEMA)["columns"]
 SHARP = {"epsilon": 100, "delta": 1e-6, "quiet": True, "selection": "oneway"}
 
@@ -136,17 +137,11 @@ def sharp(tmp_path_factory) -> Path:
     return done_once(tmp_path_factory.mktemp("sharp"), "run", *settings) / "out"
 
 
-@pytest.fixture(autouse=True)
-def somewhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.mark.parametrize("synthesis", ["gum", "pgm"])
 def test_the_command_says_what_the_table_holds_wherever_one_looks(sharp, capsys, synthesis):
     shutil.copytree(sharp / "release", "release")
     asked = ["where={sex: f, age: [20, 34]}", "rows=90", f"synthesis={synthesis}", "output=part"]
-    assert command("synth", "from=release", *asked) == 0
-    said = capsys.readouterr().out
+    said = reply(capsys, "synth", "from=release", *asked).out
     assert "a table of rows with sex = f; age = [20, 34]" in said and "independent rows" in said
     part = Path("part/release")
     table = pd.read_csv(part / "synthetic.csv")

@@ -13,7 +13,7 @@ import pytest
 import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.release_files import load_measurements
-from tests.pipeline.conftest import command, copy_of, done_in, statement_of
+from tests.pipeline.conftest import command, copy_of, done_in, reply, statement_of
 from tests.pipeline.formats import departures
 from tests.pipeline.test_contradictions import forged as made_anew
 from tests.pipeline.test_contradictions import read
@@ -100,8 +100,7 @@ def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place:
     assert {e["sensitivity"] for e in statement["events"]} == {1, 5}
     assert abs(sum(e["share"] for e in asked) - 0.05) < 1e-9
     assert len(load_measurements(Path("out/release/measurements")).persons) == len(asked)
-    assert command("verify", "from=out/release") == 0
-    assert capsys.readouterr().out.strip().endswith("sound")
+    assert reply(capsys, "verify", "from=out/release").out.strip().endswith("sound")
     page = Path("out/release/statement.html").read_text()
     assert f"{len(asked)} histograms of units" in page
     assert "town" not in {n for e in statement["events"] if e not in asked for n in e["clique"] or ()}
@@ -132,8 +131,7 @@ def test_an_answer_under_another_name_is_found(place: Path, capsys) -> None:
         content["persons"][0]["clique"],
     )
     index.write_text(json.dumps(content))
-    assert command("verify", "from=out/release") == 1
-    said = capsys.readouterr().out
+    said = reply(capsys, "verify", "from=out/release", code=1).out
     assert "is nothing that the schema asks about persons" in said or "is not what its receipt was paid for" in said
 
 
@@ -169,7 +167,7 @@ def test_a_condition_chooses_whole_persons_by_their_constants_and_records_by_the
     days = ("2020-03-05", "2020-05-17")
     for name, where in (("men", "{sex: [m], town: [A, C]"), ("both", "{sex: [m]")):
         asked = where + ("}" if name == "men" else f", day: ['{days[0]}', '{days[1]}']}}")
-        assert command("synth", *settings, f"where={asked}", f"output={name}") == 0
+        assert "link " in reply(capsys, "synth", *settings, f"where={asked}", f"output={name}").err
         frame = pd.read_csv(f"{name}/release/synthetic.csv")
         check_persons(frame)
         assert len(frame) == 100
@@ -179,7 +177,6 @@ def test_a_condition_chooses_whole_persons_by_their_constants_and_records_by_the
     given = json.loads(Path("men/release/manifest.json").read_text())["given"]
     assert given["effective_rows"] == men.patient.nunique() and "whole synthetic persons" in given["rows"]
     assert command("verify", "from=men/release") == 0
-    assert "link " in capsys.readouterr().err
     release = pipeline.load("out/release", synthesis="independent")
     frame = release.sample(where={"sex": "f", "town": "B"}, seed=5)
     assert (frame.sex == "f").all() and (frame.town == "B").all() and 100 < len(frame) < 1500
@@ -226,8 +223,7 @@ def test_questions_about_persons_are_answered_from_what_was_counted_of_them(plac
     assert ((share.low < 0.65) & (share.high > 0.55)).all()
     first = release.marginal(["first day"], level="persons")
     assert len(first) == 12 and abs(first["count"].sum() - len(persons)) < 60
-    assert command("query", "from=out/release", "marginal=[town]", "level=persons") == 0
-    said = capsys.readouterr()
+    said = reply(capsys, "query", "from=out/release", "marginal=[town]", "level=persons")
     assert said.out.startswith("town,count,standard_error,low,high") and "counts of persons" in said.err
 
 
@@ -247,8 +243,7 @@ def test_questions_that_a_level_cannot_answer_name_the_way_out(
     made: Path, capsys, monkeypatch, asked, where, said
 ) -> None:
     monkeypatch.chdir(made)
-    assert command("query", "from=out/release", *asked) == 1
-    error = capsys.readouterr().err
+    error = reply(capsys, "query", "from=out/release", *asked, code=1).err
     assert where in error and said in error
 
 
@@ -287,8 +282,7 @@ def test_two_tables_join_to_what_one_holds_and_are_read_back_as_it_is(place: Pat
         assert bounds.equals(other.bounds()) and scores == other.score("stays.csv", metrics=["tvd"]).to_json()["tvd"]
     persons = Path("csv/release/synthetic_persons.csv")
     persons.write_text(persons.read_text().replace("\nf,", "\nm,", 1))
-    assert command("verify", "from=csv/release") == 1
-    assert "synthetic_persons.csv" in capsys.readouterr().out
+    assert "synthetic_persons.csv" in reply(capsys, "verify", "from=csv/release", code=1).out
 
 
 def test_a_run_writes_two_tables_and_scores_both(place: Path) -> None:
@@ -304,8 +298,7 @@ def test_a_run_writes_two_tables_and_scores_both(place: Path) -> None:
 def test_two_tables_need_constants_and_are_refused_before_any_row_is_read(place: Path, capsys) -> None:
     for unit in (UNIT.replace("constant: [sex, town], ", ""), "leave_out: [patient]\n"):
         Path("stays.yaml").write_text(SCHEMA + unit)
-        assert command("run", *RUN, "release.tables=two", "hydra.run.dir=new") == 1
-        error = capsys.readouterr().err
+        error = reply(capsys, "run", *RUN, "release.tables=two", "hydra.run.dir=new", code=1).err
         assert "release.tables" in error and "release.tables=joined" in error and not Path("new").exists()
 
 

@@ -39,7 +39,7 @@ WORDS = [
 ]
 LISTS = {
     "selection.marginals": [
-        *("[]", "[[]]", "[age]", "[[nobody]]", "[[age,age]]", "x", "{a: b}", "[[age,sex],[age,nope]]"),
+        *("[]", "[[]]", "[age]", "[[nobody]]", "[[age,age]]", "x", "{a: b}", "[[age,sex],[age,nope]]")
     ],
     "selection.k": ["[9]", "x", "[1.5]"],
     "selection.closure": ["[[nobody]]", "x", "[age]"],

@@ -19,8 +19,6 @@ from pipeline.settings.experiment_list import FILES
 ROOT = Path(__file__).parents[2]
 PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs" / "adding").glob("*.md"))}
 BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|toml|diff)\n(.*?)```", re.DOTALL)
-
-
 #: Kinds that are choices of the command line.
 GROUPS = tuple(r.kind for r in REGISTRIES.values() if r.settings is not None)
 

@@ -16,7 +16,8 @@ from pipeline.plugins import offers, plugin_discovery
 from pipeline.plugins.origins import _home, _named, origin
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
-from tests.pipeline.conftest import TOWN, command, rebound, statement_of, worded
+from pipeline.release_folder import read_release
+from tests.pipeline.conftest import TOWN, command, rebound, reply, statement_of, worded
 from tests.plugins.conftest import ROOT, install, plugin_modules
 from tests.sensitive.lattice import lattice_noise
 
@@ -37,8 +38,7 @@ OFFERS = {
 
 
 def refused(capsys, *arguments: str) -> str:
-    assert command(*arguments) == 1
-    error = capsys.readouterr().err
+    error = reply(capsys, *arguments, code=1).err
     assert "fault of the pipeline" not in error
     return error
 
@@ -47,36 +47,25 @@ def test_modules_of_the_current_folder_select_synthesize_and_score(shelf, capsys
     given = ["plugins=[top_pairs,best_pair,largest_cell]", "selection=top_pairs", "selection.count=1"]
     given += ["synthesis=best_pair", "synthesis.order=1", "evaluation.metrics=[largest_cell,tvd]", "hydra.run.dir=out"]
     given += ["evaluation.bar_columns=[sex]", "console=always"]
-    assert command("run", *TOWN, *given) == 0
-    printed = capsys.readouterr().out
+    printed = reply(capsys, "run", *TOWN, *given).out
     assert "warning   not covered by our audit: selection 'top_pairs' of top_pairs" in printed
     assert re.search(r"largest_cell [01]\b", printed)
     said = statement_of("out")
     part, maker = said["not_ours"]
     assert (maker["kind"], maker["name"], maker["module"]) == ("synthesis", "best_pair", "best_pair")
-    assert {k: part[k] for k in ("kind", "name", "module", "distribution", "version", "audited")} == {
-        "kind": "selection", "name": "top_pairs", "module": "top_pairs", "distribution": None, "version": None,
-        "audited": False,
-    }  # fmt: skip
-    assert len(part["sha256"]) == 64
+    known = {"kind": "selection", "name": "top_pairs", "module": "top_pairs", "distribution": None, "version": None}
+    assert part == known | {"audited": False, "sha256": part["sha256"]} and len(part["sha256"]) == 64
     assert said["private"], "private is what the ledger says"
     assert sum(e["mechanism"] == "exponential" for e in said["events"]) == 1, "selection.count"
     page = Path("out/release/statement.html").read_text()
     assert "Not covered by the audit of this software" in page
     assert "Its tests and audit do NOT cover: selection &#39;top_pairs&#39; of top_pairs" in page
     assert "&#39;best_pair&#39; is not ours, and may read any file: synthesis is handed the noisy answers alone" in page
-    assert (
-        "Not covered by the audit of this software: selection 'top_pairs'"
-        in Path("out/release/deployment.yaml").read_text()
-    )
-    assert "Not covered by the audit of this software: selection 'top_pairs'" in Path(
-        "out/release/croissant.json"
-    ).read_text(encoding="utf-8")
-    assert json.loads(Path("out/internal/config.json").read_text())["plugins"] == [
-        "top_pairs",
-        "best_pair",
-        "largest_cell",
-    ]
+    for paper in ("deployment.yaml", "croissant.json"):
+        told = Path("out/release", paper).read_text(encoding="utf-8")
+        assert "Not covered by the audit of this software: selection 'top_pairs'" in told
+    named = json.loads(Path("out/internal/config.json").read_text())["plugins"]
+    assert named == ["top_pairs", "best_pair", "largest_cell"]
 
 
 def test_noise_and_an_accountant_of_others_are_charged_drawn_and_named(shelf, capsys):
@@ -88,8 +77,7 @@ def test_noise_and_an_accountant_of_others_are_charged_drawn_and_named(shelf, ca
     ]
     assert {e["mechanism"] for e in said["events"]} == {"logistic"}
     assert said["events"][0]["stddev"] == pytest.approx(1.8138 * said["events"][0]["scale"], rel=1e-4)
-    assert command("verify", "out/release", NOISE[0]) == 0
-    verdict = capsys.readouterr().out
+    verdict = reply(capsys, "verify", "out/release", NOISE[0]).out
     assert "parts        not covered by our audit: mechanism 'logistic' of logistic_noise" in verdict
     assert "statement.html says what privacy.json says" in verdict
 
@@ -97,8 +85,7 @@ def test_noise_and_an_accountant_of_others_are_charged_drawn_and_named(shelf, ca
 def test_an_engine_a_format_and_an_experiment_of_others_are_named(shelf, capsys):
     given = ["plugins=[pool_engine,feather,budget_halves]", "experiment=budget_halves", "engine=pool"]
     given += ["release.format=feather", "hydra.run.dir=out", "experiment.part=0.25", *TOWN]
-    assert command("run", *given) == 0
-    assert re.search(r"whole: epsilon 1,.*\npart: epsilon 0.25,", capsys.readouterr().out)
+    assert re.search(r"whole: epsilon 1,.*\npart: epsilon 0.25,", reply(capsys, "run", *given).out)
     for home in ("out/whole", "out/part"):
         said = statement_of(home)
         named = {(p["kind"], p["name"], p["module"]) for p in said["not_ours"]}
@@ -110,16 +97,10 @@ def test_an_engine_a_format_and_an_experiment_of_others_are_named(shelf, capsys)
         assert said["private"] and Path(home, "release", "synthetic.feather").is_file()
     assert command("run", *TOWN, *QUIET, given[0], "hydra.run.dir=plain", "selection=oneway") == 0
     assert "not_ours" not in statement_of("plain"), "an experiment is named while it runs"
+    assert "Not covered" not in Path("plain/release/statement.html").read_text()
     given = ["plugins=[feather]", f"data.path={home}/release/synthetic.feather", "hydra.run.dir=again"]
     assert command("run", *TOWN, *given, *QUIET, "selection=oneway") == 0
     assert [(p["kind"], p["name"]) for p in statement_of("again")["not_ours"]] == [("reader", "feather")]
-
-
-def test_a_booking_says_that_an_engine_of_others_read_the_rows(shelf):
-    shared = ["budget.ledger=b.json", "budget.limit={epsilon: 4, delta: 1e-6}", "privacy.delta=1e-8", *QUIET]
-    given = ["plugins=[pool_engine]", "engine=pool", "selection=oneway", "hydra.run.dir=out"]
-    assert command("run", *TOWN, *given, *shared) == 0
-    assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True]
 
 
 def test_a_release_in_a_format_of_others_is_read_when_its_module_is_named(shelf, capsys):
@@ -138,8 +119,7 @@ def test_a_table_that_parts_of_others_make_again_names_them(shelf, capsys):
     assert command("synth", "from=out/release", *given) == 0
     named = [("synthesis", "best_pair"), ("format", "feather")]
     assert [(p["kind"], p["name"]) for p in statement_of("again")["not_ours"]] == named
-    assert command("verify", "again/release", given[0]) == 0
-    assert "format 'feather' of feather" in capsys.readouterr().out
+    assert "format 'feather' of feather" in reply(capsys, "verify", "again/release", given[0]).out
     assert command("synth", "from=again/release", *given[:3], "output=third") == 0
     assert statement_of("third")["not_ours"] == statement_of("again")["not_ours"], "each is named once"
     assert command("synth", "from=out/release", "output=plain") == 0
@@ -147,8 +127,7 @@ def test_a_table_that_parts_of_others_make_again_names_them(shelf, capsys):
 
 
 def test_help_and_messages_list_what_installed_packages_declare(shop, capsys):
-    assert command("run", "--help", "all") == 0
-    printed = capsys.readouterr().out
+    printed = reply(capsys, "run", "--help", "all").out
     for line in ("engine=duckdb|spark|pool", "logistic", "best_pair", "top_pairs", "budget_halves"):
         assert line in printed
     assert "did you mean 'pool'" in refused(capsys, "plan", *TOWN, "engine=pol")
@@ -159,12 +138,6 @@ def test_help_and_messages_list_what_installed_packages_declare(shop, capsys):
     assert re.search(r"experiment.part=0.5 +of the budget", capsys.readouterr().out)
     assert "did you mean 'engine.workers'" in refused(capsys, "plan", *TOWN, "engine=pool", "engine.worker=3")
     assert "engine.workers" in refused(capsys, "plan", *TOWN, "engine=pool", "engine.workers=0")
-
-
-def test_a_run_of_ours_says_nothing_of_others(shelf):
-    assert command("run", *TOWN, *QUIET, "selection=oneway", "plugins=[largest_cell]", "hydra.run.dir=out") == 0
-    assert "not_ours" not in statement_of("out")
-    assert "Not covered" not in Path("out/release/statement.html").read_text()
 
 
 @pytest.fixture
@@ -229,11 +202,9 @@ def test_settings_of_others_are_checked_and_spelled_like_ours(shelf, capsys):
 
 def test_the_help_of_a_plugins_choice_says_what_its_class_says(shelf, capsys):
     given = ["run", "--help", "plugins=[top_pairs,best_pair]", "selection=top_pairs", "synthesis=best_pair"]
-    assert command(*given) == 0
-    printed = capsys.readouterr().out
+    printed = reply(capsys, *given).out
     assert re.search(r"^  selection.count=3 +how many pairs are measured", printed, flags=re.MULTILINE)
-    assert command("run", "--help", "all", "plugins=[largest_cell]") == 0
-    helped = capsys.readouterr().out
+    helped = reply(capsys, "run", "--help", "all", "plugins=[largest_cell]").out
     assert re.search(r"^  evaluation.bar_columns=.* largest_cell: the columns", helped, flags=re.MULTILINE)
     assert re.search(r"^  synthesis.order=2 +the number of columns", printed, flags=re.MULTILINE)
 
@@ -242,8 +213,7 @@ def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
     beside = shelf / "conf" / "selection" / "top_pairs.yaml"
     beside.parent.mkdir(parents=True)
     beside.write_text("kind: top_pairs\ncount: 1 # fewer\nmax_cells: 10000\nsplit: [1, 1, 3]\n")
-    assert command("plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs") == 0
-    assert " 1 private choice" in capsys.readouterr().out
+    assert " 1 private choice" in reply(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs").out
     assert command("run", "--help", "plugins=[top_pairs]", "selection=top_pairs") == 0
     assert re.search(r"selection.count=1 +fewer", capsys.readouterr().out)
     beside.write_text("kind: aim\n")
@@ -360,22 +330,15 @@ def test_an_accountant_of_others_counts_no_rounds_whose_number_depends_on_answer
     assert "which have a privacy filter" in refused(capsys, "run", *TOWN, given[0], *shared, "privacy.delta=1e-8")
 
 
-def test_a_resumed_run_is_one_with_the_same_modules(shelf, capsys):
-    given = [*TOWN, "plugins=[top_pairs]", "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
+@pytest.mark.parametrize("named", [True, False], ids=["named", "installed"])
+def test_a_resumed_run_is_one_with_the_same_modules(request, capsys, named):
+    folder = request.getfixturevalue("shelf") if named else request.getfixturevalue("shop") / "site"
+    given = [*TOWN, *["plugins=[top_pairs]"] * named, "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
     assert command("run", *given) == 0
     first = Path("out/release/privacy.json").read_bytes()
     assert command("run", *given, "resume=true") == 0
     assert Path("out/release/privacy.json").read_bytes() == first
-    Path("top_pairs.py").write_text(Path("top_pairs.py").read_text() + "\n# another version\n")
-    assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
-
-
-def test_a_resumed_run_is_one_with_the_same_installed_module(shop, capsys):
-    given = [*TOWN, "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
-    assert command("run", *given) == 0
-    assert command("run", *given, "resume=true") == 0
-    file = shop / "site" / "top_pairs.py"
-    file.write_text(file.read_text() + "\n# another version\n")
+    (folder / "top_pairs.py").write_text((folder / "top_pairs.py").read_text() + "\n# another version\n")
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
 
 
@@ -417,13 +380,13 @@ def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf,
     noisy = ["plugins=[logistic_noise]", "mechanism=logistic", "privacy.epsilon=0.5"]
     assert command("run", *TOWN, *noisy, *shared, "selection=oneway", "hydra.run.dir=b") == 0
     assert command("run", *TOWN, *shared, "selection=oneway", "hydra.run.dir=c") == 0
+    engine = ["plugins=[pool_engine]", "engine=pool", "privacy.epsilon=0.5"]
+    assert command("run", *TOWN, *engine, *shared, "selection=oneway", "hydra.run.dir=d") == 0
     said = statement_of("c")
     assert "not_ours" not in said and said["running_total"]["not_ours"] == 1
     assert "1 of them rest on parts of plugins" in worded(Path("c/release"))["running_total"]
-    assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True, None]
-    capsys.readouterr()
-    assert command("budget", "b.json") == 0
-    assert "1 of the runs rest on parts of plugins" in capsys.readouterr().out
+    assert [b.get("others") for b in json.loads(Path("b.json").read_text())["bookings"]] == [True, None, True]
+    assert "2 of the runs rest on parts of plugins" in reply(capsys, "budget", "b.json").out
 
 
 COUNTING = """
@@ -700,14 +663,12 @@ def test_a_query_of_others_that_a_file_would_take_for_ours_is_refused_before_its
 
 
 #: A query that says of itself that it hardly moves, and answers a hundred times what it is asked.
-BOLD = (
-    TWIN.replace("Identity(", "Bold(")
-    .replace("turned", "bold")
-    .replace(
-        "        return marginal[::-1].copy()",
-        "        return 100 * marginal\n    def largest_column_norm(self, norm):\n        return 0.01",
-    )
+BOLD = TWIN.replace("Identity(", "Bold(").replace("turned", "bold") + "QUERIES = {'Bold': Bold.from_arrays}\n"
+BOLD = BOLD.replace(
+    "        return marginal[::-1].copy()",
+    "        return 100 * marginal\n    def largest_column_norm(self, norm):\n        return 0.01",
 )
+ASKS_BOLDLY = ["run", *TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out"]
 UNPAID = """            free = NoisyMarginal(clique, Identity(9), np.zeros(9), "gaussian", 1.0, "9:free")
             context.known.append(free)
 """
@@ -716,15 +677,13 @@ UNPAID = """            free = NoisyMarginal(clique, Identity(9), np.zeros(9), "
 @pytest.mark.parametrize("factor", [100, 1])
 def test_how_far_a_query_of_others_moves_is_computed_from_its_columns(shelf, capsys, factor):
     """Its own word is not asked: one that understates pays in full, and one that answers 100 records is refused."""
-    text = BOLD.replace("100 * marginal", f"{factor} * marginal") + "QUERIES = {'Bold': Bold.from_arrays}\n"
-    (shelf / "mine.py").write_text(text)
-    given = [*TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out"]
+    (shelf / "mine.py").write_text(BOLD.replace("100 * marginal", f"{factor} * marginal"))
     if factor > 1:
-        error = refused(capsys, "run", *given)
+        error = refused(capsys, *ASKS_BOLDLY)
         assert "moves by 100 when one unit changes" in error and "plugins" in error
         assert len(Path("out/internal/ledger.jsonl").read_text().splitlines()) == 1, "nothing was charged"
         return
-    assert command("run", *given) == 0
+    assert command(*ASKS_BOLDLY) == 0
     assert {e["sensitivity"] for e in statement_of("out")["events"]} == {1.0}
     assert command("verify", "out/release", "plugins=[mine]") == 0
 
@@ -732,25 +691,20 @@ def test_how_far_a_query_of_others_moves_is_computed_from_its_columns(shelf, cap
 def test_a_query_of_others_counts_rows_by_its_columns_alone(shelf, monkeypatch):
     """What it would answer to a whole marginal, 7 records for each table whatever is in it, never leaves."""
     text = BOLD.replace("100 * marginal", "marginal if marginal.sum() == 1 else 0 * marginal + 7")
-    (shelf / "mine.py").write_text(text + "QUERIES = {'Bold': Bold.from_arrays}\n")
-    given = [*TOWN, "plugins=[mine]", "selection=bold", *QUIET, "privacy.epsilon=1000"]
-    assert command("run", *given, "hydra.run.dir=out") == 0
-    from pipeline.release_folder import read_release
-
+    (shelf / "mine.py").write_text(text)
+    assert command(*ASKS_BOLDLY, "privacy.epsilon=1000") == 0
     answers = read_release(Path("out/release"))[2].answers
     assert [round(float(a.values.sum()), -1) for a in answers] == [600.0] * len(answers)
 
 
 def test_a_query_of_others_is_counted_by_the_very_columns_that_its_sensitivity_was_computed_from(shelf):
     """A matrix that is made anew each time it is asked for, 1,000 times as large from its third time on."""
-    text = BOLD.replace("100 * marginal", "self.times() * marginal") + "QUERIES = {'Bold': Bold.from_arrays}\n"
+    text = BOLD.replace("100 * marginal", "self.times() * marginal")
     later = "class Bold(query_matrices.Identity):\n    asked = 0\n    def times(self):\n        Bold.asked += 1\n"
     later += "        return 1 if Bold.asked <= 2 * self.cells else 1000\n"
     text = text.replace("class Bold(query_matrices.Identity):\n", later).replace("slots(GIVEN):", "slots(GIVEN)[:1]:")
     (shelf / "mine.py").write_text(text)
-    assert command("run", *TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out") == 0
-    from pipeline.release_folder import read_release
-
+    assert command(*ASKS_BOLDLY) == 0
     (answer,) = read_release(Path("out/release"))[2].answers
     assert statement_of("out")["events"][0]["sensitivity"] == 1
     assert abs(float(answer.values.sum()) - 600) < 6_000, "600 rows, not 600,000"
@@ -758,11 +712,8 @@ def test_a_query_of_others_is_counted_by_the_very_columns_that_its_sensitivity_w
 
 def test_a_query_of_others_that_is_marked_as_proved_is_refused(shelf, capsys):
     """The mark comes along where a class of ours is copied."""
-    text = BOLD.replace("class Bold", "@query_matrices.proved\nclass Bold") + "QUERIES = {'Bold': Bold.from_arrays}\n"
-    (shelf / "mine.py").write_text(text)
-    assert "only our own query matrices are marked as proved" in refused(
-        capsys, "run", *TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out"
-    )
+    (shelf / "mine.py").write_text(BOLD.replace("class Bold", "@query_matrices.proved\nclass Bold"))
+    assert "only our own query matrices are marked as proved" in refused(capsys, *ASKS_BOLDLY)
 
 
 @pytest.mark.parametrize("wrong", [np.full(1, 7), np.full(2, 7.5)])
@@ -804,11 +755,9 @@ def test_an_error_of_others_that_quotes_a_row_stands_in_no_log(shelf, capsys, mo
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
     given = ["-m", "hydra/launcher=basic", "hydra.sweep.dir=out"] if many else ["hydra.run.dir=out/one"]
     given += [*TOWN, "plugins=[mine]", "evaluation.metrics=[quotes]", "selection=oneway", "synthesis=independent"]
-    assert command("run", *given) == 1
-    printed = capsys.readouterr()
+    printed = reply(capsys, "run", *given, code=1)
     assert "Anna" not in printed.out + printed.err
     assert "KeyError in mine.py, line 6" in printed.err and "internal/run.log" in printed.err
     (log,) = Path("out").glob("*/internal/run.log")
     assert "Anna of Bern, 47 years" in log.read_text()
-    assert command("run", *given, "resume=true", "console=always") == 1
-    assert "Anna of Bern, 47 years" in capsys.readouterr().err
+    assert "Anna of Bern, 47 years" in reply(capsys, "run", *given, "resume=true", "console=always", code=1).err

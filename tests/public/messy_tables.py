@@ -294,9 +294,4 @@ def school(seed: int = 4) -> dict[str, Messy]:
     }  # fmt: skip
 
 
-TABLES: dict[str, Callable[[], Table]] = {
-    "hospital": hospital,
-    "library": library,
-    "energy": energy,
-    "school": school,
-}
+TABLES: dict[str, Callable[[], Table]] = {make.__name__: make for make in (hospital, library, energy, school)}

@@ -192,17 +192,8 @@ def test_a_typed_file_encodes_as_its_text_form(tmp_path: Path) -> None:
     rows += ["false,3,3.0,0.2,2,2016-02-01,2016-02-01 07:00:00,2016-02-01 07:00:00,", ",,nan,,,,,,"]
     text = codes(csv(tmp_path, ",".join(frame) + "\n" + "\n".join(rows).replace("nan", "")), facts)
     assert codes(tmp_path / "t.parquet", facts) == text
-    assert text == [
-        [1, 0, 2],
-        [0, 1, 2],
-        [0, 1, 2],
-        [1, 2, 3],
-        [0, 1, 2],
-        [0, 1, 12],
-        [5, 7, 24],
-        [5, 7, 24],
-        [0, 1, 1],
-    ]
+    assert text[:5] == [[1, 0, 2], [0, 1, 2], [0, 1, 2], [1, 2, 3], [0, 1, 2]]
+    assert text[5:] == [[0, 1, 12], [5, 7, 24], [5, 7, 24], [0, 1, 1]]
 
 
 def test_other_tools_ways_to_write_whole_numbers_and_truth_are_understood(tmp_path: Path) -> None:
@@ -258,11 +249,7 @@ def test_a_month_of_the_year_is_drawn_from_every_year_in_the_range() -> None:
     ).columns[0]
     drawn = decode_column(np.ones(5_000, dtype=np.uint8), column, np.random.default_rng(0))
     days = drawn.to_pandas(date_as_object=False)
-    assert (
-        (days.dt.month == 2).all()
-        and days.min() >= pd.Timestamp("2015-02-10")
-        and days.max() <= pd.Timestamp("2017-02-09")
-    )
+    assert (days.dt.month == 2).all() and days.between("2015-02-10", "2017-02-09").all()
     shares = days.dt.year.value_counts(normalize=True)
     assert abs(shares[2016] - 29 / 57) < 0.03 and abs(shares[2015] - 19 / 57) < 0.03
 

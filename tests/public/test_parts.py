@@ -130,8 +130,7 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "says"),
-    [("n,city\n1,x\n", "columns do not agree"), ("city\nx\n", "header"), ("", "the file is empty")],
+    ("second", "says"), [("n,city\n1,x\n", "columns do not agree"), ("city\nx\n", "header"), ("", "the file is empty")]
 )
 def test_a_part_that_differs_is_named(second: str, says: str, tmp_path: Path) -> None:
     folder = folder_of(tmp_path, TEXT, second)

@@ -155,13 +155,7 @@ def test_every_feature_stands_at_its_level_and_within_its_size() -> None:
     further["steps"] = {Trait.VALUE, Trait.NEXT, Trait.SAME, Trait.GAP}
     assert all(f.kind in of_persons | further[q.level] for q in QUESTIONS for f in q.features)
     for feature in (f for q in QUESTIONS for f in q.features):
-        if feature.kind in {
-            Trait.VALUE,
-            Trait.NEXT,
-            Trait.FIRST,
-            Trait.CONSTANT,
-            Trait.RECORDS,
-        }:
+        if feature.kind in {Trait.VALUE, Trait.NEXT, Trait.FIRST, Trait.CONSTANT, Trait.RECORDS}:
             assert set(feature.groups) == set(range(feature.size)), feature.label
 
 
@@ -197,8 +191,7 @@ def test_differences_grow_and_end_at_the_range() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "constant"),
-    [("records", ["records", "sex"]), ("mean cost", ["mean cost"]), ("first day", ["first day"])],
+    ("other", "constant"), [("records", ["records", "sex"]), ("mean cost", ["mean cost"]), ("first day", ["first day"])]
 )
 def test_no_two_questions_have_the_name_that_one_charge_has(other: str, constant: list[str]) -> None:
     columns = COLUMNS | {other: {"kind": "categorical", "values": ["a", "b", "c"]}}

@@ -15,13 +15,7 @@ from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.schema.spellings import folded, reader, spelled_yes_or_no
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.encode import encoding
-from mechanisms.public.tables.text_forms import (
-    ID_NAME,
-    NumberForm,
-    date_forms,
-    gap_words,
-    number_reading,
-)
+from mechanisms.public.tables.text_forms import ID_NAME, NumberForm, date_forms, gap_words, number_reading
 from mechanisms.public.tables.write_table import write_table
 from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
 
@@ -162,10 +156,7 @@ def test_a_constant_column_is_not_measured_and_nothing_is_invented(value, tmp_pa
 
 
 def test_derive_may_leave_unlisted_values_missing():
-    columns = {
-        "zip": {"kind": "categorical", "values": ["1", "2"]},
-        "city": {"kind": "categorical", "values": ["A"]},
-    }
+    columns = {"zip": {"kind": "categorical", "values": ["1", "2"]}, "city": {"kind": "categorical", "values": ["A"]}}
     rule = {"city": {"from": "zip", "map": {"1": "A"}, "otherwise": "missing"}}
     facts = parse_schema({"columns": columns, "derive": rule}, where="t")
     (step,) = facts.engineering.steps

@@ -228,6 +228,8 @@ def test_it_survives_being_saved_and_a_shape_without_residual_is_refused():
 
 
 def test_answers_that_do_not_fit_are_an_error_and_not_a_wrong_number():
+    with pytest.raises(UserError, match="a table of fewer records"):
+        SparseQuery.of(np.full((1, 2), 1000.0)).answer_exact(np.array([2**45, 2**45]))
     with pytest.raises(UserError, match="63 bits"):
         ResidualQuery((200, 300)).answer_exact(np.full(60_000, 2**40))
 

@@ -102,11 +102,6 @@ def test_a_domain_file_with_kinds_is_accepted(tmp_path: Path) -> None:
     assert [a.size for a in load_schema(path).domain.attributes] == [2, 54, 20, 5]
 
 
-def test_refusals_are_listed() -> None:
-    strict = schema(a={"kind": "integer", "min": 0, "max": 3, "outside": "refuse"}, b={"kind": "flag"})
-    assert strict["a"].outside == "refuse"
-
-
 @pytest.mark.parametrize(
     ("span", "unit", "size"),
     [
@@ -132,10 +127,6 @@ def test_cyclic_calendar_units_have_a_code_for_each_part() -> None:
 def test_a_day_as_the_upper_bound_of_a_time_means_the_whole_day() -> None:
     column = schema(t={"kind": "datetime", "min": "2016-01-01", "max": "2016-01-02"}).columns[0]
     assert column.high - column.low == 2 * 86_400 - 1
-
-
-def test_parse_schema_names_the_file_when_the_name_is_absent() -> None:
-    assert parse_schema({"columns": {"a": {"kind": "flag"}}}, where="dir/mine.yaml").name == "mine"
 
 
 def test_a_schema_that_starts_from_another_takes_its_columns_and_says_all_of_it_again(tmp_path: Path) -> None:
@@ -291,11 +282,6 @@ def test_a_file_that_is_no_schema_is_named(name: str, text: bytes, says: str, tm
     with pytest.raises(UserError, match=says) as caught:
         load_schema(path)
     assert str(path) in str(caught.value)
-
-
-def test_a_schema_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="cannot read the schema"):
-        load_schema(tmp_path / "none.yaml")
 
 
 def test_all_columns_of_a_schema_that_are_wrong_are_named_at_once() -> None:

@@ -283,10 +283,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
         "columns follow from each other: 'b', 'c'",
     ),
     ({"recode": {"r": {"columns": ["a"]}}}, "recode 'r': columns: got ['a']"),
-    (
-        {"recode": {"r": {"columns": ["a", "b"], "combinations": [["a", "w"]]}}},
-        "'r': column 'b' has no value 'w'",
-    ),
+    ({"recode": {"r": {"columns": ["a", "b"], "combinations": [["a", "w"]]}}}, "'r': column 'b' has no value 'w'"),
     ({"recode": {"r": {"columns": ["a", "b"]}, "s": {"columns": ["b", "c"]}}}, "recode 's': column 'b' is taken"),
     ({"recode": {"c": {"columns": ["a", "b"]}}}, "recode 'c': 'c' is the name of a column"),
     (

@@ -187,11 +187,6 @@ def test_written_tables_have_the_ids_as_their_last_column(name: str, count: int,
     assert (frame.groupby("taxi").company.nunique() == 1).all()
 
 
-def test_without_a_declaration_no_column_is_added() -> None:
-    schema = parse_schema({"name": "t", "columns": COLUMNS}, where="t.yaml")
-    assert list(decode_table(rows(schema, 5), schema, np.random.default_rng(0)).columns) == ["company", "hour"]
-
-
 @pytest.mark.parametrize(
     ("unit", "says"),
     [
