@@ -21,9 +21,9 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema, column_fields
-from mechanisms.public.tables.computing import rows_that_differ, value_batches
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.value_summaries import rows_that_differ, value_batches
 
 #: Said of a relation that no rule keeps.
 NO_RULE = "and a release will not hold to it without the rule"
