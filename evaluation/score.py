@@ -18,10 +18,9 @@ from evaluation.readings.reading import figure
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.text_table import lined_up
+from mechanisms.public.text_table import lined_up, notebook_table
 
 if TYPE_CHECKING:
     from evaluation.verdict.verdict import Verdict

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from mechanisms.public.discovery.scouting import scouting_schema
+from mechanisms.public.discovery.found_columns import scouting_schema
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress

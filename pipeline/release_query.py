@@ -18,7 +18,6 @@ from mechanisms.public.members import needed
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.bins import FloatGrid
-from mechanisms.public.schema.code_labels import codes_by_label
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.column_parse import bound
 from mechanisms.public.schema.fine_cells import finest, plain_edges
@@ -312,7 +311,7 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
 
     Two numbers are a range; one, or three and more, are values: ranges of one whole unit.
     """
-    if not column.on_a_line or column.texts:
+    if not column.on_a_line or column.values:
         return None
     items = _items(value)
     if column.kind == "datetime" and all(HOUR.fullmatch(str(item)) and str(item) in _codes(column) for item in items):
@@ -338,7 +337,7 @@ def _items(value: Any) -> list[Any]:
 
 def _codes(column: Column) -> dict[str, int]:
     """Every text that names a code, and what the codes without a value are called."""
-    named = codes_by_label(column)
+    named = dict(column.codes_by_label)
     for place, label in enumerate(column.specials):
         named.setdefault(label, column.value_codes + place)
     return named
@@ -346,14 +345,14 @@ def _codes(column: Column) -> dict[str, int]:
 
 def _allowed(column: Column, labels: Sequence[str]) -> str:
     shown = f"values such as {', '.join([label for label in labels if label][:6])}"
-    return f"[low, high], or {shown}" if column.on_a_line and not column.texts else shown
+    return f"[low, high], or {shown}" if column.on_a_line and not column.values else shown
 
 
 def _text(item: Any, column: Column) -> str:
     if item is None:
         return ""
     if isinstance(item, bool) and column.kind == "flag":
-        return column.true[0] if item else column.false[0]
+        return column.values[item]
     return str(item).lower() if isinstance(item, bool) else str(item)
 
 

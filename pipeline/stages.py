@@ -12,10 +12,10 @@ from pathlib import Path
 import yaml
 
 from evaluation.score import Scorecard
-from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss
+from mechanisms.public.text_table import notebook_table
 from mechanisms.sensitive.engines.engines import opened_engine
 from pipeline.budget import admission
 from pipeline.folders import RunFolder, claimed, logged

@@ -78,7 +78,7 @@ def axis_at(schema: Schema, name: str, level: int, weight: Weight) -> Axis:
             raise UserError(
                 f"{name!r} has explicit distances, which have no levels", where="evaluation.targets", fix=fix
             )
-        return Axis.matrix(size, column.distances.matrix, weight)
+        return Axis.matrix(size, np.array(column.distances), weight)
     if hierarchy.ordered:
         return Axis.path(size, nodes, weight)
     return Axis.tree(size, [np.array(hierarchy.level(i).parents) for i in range(level, 0, -1)], weight)

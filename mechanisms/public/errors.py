@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 #: How a text of another encoding is mended.
@@ -28,11 +29,7 @@ class UserError(Exception):
         super().__init__("\n".join(lines))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild, (self.what, self.where, self.fix))
-
-
-def _rebuild(what: str, where: str | None, fix: str | None) -> UserError:
-    return UserError(what, where=where, fix=fix)
+        return (partial(UserError, where=self.where, fix=self.fix), (self.what,))
 
 
 def together(errors: Sequence[UserError], most: int = 8) -> UserError:

@@ -13,46 +13,17 @@ import typing
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar
 
 from mechanisms.public.errors import UserError, choices_fix
 
 
-class Bounds(TypedDict, total=False):
-    """What a value may be; of a list: what each of its values may be. Numbers are finite.
-
-    Keys:
-        least, most: the smallest and the largest number.
-        above, below: numbers that it comes near to, but does not reach.
-        choices: the words that it may be.
-        parts: the names of the numbers of a list, which has one for each.
-        distinct: whether no value stands twice in a list.
-        filled: whether a list has a value at least.
-        also: values that are allowed beside these, each with what it stands for; empty: the value says it.
-        noun: how a message calls it, such as "a part of the budget".
-        note: what a message says beside what is allowed.
-        example: for the message about a value of another form.
-    """
-
-    least: float
-    most: float
-    above: float
-    below: float
-    choices: Collection[str]
-    parts: Collection[str]
-    distinct: bool
-    filled: bool
-    also: Mapping[Any, str]
-    noun: str
-    note: str
-    example: str
-
-
-def setting(default: Any, doc: str = "", **bounds: Unpack[Bounds]) -> Any:
+def setting(default: Any, doc: str = "", **bounds: Any) -> Any:
     """A field of settings: a value.
 
     Args:
         doc: one line for `--help`; empty where a file of conf/ has it.
+        bounds: what it may be, as attributes of `Setting` say it.
     """
     return _field(default, {"doc": doc, **bounds})
 
@@ -75,7 +46,7 @@ def _field(default: Any, about: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True)
 class Setting:
-    """One declared setting, with its `Bounds`.
+    """One declared setting, and what its value may be; of a list: what each of its values may be. Numbers are finite.
 
     Attributes:
         name: of the field.
@@ -84,6 +55,16 @@ class Setting:
         doc: one line for `--help`; of a column's role also what is missing where a metric needs it.
         role: whether it names the column that plays a role.
         listed: whether it is a list of columns.
+        least, most: the smallest and the largest number.
+        above, below: numbers that it comes near to, but does not reach.
+        choices: the words that it may be.
+        parts: the names of the numbers of a list, which has one for each.
+        distinct: whether no value stands twice in a list.
+        filled: whether a list has a value at least.
+        also: values that are allowed beside these, each with what it stands for; empty: the value says it.
+        noun: how a message calls it, such as "a part of the budget".
+        note: what a message says beside what is allowed.
+        example: for the message about a value of another form.
     """
 
     name: str

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.domain import Clique, Domain, subsets
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, known_columns
 
 #: More marginals than this are not listed: planning them would take minutes, and gigabytes.
 MOST_LISTED = 200_000
@@ -117,10 +117,8 @@ def _checked(domain: Domain, names: Sequence[str], where: str = "selection.margi
         raise UserError(f"got {names!r}", where=where, fix="a list of lists of columns, e.g. [[age,sex],[income]]")
     if len(set(names)) != len(names):
         raise UserError(f"a column stands twice in {list(names)}", where=where, fix="name each column once")
-    try:
-        return domain.canonical(names)
-    except UserError as error:
-        raise UserError(error.what, where=where, fix=error.fix) from None
+    known_columns(names, domain.names, where=where)
+    return domain.canonical(names)
 
 
 def _sized(domain: Domain, cliques: Collection[Clique], max_cells: int) -> Workload:

@@ -14,9 +14,8 @@ from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import Known, PairOffer, allocate
 from mechanisms.public.designs.dense import combined_questions
 from mechanisms.public.designs.deviations import PairCells
-from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, shrunk, sides_of
+from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, TreeModel, shrunk, sides_of, tree_of
 from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
-from mechanisms.public.designs.tree_model import TreeModel, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.queries.merged_cells import coarse_groups, merged_query, solid_groups

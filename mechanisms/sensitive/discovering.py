@@ -14,8 +14,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
-from mechanisms.public.discovery.unit_sizes import OF_UNITS
-from mechanisms.public.discovery.wanted import VALUES
+from mechanisms.public.discovery.wanted import OF_UNITS, VALUES
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress

@@ -22,8 +22,8 @@ from mechanisms.public.schema.spellings import folded, reader
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.doubts import LOOKED_AT, USUAL, ids_of_nobody
+from mechanisms.public.tables.inspect_file import check_unchanged, table_parts
 from mechanisms.public.tables.losses import declared_texts
-from mechanisms.public.tables.parts import check_unchanged, table_parts
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.units import MAX_RECORDS, Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
@@ -198,7 +198,7 @@ def lone_texts(
             for text, _, n in counts[column.name]:
                 units[text] += n
             for text, n in units.items():  # by the spelling that most units hold: one unit may hold several
-                code = code_of(text) if column.values else None
+                code = code_of(text) if column.kind == "categorical" and column.values else None
                 value = () if code is None else column.values[code : code + 1]
                 for one in {*map(_bare, (text, *value))} & declared:
                     held[one] = max(held[one], n)

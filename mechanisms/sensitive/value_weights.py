@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.thresholds import weight_of
 from mechanisms.public.schema.column import Column
-from mechanisms.public.tables.parts import check_unchanged
+from mechanisms.public.tables.inspect_file import check_unchanged
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Norm
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit

@@ -17,8 +17,7 @@ from evaluation.score import BANNER, Scorecard
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.notebook_table import notebook_table
-from mechanisms.public.text_table import lined_up
+from mechanisms.public.text_table import lined_up, notebook_table
 from pipeline.report.charts import marks
 from pipeline.report.header_cards import LABELS, STYLES
 from pipeline.report.page import Card, Cell, Gauge, HeadCard, Page, Section, Table, Words

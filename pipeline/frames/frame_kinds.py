@@ -78,7 +78,7 @@ def _declared_family(column: Column | None) -> str:
 
 
 def _truth_values(column: Column | None) -> bool:
-    return column is not None and column.kind == "flag" and (column.true[0], column.false[0]) == ("true", "false")
+    return column is not None and column.kind == "flag" and column.values == ("false", "true")
 
 
 def kind_of_arrow(label: str, arrow: Any) -> Kind:
@@ -187,7 +187,7 @@ def _in_family(array: Any, column: Column | None, family: str) -> Any:
 
 def _truths(array: Any, column: Column) -> Any:
     """The texts of a flag as truth values; those of no value are null."""
-    is_true, is_false = pc.equal(array, column.true[0]), pc.equal(array, column.false[0])
+    is_true, is_false = pc.equal(array, column.values[1]), pc.equal(array, column.values[0])
     return pc.if_else(pc.or_(is_true, is_false), is_true, pa.scalar(None, pa.bool_()))
 
 
@@ -241,9 +241,7 @@ def _as(series: pd.Series[Any], dtype: Any) -> pd.Series[Any]:
 
 def _categories(series: pd.Series[Any], column: Column | None) -> Any:
     """The values that the schema names, in its order; of a column of numbers, those that were drawn."""
-    listed = [] if column is None else [*column.texts, *([] if column.other is None else [column.other])]
-    if column is not None and column.kind == "flag":
-        listed = [column.false[0], column.true[0]]
+    listed = [] if column is None else [*column.values, *([] if column.other is None else [column.other])]
     if listed and column is not None and column.missing_texts and series.eq(column.missing_texts[0]).any():
         listed.append(column.missing_texts[0])
     if listed and pd.api.types.is_integer_dtype(series.dtype) and column is not None and column.whole:

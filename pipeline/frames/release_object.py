@@ -16,10 +16,10 @@ import pandas as pd
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import whole_file
-from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of, released_table
+from mechanisms.public.text_table import notebook_table
 from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
 from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, kept_kinds

@@ -214,9 +214,9 @@ def bin_values(column: Column, what: str) -> BinValues:
 
 
 def _ends(column: Column, what: str) -> tuple[Values, Values]:
-    if column.texts:
+    if column.values:
         try:
-            numbers = np.array([float(t) for t in column.texts])
+            numbers = np.array([float(t) for t in column.values])
         except ValueError as error:
             fix = "a column of numbers; of texts ask estimate=proportion value=TEXT"
             raise UserError(f"{column.name!r} holds texts, not numbers", where=what, fix=fix) from error

@@ -163,20 +163,20 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     """The reading that reads most of the whole column, where it is another than declared; the rest is told alone."""
     hints: list[str] = []
     declared = reading = NumberForm(column.strip, column.decimal)
-    lost = {t: n for t, n in shapes.items() if declared.number(t) is None}
+    lost = {t: n for t, n in shapes.items() if not declared.reads(t)}
     best, share = number_reading(shapes)
     strip = declared.strip if best.decimal == declared.decimal else declared.signs
     cure = NumberForm(tuple(dict.fromkeys((*strip, *best.strip))), best.decimal)
-    if share > share_of(shapes, lambda t: declared.number(t) is not None):
+    if share > share_of(shapes, declared.reads):
         reading = cure
         given: dict[str, object] = {"strip": list(cure.strip) or None} if cure.strip or declared.strip else {}
         given |= {"decimal": cure.decimal} if cure.decimal != declared.decimal else {}
         fields = ", ".join(f"{k}: {json.dumps(v, ensure_ascii=False)}" for k, v in given.items())
         sign = "with a decimal comma" if cure.decimal == "," else "with signs beside or between the digits"
-        read = share_of(lost, lambda t: cure.number(t) is not None)
+        read = share_of(lost, cure.reads)
         hints.append(f"{percent(read)} of what cannot be read are numbers {sign}: {fields}")
-    rest = {t: n for t, n in lost.items() if reading.number(t) is None}
-    if (share := share_of(rest, lambda t: reading.other_way.number(t) is not None)) > 0:
+    rest = {t: n for t, n in lost.items() if not reading.reads(t)}
+    if (share := share_of(rest, reading.other_way.reads)) > 0:
         of = "of the others" if hints else "of what cannot be read"
         wrong = f"{percent(share)} {of} are numbers written the other way, with a decimal {reading.other_way.mark_name}"
         either = f"; {n:,} of them, such as 1.234 or 1,234, may be either" if (n := either_way(reading, rest)) else ""
@@ -188,7 +188,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
         hints.append(
             f"{of} are {'whole numbers with a minus behind: marks? kind: categorical lists them' if marks else how}"
         )
-    words = {t: n for t, n in words.items() if reading.number(t) is None and reading.other_way.number(t) is None}
+    words = {t: n for t, n in words.items() if not reading.reads(t) and not reading.other_way.reads(t)}
     return hints + _gaps(column, words, numbers=True)
 
 
@@ -209,7 +209,7 @@ def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str
 
 
 def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
-    folded = {_folded(t): t for t in column.texts}
+    folded = {_folded(t): t for t in column.values}
     hints = []
     if column.kind == "flag" and {t.strip().lower() for t in words} & {*YES, *NO}:
         hints.append("more spellings of yes and no: spellings: common reads them in any case")

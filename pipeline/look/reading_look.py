@@ -91,13 +91,13 @@ def read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingRep
 def other_words(source: Source, column: Column) -> list[str]:
     """That a flag is written in other words than the table has."""
     code_of, texts = reader(column), texts_of(source, column)
-    sides = {"true": column.true, "false": column.false}
-    held = {name: [t for t in texts if code_of(t) == (name == "true")] for name in sides}
-    others = {name: own[0] for name, own in held.items() if own and sides[name][0] not in own}
+    sides = dict(zip(("false", "true"), column.values, strict=True))
+    held = {name: [t for t in texts if code_of(t) == (name == "true")] for name in ("true", "false")}
+    others = {name: own[0] for name, own in held.items() if own and sides[name] not in own}
     if not others:
         return []
     fields = ", ".join(f'"{name}": {listed([text])}' for name, text in others.items())
-    few = ", ".join(f"{text!r} as {sides[name][0]!r}" for name, text in others.items())
+    few = ", ".join(f"{text!r} as {sides[name]!r}" for name, text in others.items())
     return [f"a release writes {few}: {fields} keeps the table's words"]
 
 

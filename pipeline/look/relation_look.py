@@ -11,7 +11,7 @@ import numpy as np
 
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.drafts.metadata.described import as_json
+from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.rule_guess import (
     ASCENDING,
     CodesOf,
@@ -25,9 +25,9 @@ from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema, column_fields
-from mechanisms.public.tables.computing import rows_that_differ, value_batches
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.value_summaries import rows_that_differ, value_batches
 
 #: Rows of which codes are read at once, and values that a rule of one line names.
 BATCH, MOST_NAMED = 1 << 17, 6

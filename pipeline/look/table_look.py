@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.discovery.scouting import scouting_schema
+from mechanisms.public.discovery.found_columns import scouting_schema
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema

@@ -20,7 +20,6 @@ from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.computing import value_batches
 from mechanisms.public.tables.doubts import (
     CUT_SHORT,
     LOOKED_AT,
@@ -34,6 +33,7 @@ from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
+from mechanisms.public.tables.value_summaries import value_batches
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import Seen, listed
 
@@ -270,7 +270,8 @@ def _of_constants(
     for name in declared.constant:
         codes, values = np.asarray(coded.column(name))[by_person].astype(np.int64), schema[name].value_codes
         gaps = codes >= values  # beside a value they contradict nothing
-        gaps |= (codes == 0) & ("" in schema[name].false)  # a flag that is empty where it is not true
+        empty = schema[name].kind == "flag" and ("", 0) in schema[name].spelled  # where it is not true
+        gaps |= (codes == 0) & empty
         held, each = np.add.reduceat((~gaps).astype(np.int64), starts), np.diff(starts, append=codes.size)
         have, part = (held > 0) & (each > 1), (held > 0) & (held < each)
         written = not {*GAPS}.issuperset(schema[name].missing_texts)  # the person has a value, which is not known

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.discovery.found_columns import discovered_schema
-from mechanisms.public.discovery.unit_sizes import ASSUMED, OF_UNITS
+from mechanisms.public.discovery.wanted import ASSUMED, OF_UNITS
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.losses import losses_of
 from mechanisms.sensitive.discovering import discover as discover_with_noise

@@ -12,13 +12,12 @@ from mechanisms.public.designs.deviations import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import first_few
 from mechanisms.public.marginals import Values
-from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import Trait
-from mechanisms.public.persons.person_questions import by_label
+from mechanisms.public.persons.person_questions import by_label, questions_of
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
-from mechanisms.public.schema.bound_fields import written_bound
+from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, plain_edges
 from mechanisms.public.schema.readings import said_drawn, zip_fields

@@ -219,7 +219,8 @@ def _persons(done: Run) -> list[str]:
 def names_found(schema: Schema) -> list[str]:
     """That discovered texts, which the release holds, may name persons."""
     found = [c for c in schema.columns if "values" in c.discovered]
-    return [f"{c.name!r}: {said}; leave_out it" for c in found if (said := said_persons(c.name, c.texts, "discovered"))]
+    every = [(c.name, said_persons(c.name, c.values, "discovered")) for c in found]
+    return [f"{name!r}: {said}; leave_out it" for name, said in every if said]
 
 
 def rehearsed(done: Run) -> str:

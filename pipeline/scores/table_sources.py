@@ -74,7 +74,7 @@ def declared_dialect(given: DataConfig | ScoreConfig | DraftConfig, dialect: Dia
 def room_of(limits: LimitsConfig, folder: Path, *, promised: bool = False) -> FetchRoom:
     """Room for what is fetched, within the limits of the settings."""
     memory = machine_limits.memory_limit_bytes(limits.memory_gb) // 2
-    return FetchRoom(folder, memory, machine_limits.threads(limits.threads), promised)
+    return FetchRoom(folder, memory, promised)
 
 
 def local(data: DataConfig, limits: LimitsConfig, folder: Path, *, promised: bool) -> DataConfig:

@@ -21,14 +21,12 @@ from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.criterion import Criterion, Over
-from mechanisms.public.discovery.scouting import questions_of
-from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS, RECORDS, SizeQuestion
-from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.discovery.found_columns import questions_of
+from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, choices_fix
-from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
-from mechanisms.public.persons.asked_of_persons import with_shares
-from mechanisms.public.persons.person_questions import PersonQuestion, records_per_unit
+from mechanisms.public.persons.person_questions import PersonQuestion, records_per_unit, with_shares
+from mechanisms.public.persons.person_questions import questions_of as person_questions
 from mechanisms.public.persons.person_unit import MOST_SIZES
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.mapped import Mapped, in_pairs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.tables.fetched import SELECT, is_address, parse_address
-from mechanisms.public.tables.parts import check_table_files
+from mechanisms.public.tables.inspect_file import check_table_files
 from pipeline.folders import RunFolder
 from pipeline.settings.config import Config, DataConfig, ScoreConfig, schema_path
 from pipeline.settings.units_config import UnitsConfig

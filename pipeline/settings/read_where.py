@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from evaluation.metric import MAP
 from evaluation.metrics import METRICS, declared_settings, users
-from mechanisms.public.discovery.scouting import questions_of
+from mechanisms.public.discovery.found_columns import questions_of
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.persons.asked_of_persons import questions_of as person_questions
+from mechanisms.public.persons.person_questions import questions_of as person_questions
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.fetched import at_database
 from mechanisms.public.tables.formats import FORMATS, format_of_name

@@ -10,7 +10,7 @@ from typing import Any
 from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.discovery.unit_sizes import ASSUMED
+from mechanisms.public.discovery.wanted import ASSUMED
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
@@ -239,7 +239,7 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
     where, dialect = "release.dialect", {"table": schema.dialect, "plain": PLAIN}.get(str(release.dialect))
     if dialect is None:
         dialect = parse_dialect(release.dialect, where)
-    values = [t for c in schema.columns for t in (c.labels if c.kind == "flag" else c.texts)]  # as written
+    values = [t for c in schema.columns for t in c.values]  # as written
     texts = [*values, *(t for c in schema.columns for t in (c.name, c.other or ""))]
     if schema.to_discover and dialect.encoding != schema.dialect.encoding:
         texts.append(ANY_LETTERS)

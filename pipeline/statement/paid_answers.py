@@ -15,16 +15,14 @@ from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.unit_sizes import ASSUMED, MADE_UP, OF_UNITS, RECORDS, SizeQuestion
-from mechanisms.public.discovery.wanted import VALUES, Wanted
+from mechanisms.public.discovery.wanted import ASSUMED, MADE_UP, OF_UNITS, RECORDS, VALUES, SizeQuestion, Wanted
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from mechanisms.public.persons.asked_of_persons import questions_about_units
-from mechanisms.public.persons.person_questions import by_label
+from mechanisms.public.persons.person_questions import by_label, questions_about_units
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release_files import PERSONS, load_measurements, load_released_schema
-from mechanisms.public.schema.leaf_bins import MAX_LEAVES
+from mechanisms.public.schema.fine_cells import MAX_LEAVES
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, joint_sensitivity
 from mechanisms.selection.base import FINE_STAGE
 

@@ -15,14 +15,13 @@ from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.receipts import booked_event
 from mechanisms.public.criterion import ACCEPT
-from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS
-from mechanisms.public.discovery.wanted import DISCOVERY, Wanted
+from mechanisms.public.discovery.wanted import DISCOVERY, MADE_UP, OF_UNITS, Wanted
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
-from mechanisms.public.schema.leaf_bins import nothing_found
+from mechanisms.public.schema.fine_cells import nothing_found
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import UNITS, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit

@@ -14,7 +14,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, guarantee, worst_case
 from mechanisms.public.criterion import ACCEPT
-from mechanisms.public.discovery.unit_sizes import OF_UNITS
+from mechanisms.public.discovery.wanted import OF_UNITS
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.sources import names_the_table

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 import pipeline
-from mechanisms.public.notebook_table import notebook_table
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.value_summaries import summaries
+from mechanisms.public.text_table import notebook_table
 from pipeline.report import run_page
 from pipeline.report.header_cards import header_cards, in_short, not_computed
 from pipeline.report.page import Page

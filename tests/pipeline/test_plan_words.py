@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from mechanisms.public.persons.asked_of_persons import questions_about_units
-from mechanisms.public.persons.person_questions import by_label
+from mechanisms.public.persons.person_questions import by_label, questions_about_units
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.release_query import answer

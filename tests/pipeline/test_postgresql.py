@@ -127,7 +127,7 @@ def town(tmp_path, server, monkeypatch) -> Path:
 
 
 def copy(server: Server, wanted: str, folder: Path, *, promised: bool = False) -> Path:
-    return fetched(f"{server.address}#{wanted}", FetchRoom(folder, 1 << 29, 2, promised))
+    return fetched(f"{server.address}#{wanted}", FetchRoom(folder, 1 << 29, promised))
 
 
 def test_a_role_that_may_only_read_is_enough_and_its_password_is_nowhere(server, town, capfd):

@@ -156,7 +156,7 @@ def test_adult_reads_both_spellings_of_income_and_question_marks_as_missing() ->
     assert len(adult.columns) == 15
     assert [c.name for c in adult.columns if c.missing] == ["workclass", "occupation", "native-country"]
     assert adult["workclass"].missing_texts == ("?",)
-    assert adult["income"].true == (">50K", ">50K.")
+    assert (adult["income"].values[1], *adult["income"].spellings[1:]) == (">50K", (">50K.", 1))
     assert (adult["workclass"].size, adult["education"].size, adult["native-country"].size) == (9, 16, 43)
 
 
@@ -165,7 +165,7 @@ def test_drug_deaths_has_40_columns_dates_by_month_and_flags() -> None:
     assert len(deaths.columns) + len(deaths.leave_out) == 40
     assert "Other Significant Conditions " in deaths.leave_out  # the blank is in the published header
     assert deaths["Date"].size == 13 * 12 + 1
-    assert (deaths["Heroin"].true, deaths["Heroin"].false, deaths["Heroin"].size) == (("Y",), ("",), 2)
+    assert (deaths["Heroin"].spelled, deaths["Heroin"].size) == ((("", 0), ("Y", 1)), 2)
     assert "HISPANIC, WHITE" in deaths["Race"].values
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from evaluation.readings.reading import Ends, reading
-from mechanisms.public.persons.asked_of_persons import questions_of
+from mechanisms.public.persons.person_questions import questions_of
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import load_schema

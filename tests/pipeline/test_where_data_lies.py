@@ -66,7 +66,7 @@ def here(place, monkeypatch) -> Path:
 
 
 def copy(location: str, folder: Path) -> Path:
-    return fetched(location, FetchRoom(folder, 1 << 28, 2))
+    return fetched(location, FetchRoom(folder, 1 << 28))
 
 
 def test_a_table_of_a_database_gives_the_release_of_the_same_rows_in_a_file(place):
@@ -210,7 +210,7 @@ MIXED = "a row may be made of the rows of several"
 )
 def test_a_query_that_is_not_known_to_read_one_row_of_one_table_is_refused(wanted, reason, place, tmp_path):
     def ask(promised: bool) -> Path:
-        return fetched(f"sqlite:///{place}/town.db#{wanted}", FetchRoom(tmp_path, 1 << 28, 2, promised))
+        return fetched(f"sqlite:///{place}/town.db#{wanted}", FetchRoom(tmp_path, 1 << 28, promised))
 
     if not reason:
         assert ask(True).is_file()
@@ -459,7 +459,7 @@ def dialect_schema(**fields: object) -> Schema:
 def test_spellings_that_a_release_never_writes_need_no_letters():
     flag = {"kind": "flag", "true": ["tak"], "false": ["nie"], "spellings": "common"}
     schema = parse_schema({"columns": {"ill": flag}, "dialect": {"encoding": "cp1250"}}, where="town")
-    assert "não" in schema.columns[0].texts
+    assert "não" in dict(schema.columns[0].spelled)
     assert as_released(ReleaseConfig(), schema).encoding == "cp1250"
     schema = parse_schema(
         {"columns": {"ill": {**flag, "false": ["não"]}}, "dialect": {"encoding": "cp1250"}}, where="t"

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -27,7 +28,8 @@ def measured(seed: int, cliques, norm="l2", threshold=1.0, bits=16, level=2.0):
     for order in sorted({len(c) for c in cliques}):
         found = []
         for i in (i for i, c in enumerate(cliques) if len(c) == order):
-            query = grid_query(BOX, cliques[i], known, threshold=threshold, norm=norm, bits=bits)
+            query = grid_query(BOX, cliques[i], known, threshold=threshold, norm=norm)
+            query = replace(query, bits=bits) if isinstance(query, GridQuery) else query
             values = rng.exponential(level, query.rows)
             found.append(NoisyMarginal(cliques[i], query, values, "gaussian", 1.0, str(i)))
         known += found

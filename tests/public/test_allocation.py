@@ -9,7 +9,7 @@ import pytest
 from mechanisms.public.designs.allocation import LEAST_PROMISE, Known, PairOffer, Shares, _Work, allocate
 from mechanisms.public.designs.dense import noise_error
 from mechanisms.public.designs.deviations import STRENGTHS, PairCells
-from mechanisms.public.designs.tree_model import TreeModel, followed
+from mechanisms.public.designs.pair_view import TreeModel, followed
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 

@@ -18,7 +18,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.expressions import Type, parse_expression
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.computing import rows_that_differ
+from mechanisms.public.tables.value_summaries import rows_that_differ
 from pipeline.look.rehearse import write_rows
 from tests.public.table_worlds import csv, source
 

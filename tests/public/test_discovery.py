@@ -10,9 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.discovery.found_columns import bounds_of, discovered_schema, equal_mass
+from mechanisms.public.discovery.found_columns import (
+    bounds_of,
+    discovered_schema,
+    equal_mass,
+    questions_of,
+    scouting_schema,
+)
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.scouting import questions_of, scouting_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import of_each, upper_quantile
 from mechanisms.public.schema.bins import Bins, cell_edges, float_grid, integer_grid

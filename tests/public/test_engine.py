@@ -172,7 +172,7 @@ def test_a_column_of_the_schema_that_the_table_lacks_is_named(tmp_path: Path) ->
 
 def test_a_quoted_header_in_another_delimiter_is_suspected(tmp_path: Path) -> None:
     path = csv(tmp_path, '"x";age;city\n1;2;3\n')
-    with pytest.raises(UserError, match=r"is the delimiter right\?\n.*data\.delimiter=';'"):
+    with pytest.raises(UserError, match=r"is the delimiter ',' right\?\n.*data\.delimiter=';'"):
         encode(path, schema(age=ANY))
 
 

@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.hierarchy import Hierarchy
+from mechanisms.public.schema.hierarchy import Hierarchy, build_hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
-from mechanisms.public.schema.hierarchy_paths import build_hierarchy
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import schema
 

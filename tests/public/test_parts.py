@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.parts import check_unchanged, states
+from mechanisms.public.tables.inspect_file import check_unchanged, states
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.private_table import fingerprint
 from tests.public.table_worlds import codes, csv, schema, source

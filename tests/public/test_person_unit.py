@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.discovery.scouting import questions_of
+from mechanisms.public.discovery.found_columns import questions_of
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.queries.query_matrices import sensitivity

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.asked_of_persons import questions_of
 from mechanisms.public.persons.person_features import (
     DISTINCT,
     Feature,
@@ -25,7 +24,7 @@ from mechanisms.public.persons.person_features import (
     sizes,
     times_of,
 )
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
+from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, questions_of
 from mechanisms.public.persons.person_unit import parse_person_unit
 from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, stacked, tally
 from mechanisms.public.schema.column import Column

@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -81,14 +82,8 @@ def test_the_standard_deviation_of_laplace_noise_is_root_two_times_its_scale():
 
 
 MERGED = NoisyMarginal(("age",), MergedQuery((np.array([0, 1, 1]),)), np.array([1.0, 2.0]), "gaussian", 3.0, "2")
-GRID = NoisyMarginal(
-    ("age", "sex"),
-    grid_query(TOWN, ("age", "sex"), (WHOLE,), threshold=1.0, norm="l2", bits=10),
-    np.zeros(grid_query(TOWN, ("age", "sex"), (WHOLE,), threshold=1.0, norm="l2", bits=10).rows),
-    "gaussian",
-    3.0,
-    "3",
-)
+CELLS = replace(grid_query(TOWN, ("age", "sex"), (WHOLE,), threshold=1.0, norm="l2"), bits=10)
+GRID = NoisyMarginal(("age", "sex"), CELLS, np.zeros(CELLS.rows), "gaussian", 3.0, "3")
 HISTOGRAM = NoisyMarginal(("records per id",), Identity(4), np.array([5.0, -1, 0, 2]), "gaussian", 1.0, "units:id")
 DISTANCES = NoisyDistances((("age", "sex"),), np.array([True]), np.array([3.5]), 2, "gaussian", 4.0, "0002:scores:")
 EVERY = Measurements(TOWN, (WHOLE, PREFIX, MERGED, GRID), distances=DISTANCES, persons=(HISTOGRAM,))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.code_labels import code_names, code_values
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import schema
 
@@ -61,6 +62,11 @@ def test_sizes_are_values_then_other_then_missing(adult: Schema) -> None:
     }
     assert (adult["workclass"].other_code, adult["workclass"].missing_code) == (2, 3)
     assert adult.leave_out == ("Other Significant Conditions ",)
+
+
+def test_each_code_of_a_flag_stands_for_the_text_that_is_written() -> None:
+    paid = parse_schema({"columns": {"paid": {"kind": "flag"}}}, where="t")["paid"]
+    assert code_values(paid) == code_names(paid) == ("false", "true", "missing")
 
 
 def test_texts_of_yaml_stay_texts(adult: Schema) -> None:

@@ -18,8 +18,7 @@ from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.discovery.unit_sizes import MADE_UP, OF_UNITS, RECORDS, SizeQuestion
-from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.codec import write_table

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.asked_of_persons import questions_of
+from mechanisms.public.persons.person_questions import questions_of
 from mechanisms.public.persons.tally import WHOLE, by_question
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import Source, open_table

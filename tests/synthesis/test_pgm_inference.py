@@ -1,6 +1,7 @@
 """Inference and sampling in a junction tree: against brute force, at its ends, and beyond memory."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -242,7 +243,7 @@ def queries() -> list[QueryMatrix]:
     merged = MergedQuery((np.array([0, 1, 1]), np.array([0, 1, 2, 2])))
     known = [answer(merged, c, np.array(v)) for c, v in ((("b",), [90.0, 2, 1]), (("c",), [60.0, 30, 2, 1]))]
     whole = [NoisyMarginal(a.clique, Identity(a.values.size), a.values, "gaussian", 1.0, a.event) for a in known]
-    return [merged, grid_query(world(), CLIQUE, whole, threshold=5.0, norm="l2", bits=12)]
+    return [merged, replace(grid_query(world(), CLIQUE, whole, threshold=5.0, norm="l2"), bits=12)]
 
 
 def answer(query: QueryMatrix, clique: tuple[str, ...], values: np.ndarray) -> NoisyMarginal:

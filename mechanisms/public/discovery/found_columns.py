@@ -1,22 +1,29 @@
-"""From noisy answers to a schema without open ends: post-processing, which costs nothing."""
+"""How rows are read before anything is known, what is asked of them, and the schema that follows from the answers.
+
+What follows from noisy answers is post-processing, which costs nothing.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
+from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind, upper_quantile
+from mechanisms.public.rules.table_rules import parse_rules
 from mechanisms.public.schema.bins import MAX_CODES
-from mechanisms.public.schema.bound_fields import written_bound
+from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER
 from mechanisms.public.schema.fields import FieldDict, Fields
-from mechanisms.public.schema.leaf_bins import scouting_column
+from mechanisms.public.schema.fine_cells import scouting_column
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 
 #: How likely noise alone may be to widen the bounds of a column.
@@ -29,6 +36,26 @@ SIGNAL = 4.0
 MAX_VALUES = MAX_CODES - 10
 
 Floats = NDArray[np.float64]
+
+
+def scouting_schema(schema: Schema) -> Schema:
+    """The schema with leaves for bins, and no listed values, in the columns of which something is discovered."""
+    columns = tuple(c if c.discover is None else scouting_column(c) for c in schema.columns)
+    declared = schema.rules.declared
+    rules = parse_rules(declared, columns, where=schema.name, folder=Path())
+    return replace(schema, columns=columns, rules=rules)
+
+
+def questions_of(schema: Schema) -> tuple[Wanted, ...]:
+    """What is asked about the rows, one question per column of which something is discovered."""
+    questions, unit = [], schema.rules.unit
+    for column in schema.to_discover:
+        assert column.discover is not None
+        scout = scouting_column(column)
+        tree = None if column.discover.values else LeafTree(scout.value_codes, scout.size - scout.value_codes)
+        once = unit is not None and column.name in unit.constant
+        questions.append(Wanted(column.name, column.discover.what, tree, once=once))
+    return tuple(questions)
 
 
 def discovered_schema(

@@ -84,8 +84,7 @@ class Look:
         self.source, self.columns, self._engine, self.unit = source, columns, engine, unit
         #: The distinct texts of all columns under one name, so that SQL over one column serves for all.
         self._cells = replace(source, relation="seen", names=("t",), types=("VARCHAR",))
-        self._shapes: dict[int, dict[str, int]] = {}
-        self._samples: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
+        self._samples: dict[tuple[str, str, int], dict[int, dict[str, int]]] = {}
         self._moments: dict[tuple[str, ...], dict[int, Moments]] = {}
         self._numbers: dict[NumberForm, dict[int, Numbers]] = {}
         typed = [source.moment(i, None) if source.typed(i) else "NULL" for i in columns]
@@ -184,14 +183,18 @@ class Look:
         Args:
             which: SQL over `t`, the text, and `x`, the number that it is or NULL.
         """
-        samples = self._samples.setdefault((which, most), {})
+        return self._most_frequent(index, "t", which, most, "hash(s), s")
+
+    def _most_frequent(self, index: int, of: str, which: str, most: int, ties: str) -> dict[str, int]:
+        """What SQL makes of the texts, the most frequent first, with how often each occurs."""
+        samples = self._samples.setdefault((of, which, most), {})
         if index not in samples:
-            columns = set(self.columns) if which == ALL else self._odd | {index}
+            columns = set(self.columns) if (of, which) == ("t", ALL) else self._odd | {index}
             samples |= {i: {} for i in columns} | self._by_column(
-                f"""SELECT i, t, n FROM (SELECT i, t, sum(n) AS n FROM (
+                f"""SELECT i, s, n FROM (SELECT i, {of} AS s, sum(n) AS n FROM (
                 SELECT *, {self._cells.number(0)} AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
-                GROUP BY i, t) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, hash(t), t) <= {most}
-                ORDER BY i, n DESC, hash(t), t"""
+                GROUP BY i, s) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, {ties}) <= {most}
+                ORDER BY i, n DESC, {ties}"""
             )
         return samples[index]
 
@@ -238,14 +241,7 @@ class Look:
 
         All values of a column of numbers have few shapes: no text that contradicts the others is overlooked.
         """
-        if index not in self._shapes:
-            columns = self._odd | {index}
-            self._shapes |= {i: {} for i in columns} | self._by_column(
-                f"""SELECT i, s, n FROM (SELECT i, {self._cells.shape(0)} AS s, sum(n) AS n FROM seen
-                WHERE ok AND {_among(columns)} GROUP BY i, s)
-                QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, s) <= {SAMPLED} ORDER BY i, n DESC, s"""
-            )
-        return self._shapes[index]
+        return self._most_frequent(index, self._cells.shape(0), ALL, SAMPLED, "s")
 
     @cached_property
     def _rare(self) -> set[tuple[int, str]]:

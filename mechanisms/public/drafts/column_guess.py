@@ -308,9 +308,9 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Numbers with a currency sign, marks of thousands, or a decimal comma."""
     texts, shapes = look.sample(index), look.shapes(index)
     reading, share = number_reading(shapes)
-    rest = {t: n for t, n in texts.items() if reading.number(t) is None}
-    unread = {t: n for t, n in shapes.items() if reading.number(t) is None}
-    mixed = share_of(unread, lambda t: reading.other_way.number(t) is not None) >= MOSTLY
+    rest = {t: n for t, n in texts.items() if not reading.reads(t)}
+    unread = {t: n for t, n in shapes.items() if not reading.reads(t)}
+    mixed = share_of(unread, reading.other_way.reads) >= MOSTLY
     money = not {*CURRENCIES}.isdisjoint(reading.strip)
     if facts.padded or share < MOSTLY or (reading.plain and not mixed):
         return None
@@ -333,14 +333,14 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
 
 def _per_cent(reading: NumberForm, shapes: Mapping[str, int]) -> str:
     """That some numbers have a per cent sign and others have none."""
-    bare = sum(n for t, n in shapes.items() if "%" not in t and reading.number(t) is not None)
+    bare = sum(n for t, n in shapes.items() if "%" not in t and reading.reads(t))
     return f"; {bare:,} rows have no %: are they per cent too?" if bare and "%" in reading.strip else ""
 
 
 def _other_way(reading: NumberForm, shapes: Mapping[str, int]) -> str:
     """That some cells are written another way than the rest, and that some may be either."""
-    unread = {t: n for t, n in shapes.items() if reading.number(t) is None}
-    if not any(reading.other_way.number(t) is not None for t in unread):
+    unread = {t: n for t, n in shapes.items() if not reading.reads(t)}
+    if not any(reading.other_way.reads(t) for t in unread):
         return ""
     doubt = f"; some of these are written the other way, with a decimal {reading.other_way.mark_name}"
     if not (doubtful := either_way(reading, shapes)):

@@ -13,7 +13,7 @@ import yaml
 
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
-from mechanisms.public.drafts.metadata.described import as_json
+from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     Pair,

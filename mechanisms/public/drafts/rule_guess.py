@@ -19,9 +19,9 @@ from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.table_schema import Schema, parse_schema
-from mechanisms.public.tables.computing import value_batches
 from mechanisms.public.tables.encode import encoding, read_sql
 from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.value_summaries import value_batches
 
 #: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
 TRIED = ("days", "years")

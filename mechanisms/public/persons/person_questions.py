@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import ClassVar, Literal
 
@@ -29,6 +29,7 @@ from mechanisms.public.persons.person_features import (
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import UNITS, Neighbouring, Norm
 
 Level = Literal["persons", "records", "steps"]
@@ -39,6 +40,8 @@ PERSONS = "persons:"
 MOST_CELLS = 20_000
 #: A constant of more codes stands beside nothing else.
 MOST_BESIDE = 200
+#: The part of the budget for what is asked about persons at ε = 1; how it falls as ε grows; and its bounds.
+SHARE, FALL, LEAST_SHARE, MOST_SHARE = 0.1, 0.25, 0.05, 0.15
 
 
 @dataclass(frozen=True)
@@ -182,3 +185,44 @@ def _of_moving(moving: Sequence[Column], time: Column | None, group: Feature) ->
 def by_label(questions: Sequence[PersonQuestion]) -> Mapping[tuple[str, ...], PersonQuestion]:
     """The questions by what statements call them."""
     return {q.label: q for q in questions}
+
+
+def questions_of(schema: Schema) -> tuple[PersonQuestion, ...]:
+    """The questions about the persons of a schema; none where it declares no unit. They follow from it alone."""
+    unit = schema.rules.unit
+    return () if unit is None else person_questions(unit, asked_columns(schema))
+
+
+def questions_about_units(schema: Schema, most: int) -> tuple[PersonQuestion, ...]:
+    """The same, or the one question that a unit_id of `most` records per unit asks."""
+    ids = schema.rules.unit_ids
+    return questions_of(schema) if ids is None or not ids.measured else (records_per_unit(ids.name, most),)
+
+
+def counted_questions(schema: Schema) -> tuple[PersonQuestion, ...]:
+    """What persons are counted for: `questions_of`; while columns are open, the leaves of the constants among them."""
+    unit, open_columns = schema.rules.unit, schema.to_discover
+    if unit is None or not open_columns:
+        return questions_of(schema)
+    asked = [c for c in open_columns if c.name in unit.constant and c.discover is not None and not c.discover.values]
+    return tuple(PersonQuestion("persons", (every_code(c),)) for c in asked)
+
+
+def asked_columns(schema: Schema) -> list[Column]:
+    """The columns that questions about persons speak of: all but those that rules write from others."""
+    unit = schema.rules.unit
+    own = set() if unit is None else {*unit.constant, *unit.order}
+    written = {name for step in schema.rules.steps if not step.gives for name in step.takes} - own
+    return [c for c in schema.columns if c.name not in written]
+
+
+def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsilon: float) -> list[PersonQuestion]:
+    """The questions, each with its part of the budget.
+
+    Args:
+        share: of all of them together; None: 0.1 / ε^¼, from 0.15 down to 0.05: where the records' own answers are
+            precise, a person's are more so, and pairs of columns lose 2 % by it, 5 % at a tenth of ε = 1.
+    """
+    whole = min(MOST_SHARE, max(LEAST_SHARE, SHARE / epsilon**FALL)) if share is None else share
+    parts = sum(q.part for q in questions)
+    return [replace(q, share=whole * q.part / parts) for q in questions]

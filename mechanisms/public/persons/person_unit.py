@@ -14,7 +14,6 @@ from mechanisms.public.rules.computed import Computed
 from mechanisms.public.rules.transforms import Step
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fields import FieldDict, as_text, known_fields
-from mechanisms.public.units import MAX_RECORDS
 
 FIELDS = ("column", "constant", "order", "records")
 FIX = "unit: {column: patient_id, constant: [sex, zip], order: admitted, records: {max: 20}}"
@@ -136,7 +135,7 @@ def _records(given: object, where: str) -> FieldDict:
     known = isinstance(given, Mapping) and {"max"} <= set(given) <= {"max", COUNTED, FOUND}
     said = given if isinstance(given, Mapping) and known and given.get(FOUND, True) is True else {}
     most, counted = said.get("max"), said.get(COUNTED)
-    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= min(MOST_SIZES, MAX_RECORDS):
+    if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_SIZES:
         fix = f"records: {{max: C}}, a whole number from 1 to {MOST_SIZES:,}, from what is publicly known"
         raise UserError(f"unit: records: got {given!r}", where=where, fix=fix)
     if counted is not None and (isinstance(counted, bool) or not isinstance(counted, int) or not 1 <= counted <= most):

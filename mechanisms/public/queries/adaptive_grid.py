@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.axis_sums import Numbers, add_over, summed_over
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, exact_root, proved, too_many_records
-from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.release import NoisyMarginal, averaged
 from mechanisms.public.units import Norm
 
 Axes = tuple[int, ...]
@@ -214,11 +214,10 @@ def plausible(answers: Sequence[NoisyMarginal], threshold: float) -> NDArray[np.
         answers: all answers of one clique (whole, or adaptive grids of the same fine cells); several are averaged with
             weights 1/σ².
     """
-    precision = np.array([a.stddev**-2 for a in answers])
     fine = _fine_cells(answers[0])
-    mean = sum(p * a.values[: fine.size] for p, a in zip(precision, answers, strict=True)) / precision.sum()
+    mean, stddev = averaged([replace(a, values=a.values[: fine.size]) for a in answers])
     occupied = np.zeros(answers[0].query.columns, np.bool_)
-    occupied[fine[mean >= threshold * precision.sum() ** -0.5]] = True
+    occupied[fine[mean >= threshold * stddev]] = True
     return occupied
 
 
@@ -229,7 +228,6 @@ def grid_query(
     *,
     threshold: float,
     norm: Norm,
-    bits: int = MATRIX_BITS,
 ) -> Identity | GridQuery:
     """The query matrix of a marginal from the noisy answers of the rounds before (McKenna 2021).
 
@@ -259,7 +257,7 @@ def grid_query(
     if not parents or keep.all():
         return Identity(domain.cells(clique))
     fine[tuple(range(len(clique)))] = np.flatnonzero(keep)
-    return GridQuery(shape, fine, norm, bits)
+    return GridQuery(shape, fine, norm)
 
 
 def _fine_cells(answer: NoisyMarginal) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
-from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
+from mechanisms.public.schema.code_labels import codes_of, label_of, labels_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
 from mechanisms.public.schema.fields import as_text
@@ -39,19 +39,15 @@ def possible_cells(
         rows = facts_in_order(folder / Path(given).expanduser(), names, field=rule, where=where)
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="a list of combinations, or the path of a CSV")
-    labels = [codes_by_label(columns_by_name[n]) for n in names]
     cells = np.zeros(math.prod(sizes), np.bool_)
     content = []
     for row in rows:
         values = [row.get(n, row) for n in names] if isinstance(row, Mapping) else row
         if not isinstance(values, list | tuple) or len(values) != len(names):
             raise UserError(f"{rule}: got {row!r}", where=where, fix=f"a value for each of {', '.join(names)}")
-        codes = [
-            code_of(columns_by_name[n], v, k, rule=rule, where=where)
-            for n, v, k in zip(names, values, labels, strict=True)
-        ]
+        codes = codes_of(known, values, rule=rule, where=where)
         cells[np.ravel_multi_index(codes, sizes)] = True
-        content.append([label_of(columns_by_name[n], c) for n, c in zip(names, codes, strict=True)])
+        content.append(labels_of(known, codes))
     return names, cells, content
 
 

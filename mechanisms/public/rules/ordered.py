@@ -14,7 +14,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import check_cells, known_column
 from mechanisms.public.rules.structural_zeros import Zeros, permuted
 from mechanisms.public.schema.bins import CYCLIC
-from mechanisms.public.schema.bound_fields import common_bins
+from mechanisms.public.schema.code_labels import common_bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: Yes or no for each row.

@@ -1,4 +1,4 @@
-"""The steps derive, recode and availability, from a schema's fields: the step, and the fields that say it again."""
+"""The steps derive, recode, availability and joint_bins, from fields: the step, and the fields that say it again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mechanisms.public.domain import Attribute
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.structural_zeros import Zeros
-from mechanisms.public.rules.transforms import Availability, Conflict, Derive, Recode
-from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
+from mechanisms.public.rules.transforms import Availability, Coarsen, Conflict, Derive, Recode
+from mechanisms.public.schema.code_labels import code_of, codes_of, labels_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
-from mechanisms.public.schema.fields import FieldDict, Fields, as_text, known_fields
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, known_fields, whole_number
 
 Known = Mapping[str, Column]
 #: The fields of each of these rules.
@@ -30,6 +30,8 @@ RULE_FIELDS = {
 }
 #: More columns than this in one availability rule would make more flags than any marginal can hold.
 MAX_FLAGS = 16
+#: How coarse bins for joint marginals are declared.
+BINS = "joint_bins: {count: 10}, {level: a level of the hierarchy}, or {starts: [0, 5, 9]} with the first code of each"
 
 
 def parse_derive(
@@ -60,7 +62,7 @@ def parse_derive(
     gap = np.flatnonzero(table < 0)
     if gap.size:
         codes = np.unravel_index(int(gap[0]), sizes)
-        value = ", ".join(repr(label_of(c, int(v))) for c, v in zip(columns, codes, strict=True))
+        value = ", ".join(map(repr, labels_of(columns, map(int, codes))))
         every = "it" if gap.size == 1 else f"all {gap.size:,} values without one"
         fix = f"list {every}, or set otherwise: VALUE (or missing)"
         raise UserError(f"{rule}: the map says nothing for {value}", where=where, fix=fix)
@@ -95,7 +97,7 @@ def _unlisted(target: Column, columns: Sequence[Column], otherwise: object, rule
             raise UserError(f"{rule}: otherwise: missing, but the column is never missing", where=where, fix=fix)
         table[:] = target.missing_code
     elif otherwise is not None:
-        table[:] = code_of(target, otherwise, codes_by_label(target), rule=rule, where=where)
+        table[:] = code_of(target, otherwise, rule=rule, where=where)
     elif len(columns) == 1:
         source = columns[0]
         for own, its in ((source.other_code, target.other_code), (source.missing_code, target.missing_code)):
@@ -108,18 +110,17 @@ def _place(
     table: NDArray[np.int64], rows: Sequence[Sequence[Any]], columns: Sequence[Column], rule: str, where: str
 ) -> list[list[str | None]]:
     """Write the map's rows into the table; returns them as labels."""
-    labels = [codes_by_label(c) for c in columns]
     sizes = [c.size for c in columns[:-1]]
     seen: dict[int, int] = {}
     for row in rows:
-        codes = [code_of(c, v, k, rule=rule, where=where) for c, v, k in zip(columns, row, labels, strict=True)]
+        codes = codes_of(columns, row, rule=rule, where=where)
         cell = int(np.ravel_multi_index(codes[:-1], sizes))
         if seen.setdefault(cell, codes[-1]) != codes[-1]:
             values = ", ".join(map(repr, row[:-1]))
             raise UserError(f"{rule}: {values} is mapped to two values", where=where, fix="one value for each source")
         table[cell] = codes[-1]
     cells = [(*map(int, np.unravel_index(cell, sizes)), code) for cell, code in seen.items()]
-    return [[label_of(c, v) for c, v in zip(columns, codes, strict=True)] for codes in cells]
+    return [labels_of(columns, codes) for codes in cells]
 
 
 def parse_recode(
@@ -145,9 +146,7 @@ def parse_recode(
         shape = [columns[n].size for n in own]
         possible = cells.reshape(shape).transpose([own.index(n) for n in names]).ravel()
         codes = np.stack(np.unravel_index(np.flatnonzero(possible), sizes), axis=1)
-        again["combinations"] = [
-            [label_of(columns[n], int(v)) for n, v in zip(names, row, strict=True)] for row in codes
-        ]
+        again["combinations"] = [labels_of([columns[n] for n in names], row) for row in codes]
     for clique, cells in zeros:
         if set(clique) <= set(names):
             inside = tuple(columns[n].size if n in clique else 1 for n in names)
@@ -206,3 +205,57 @@ def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Fie
 def _conflict(fields: Fields, rule: str, where: str) -> Conflict:
     word = one_of(fields.get("conflict", "mapping"), ("mapping", "refuse"), where, f"{rule}: conflict")
     return cast(Conflict, word)
+
+
+def parse_joint_bins(given: object, where: str) -> tuple[str, object] | None:
+    """The declaration as one name and its value; what it means is checked with the whole column."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or len(given) != 1 or next(iter(given)) not in {"count", "level", "starts"}:
+        raise UserError(f"joint_bins: got {given!r}", where=where, fix=BINS)
+    name, value = next(iter(given.items()))
+    return str(name), tuple(value) if isinstance(value, list | tuple) else value
+
+
+def coarsened(column: Column, *, where: str) -> Coarsen:
+    """The step of a column with `joint_bins`; *other* and *missing* keep bins of their own.
+
+    Raises:
+        UserError: bins that do not fit the column.
+    """
+    assert column.joint_bins is not None
+    name, value = column.joint_bins
+    size = column.value_codes
+    groups = {"count": _counted, "level": _level, "starts": _starts}[name](column, value, where)
+    bins = int(groups.max()) + 1
+    groups = np.concatenate([groups, bins + np.arange(column.size - size)])
+    ordered = bins if column.on_a_line and bool((np.diff(groups[:size]) >= 0).all()) else 0
+    coarse = Attribute(column.name, bins + column.size - size, ordered)
+    return Coarsen(column.attribute, coarse, groups.astype(code_dtype(coarse.size)))
+
+
+def _counted(column: Column, value: object, where: str) -> NDArray[np.int64]:
+    """Runs of codes of nearly equal length."""
+    size = column.value_codes
+    count = whole_number(value, "joint_bins: count", where, low=1, high=size)
+    return np.arange(size, dtype=np.int64) * count // size
+
+
+def _starts(column: Column, value: object, where: str) -> NDArray[np.int64]:
+    starts = list(value) if isinstance(value, tuple) else []
+    whole = all(isinstance(s, int) and not isinstance(s, bool) for s in starts)
+    fits = whole and starts and starts[0] == 0 and starts == sorted(set(starts)) and starts[-1] < column.value_codes
+    if not fits:
+        fix = f"ascending codes from 0 to at most {column.value_codes - 1}, the first one 0"
+        raise UserError(f"joint_bins: starts: got {value!r}", where=where, fix=fix)
+    return (np.searchsorted(np.array(starts), np.arange(column.value_codes), side="right") - 1).astype(np.int64)
+
+
+def _level(column: Column, value: object, where: str) -> NDArray[np.int64]:
+    """Each value's node on a level of the hierarchy."""
+    if column.tree is None:
+        raise UserError("joint_bins: level, but the column has no hierarchy", where=where, fix=BINS)
+    try:
+        return column.tree.nodes_of(value if isinstance(value, int) else str(value))
+    except UserError as error:
+        raise UserError(f"joint_bins: {error.what}", where=where, fix=error.fix) from error

@@ -39,8 +39,8 @@ class Step(ABC):
 
     @property
     def rule(self) -> str:
-        """How messages call it, for example derive 'Call Type Group'."""
-        return f"{self.word} {self.takes[0]!r}"
+        """How messages call it, by its own name or its column's, for example derive 'Call Type Group'."""
+        return f"{self.word} {getattr(self, 'name', self.takes[0])!r}"
 
     @property
     @abstractmethod
@@ -160,6 +160,7 @@ class Recode(Step):
             that agrees with it in most columns (the first of several).
     """
 
+    word: ClassVar[str] = "recode"
     name: str
     columns: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -190,10 +191,6 @@ class Recode(Step):
         return cls(name, columns, sizes, cells, place, conflict=conflict)
 
     @property
-    def rule(self) -> str:
-        return f"recode {self.name!r}"
-
-    @property
     def takes(self) -> tuple[str, ...]:
         return self.columns
 
@@ -221,13 +218,10 @@ class Availability(Step):
         columns: all with the codes of `shared`.
     """
 
+    word: ClassVar[str] = "availability"
     name: str
     shared: Attribute
     columns: tuple[str, ...]
-
-    @property
-    def rule(self) -> str:
-        return f"availability {self.name!r}"
 
     @property
     def takes(self) -> tuple[str, ...]:

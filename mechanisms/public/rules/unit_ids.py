@@ -20,7 +20,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import known_columns
 from mechanisms.public.rules.transforms import cell_numbers, spread_codes
-from mechanisms.public.schema.code_labels import code_of, codes_by_label, label_of
+from mechanisms.public.schema.code_labels import codes_of, labels_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
 from mechanisms.public.schema.fields import FieldDict, as_text, known_fields
@@ -197,7 +197,6 @@ def _units(
         rows = facts_in_order(path, names, field=rule, where=where, weight="records")
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="the path of a CSV")
-    labels = [codes_by_label(c) for c in columns]
     ids, content = [], []
     for row in rows:
         try:
@@ -206,9 +205,7 @@ def _units(
             weight = math.nan
         if not 0 < weight < math.inf:
             raise UserError(f"{rule}: got {row!r}", where=where, fix=f"{', '.join(names)}, and a weight above 0")
-        codes = tuple(
-            code_of(c, v, k, rule=rule, where=where) for c, v, k in zip(columns, row[1:-1], labels, strict=True)
-        )
+        codes = tuple(codes_of(columns, row[1:-1], rule=rule, where=where))
         ids.append(PublicUnit(as_text(row[0], rule, where), codes, weight))
-        content.append([ids[-1].name, *(label_of(c, v) for c, v in zip(columns, codes, strict=True)), weight])
+        content.append([ids[-1].name, *labels_of(columns, codes), weight])
     return tuple(ids), content

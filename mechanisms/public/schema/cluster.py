@@ -13,9 +13,8 @@ from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.fields import FieldDict, Fields, known_fields, text_list, whole_number
-from mechanisms.public.schema.hierarchy import MAX_VALUES, Hierarchy, first_repeat
+from mechanisms.public.schema.hierarchy import MAX_VALUES, Hierarchy, build_hierarchy, first_repeat
 from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows
-from mechanisms.public.schema.hierarchy_paths import build_hierarchy
 from mechanisms.public.schema.places import Places, east_and_north, parse_places, read_points
 
 Floats = NDArray[np.float64]

@@ -1,16 +1,15 @@
-"""What the codes of a column are called, and the code of a value as a schema names it, for rules."""
+"""What codes, bounds and bins of a column are called in a schema, and the code of a value as rules name it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
-from mechanisms.public.schema.fields import as_text
-from mechanisms.public.schema.spellings import exact_codes
+from mechanisms.public.schema.fields import FieldDict, as_text
 
 
 def code_names(column: Column) -> tuple[str, ...]:
@@ -20,18 +19,12 @@ def code_names(column: Column) -> tuple[str, ...]:
 
 def code_values(column: Column) -> tuple[object, ...]:
     """What each code stands for: its text, its whole number, or the number of its bin; then as `code_names`."""
-    values: tuple[object, ...] = tuple(column.texts)
+    values: tuple[object, ...] = column.values
     if not values:
         whole = column.kind == "integer" and column.bins is None and column.codes is None
         first = int(column.low) if whole else 0
         values = tuple(range(first, first + column.value_codes))
     return (*values, *column.specials)
-
-
-def codes_by_label(column: Column) -> dict[str, int]:
-    """Every text that names a code: the labels of the values, *other*, and the texts that mean missing."""
-    codes = {label: code for code, label in enumerate(column.labels)}
-    return codes | {text: code for text, code in exact_codes(column).items() if text not in codes}
 
 
 def label_of(column: Column, code: int) -> str | None:
@@ -41,11 +34,20 @@ def label_of(column: Column, code: int) -> str | None:
     return column.other if code == column.other_code else column.labels[code]
 
 
-def code_of(column: Column, value: object, code_of_label: Mapping[str, int], *, rule: str, where: str) -> int:
+def labels_of(columns: Sequence[Column], codes: Iterable[int]) -> list[str | None]:
+    """The labels of a code of each column."""
+    return [label_of(column, int(code)) for column, code in zip(columns, codes, strict=True)]
+
+
+def codes_of(columns: Sequence[Column], values: Iterable[object], *, rule: str, where: str) -> list[int]:
+    """The codes that a rule's values name, one of each column; UserError as of `code_of`."""
+    return [code_of(column, value, rule=rule, where=where) for column, value in zip(columns, values, strict=True)]
+
+
+def code_of(column: Column, value: object, *, rule: str, where: str) -> int:
     """The code that a rule's value names; null is missing.
 
     Args:
-        code_of_label: from `codes_by_label`.
         rule: names the rule in messages.
 
     Raises:
@@ -58,11 +60,11 @@ def code_of(column: Column, value: object, code_of_label: Mapping[str, int], *, 
             )
         return column.missing_code
     text = as_text(value, rule, where)
-    if text not in code_of_label:
-        few = ", ".join(map(repr, list(code_of_label)[:8])) + (", …" if len(code_of_label) > 8 else "")
-        fix = did_you_mean(text, code_of_label) or f"one of {few}"
+    if text not in (known := column.codes_by_label):
+        few = ", ".join(map(repr, list(known)[:8])) + (", …" if len(known) > 8 else "")
+        fix = did_you_mean(text, known) or f"one of {few}"
         raise UserError(f"{rule}: column {column.name!r} has no value {text!r}", where=where, fix=fix)
-    return code_of_label[text]
+    return known[text]
 
 
 def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDArray[np.bool_]:
@@ -72,7 +74,6 @@ def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDAr
         UserError: an unknown value, or bounds on a column that has none, or that cut a bin.
     """
     is_meant = np.zeros(column.size, np.bool_)
-    code_of_label = codes_by_label(column)
     if isinstance(meant, Mapping) and not meant:
         is_meant[:] = True
         is_meant[[] if column.missing_code is None else column.missing_code] = False
@@ -81,7 +82,7 @@ def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDAr
         is_meant[: column.value_codes] = _between(column, meant, rule, where)
         return is_meant
     for value in meant if isinstance(meant, list | tuple) else [meant]:
-        is_meant[code_of(column, value, code_of_label, rule=rule, where=where)] = True
+        is_meant[code_of(column, value, rule=rule, where=where)] = True
     return is_meant
 
 
@@ -114,3 +115,34 @@ def bin_bounds(column: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]
     """The least and the largest value of each bin of a column of numbers; floats: bins without their upper edge."""
     low, high = column.grid.spans
     return low, np.append(np.nextafter(high[:-1], -np.inf), high[-1:]) if column.kind == "float" else high
+
+
+def written_bound(column: Column, value: float) -> object:
+    """A bound in the column's unit as a schema's file says it."""
+    if column.kind not in DATE_KINDS:
+        return value
+    moment = np.datetime64(int(value), "D" if column.kind == "date" else "s").astype(object)
+    return str(moment.isoformat(sep=" ") if column.kind == "datetime" else moment.isoformat())
+
+
+def written_bins(column: Column) -> FieldDict:
+    """The field `bins`; empty where each whole number has a code of its own."""
+    bins = column.bins
+    if bins is None or bins.edges is None:
+        return {} if bins is None else {"count": bins.count} if bins.count else {"calendar": bins.calendar}
+    return {"edges": [written_bound(column, e) for e in bins.edges]}
+
+
+def common_bins(columns: Sequence[Column]) -> FieldDict:
+    """The fields `min`, `max` and `bins` with which columns of one kind have the same bins: those of the most bins.
+
+    Its edges are widened to the bounds that hold all columns.
+    """
+    low, high = min(c.low for c in columns), max(c.high for c in columns)
+    most = max(columns, key=lambda c: c.value_codes)
+    bins = written_bins(most)
+    if most.bins is not None and most.bins.edges is not None:
+        last = high + (most.kind != "float")
+        edges = sorted({low, *(e for e in most.bins.edges[1:-1] if low < e < last), last})
+        return {"bins": {"edges": [written_bound(most, e) for e in edges]}}
+    return {"min": written_bound(most, low), "max": written_bound(most, high)} | ({"bins": bins} if bins else {})

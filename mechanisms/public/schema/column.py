@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, cast
@@ -36,12 +37,11 @@ class Column:
     Attributes:
         name: as in the table's header.
         kind: what the values are.
-        values: categorical: the texts, in the order of their codes.
+        values: categorical, flag (no, then yes): the texts as they are written, in the order of their codes.
         whole: categorical: the values are whole numbers and are decoded as such.
         codes: categorical: the values are the whole numbers 0 … codes − 1, instead of `values`.
         ordinal: categorical: the codes lie on a line.
-        true, false: flag: the texts of either; the first of each is written.
-        spellings: categorical: further texts that stand for a value, and its code.
+        spellings: further texts that stand for a value, and its code.
         loose: texts: what is none of these is read but for capitals and spaces around it.
         beginning: categorical: of what is none of these, so many characters count; 0: all.
         low, high: ordered kinds: bounds, both included; days or seconds from 1970-01-01 for dates and times.
@@ -77,8 +77,6 @@ class Column:
     whole: bool = False
     codes: int | None = None
     ordinal: bool = False
-    true: tuple[str, ...] = ()
-    false: tuple[str, ...] = ()
     spellings: tuple[tuple[str, int], ...] = ()
     loose: bool = False
     beginning: int = 0
@@ -115,15 +113,8 @@ class Column:
         return self.kind in {"integer", "float"} or self.codes is not None
 
     @property
-    def texts(self) -> tuple[str, ...]:
-        """Every text that stands for a value code of a categorical column or a flag, in the order of the codes."""
-        return (*self.false, *self.true) if self.kind == "flag" else self.values
-
-    @property
     def spelled(self) -> tuple[tuple[str, int], ...]:
         """Every text that stands for a value code of a categorical column or a flag, and that code."""
-        if self.kind == "flag":
-            return (*((t, 0) for t in self.false), *((t, 1) for t in self.true))
         return (*((t, code) for code, t in enumerate(self.values)), *self.spellings)
 
     @property
@@ -136,8 +127,6 @@ class Column:
     @property
     def value_codes(self) -> int:
         """How many codes stand for values."""
-        if self.kind == "flag":
-            return 2
         return len(self.values) or self.codes or self.grid.size
 
     @property
@@ -168,9 +157,7 @@ class Column:
         Bins of floats are named by their edges. Calendar units are 2016, 2016-12, 2016-12-31 or 2016-12-31 23; cyclic
         ones January, Monday or the hour 0 … 23. The special codes (*other*, *missing*) are not among them.
         """
-        if self.kind == "flag":
-            return (self.false[0], self.true[0])
-        if self.kind == "categorical" and self.codes is None:
+        if self.values:
             return self.values
         grid = self.grid
         if isinstance(grid, FloatGrid):
@@ -190,6 +177,22 @@ class Column:
         return tuple(
             _run(_moment(int(a) * unit, form), _moment(int(b) * unit, form)) for a, b in zip(starts, last, strict=True)
         )
+
+    @property
+    def exact_codes(self) -> dict[str, int]:
+        """Text → code: each value and its spellings, the label of *other*, and what means missing."""
+        codes = dict(self.spelled)
+        if self.other is not None and self.other_code is not None:
+            codes[self.other] = self.other_code
+        if self.missing_code is not None:
+            codes |= {text: self.missing_code for text in ("", *self.missing_texts) if text not in codes}
+        return codes
+
+    @cached_property
+    def codes_by_label(self) -> Mapping[str, int]:
+        """Every text that names a code: the labels of the values, *other*, and the texts that mean missing."""
+        codes = {label: code for code, label in enumerate(self.labels)}
+        return codes | {text: code for text, code in self.exact_codes.items() if text not in codes}
 
     @property
     def specials(self) -> tuple[str, ...]:

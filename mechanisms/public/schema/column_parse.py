@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.rules.joint_bins import parse_joint_bins
+from mechanisms.public.rules.rule_transforms import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
 from mechanisms.public.schema.discover_fields import parse_discover, parse_discovered
@@ -27,9 +27,8 @@ from mechanisms.public.schema.fields import (
     true_or_false,
     whole_number,
 )
-from mechanisms.public.schema.fine_cells import MAX_FINE
+from mechanisms.public.schema.fine_cells import MAX_FINE, scouting_column
 from mechanisms.public.schema.hierarchy_fields import parse_relations
-from mechanisms.public.schema.leaf_bins import scouting_column
 from mechanisms.public.schema.places import parse_places
 from mechanisms.public.schema.readings import parse_constant, parse_formats, parse_signs, parse_zip
 from mechanisms.public.schema.spellings import parse_flag, parse_spellings
@@ -74,8 +73,7 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
         return replace(constant, discovered=parse_discovered(given.pop("discovered", None), where))
     given, discover = parse_discover(kind, given, where)
     parts = _parts(kind, given, where)
-    texts = parts.get("values", ()) + parts.get("true", ()) + parts.get("false", ())
-    texts += tuple(text for text, _ in parts.get("spellings", ()))
+    texts = (*parts.get("values", ()), *(text for text, _ in parts.get("spellings", ())))
     no_code = "" in texts or "codes" in parts
     missing, gaps = _missing(given.get("missing", not no_code), texts, where)
     other = None if given.get("other") is None else as_text(given["other"], "other", where)

@@ -1,4 +1,7 @@
-"""Fine cells: public sub-bins of a number or a date, measured alone beside the bins that stand in joint marginals."""
+"""Fine cells: public sub-bins of a number or a date, measured alone beside the bins that stand in joint marginals.
+
+Leaves: fine public bins by which a column is read before its bounds, bins or values are known.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
-from mechanisms.public.schema.bins import Bins
+from mechanisms.public.schema.bins import LENGTHS, Bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: A bin of several values is crowded where it holds so much of the records.
@@ -30,6 +33,10 @@ STEPS, COARSE_STEPS = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 3.0)
 DEPTH, DEEPEST = 100.0, 1e6
 #: A peak of a float column has a cell of so many of its smallest distances.
 PEAK = 64
+#: Leaves of numbers; of days and times at most so many (two hundred years of days).
+LEAVES, MAX_LEAVES = 4096, 80_000
+#: Stands for the value of a column whose values nobody knows: a text of private use, which no table should hold.
+NOTHING_LISTED = "\ue000"
 
 Floats = NDArray[np.float64]
 
@@ -181,3 +188,47 @@ def fine_codes(column: Column, codes: NDArray[np.integer], values: Floats) -> ND
     place = np.searchsorted(cells, values, side="right") - 1
     place = np.where(codes < bins, np.clip(place, first[inside], first[inside + 1] - 1), codes + (first[-1] - bins))
     return place.astype(code_dtype(int(first[-1]) + column.size - bins))
+
+
+def scouting_column(column: Column) -> Column:
+    """The column with leaves for bins; or with all its values under *other*."""
+    assert column.discover is not None
+    if column.discover.values:
+        return replace(column, values=(NOTHING_LISTED,), joint_bins=None)
+    return _with_leaves(column)
+
+
+def nothing_found(column: Column, leaves: int) -> bool:
+    """Whether the column of a release may be one whose answer was lost: no value, or bounds and bins as assumed.
+
+    Args:
+        leaves: of its tree; values have none.
+    """
+    if "values" in column.discovered:
+        return column.constant
+    scout = _with_leaves(column)
+    cuts = np.linspace(0, leaves, column.value_codes + 1).astype(int)
+    if scout.value_codes != leaves or "bins" not in column.discovered:
+        return scout.value_codes == leaves
+    edges, leaf_edges = column.grid.edges, scout.grid.edges
+    return edges is not None and leaf_edges is not None and np.array_equal(edges, leaf_edges[cuts])
+
+
+def _with_leaves(column: Column) -> Column:
+    return replace(column, bins=_leaf_bins(column), joint_bins=None, fine=None)
+
+
+def _leaf_bins(column: Column) -> Bins | None:
+    low, high = column.bounds
+    if column.kind == "float":
+        return Bins(cells=LEAVES)
+    span = int(high) - int(low) + 1
+    if column.kind == "integer":
+        return None if span <= LEAVES else Bins(cells=LEAVES)
+    if span <= MAX_LEAVES:
+        return None
+    for name in ("hour", "day"):
+        length = LENGTHS[name]
+        if column.kind == "datetime" and LEAVES * length <= span <= MAX_LEAVES * length:
+            return Bins(calendar=name)
+    return Bins(count=MAX_LEAVES)

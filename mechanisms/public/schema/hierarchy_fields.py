@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import read_facts
 from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_list
-from mechanisms.public.schema.hierarchy import MAX_VALUES, Distances, Floats, Hierarchy
-from mechanisms.public.schema.hierarchy_paths import Way, build_hierarchy, match_leaves
+from mechanisms.public.schema.hierarchy import MAX_VALUES, Distances, Hierarchy, Way, build_hierarchy, match_leaves
 
+Floats = NDArray[np.float64]
 NAMED = {"levels", "tree"}
 TREE = "{north: [a, b], south: [c]}, or the path of a CSV: leaf first, then its ancestors from fine to coarse"
 
@@ -47,7 +48,7 @@ def relation_fields(column: Column) -> FieldDict:
     if column.tree is not None:
         return {"hierarchy": hierarchy_fields(column.tree)}
     if column.distances is not None:
-        rows = [" ".join(map(_digits, row)) for row in column.distances.matrix.tolist()]
+        rows = [" ".join(map(_digits, row)) for row in column.distances]
         return {"distances": {"values": list(column.labels), "matrix": rows}}
     return {}
 
@@ -130,7 +131,7 @@ def _distances(column: Column, given: object, where: str, folder: Path) -> Dista
         fix = "0: a value is at no distance from itself" if i == j else "a number from 0 to 1, or inf"
         problem = f"distances: from {labels[i]!r} to {labels[j]!r}: got {ordered[i, j]:g}"
         raise UserError(problem, where=where, fix=fix)
-    return Distances(ordered)
+    return tuple(map(tuple, ordered.tolist()))
 
 
 def matrix_of_csv(path: Path, where: str) -> tuple[list[str], list[list[str]]]:

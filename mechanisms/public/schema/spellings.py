@@ -50,15 +50,20 @@ def parse_flag(given: Fields, true: tuple[str, ...], false: tuple[str, ...], whe
     """
     spellings = given.get("spellings")
     if spellings is None:
-        sides = (("true", true), ("false", false))
-        return {side: text_list(given.get(side, texts), side, where) for side, texts in sides}
+        true, false = (text_list(given.get(s, own), s, where) for s, own in (("true", true), ("false", false)))
+        return _sides(false, true)
     if spellings != COMMON:
         fix = 'spellings: common; or lists: "true": [yes, Y], "false": [no, N]'
         raise UserError(f"spellings: got {spellings!r}", where=where, fix=fix)
     own_true = text_list(given["true"], "true", where) if "true" in given else ()
     own_false = text_list(given["false"], "false", where) if "false" in given else ()
-    sides = (("true", _with_common(own_true, YES, own_false)), ("false", _with_common(own_false, NO, own_true)))
-    return {**dict(sides), "loose": True}
+    return _sides(_with_common(own_false, NO, own_true), _with_common(own_true, YES, own_false)) | {"loose": True}
+
+
+def _sides(false: tuple[str, ...], true: tuple[str, ...]) -> FieldDict:
+    """The first text of either side as its value, the others as its spellings."""
+    spellings = tuple((t, code) for code, own in enumerate((false, true)) for t in own[1:])
+    return {"values": (false[0], true[0]), "spellings": spellings}
 
 
 def _with_common(own: tuple[str, ...], common: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
@@ -68,11 +73,12 @@ def _with_common(own: tuple[str, ...], common: tuple[str, ...], others: tuple[st
 
 def flag_fields(column: Column, true: tuple[str, ...], false: tuple[str, ...]) -> FieldDict:
     """The declaration that `parse_flag` reads back."""
-    if (column.true, column.false) == (true, false):
+    yes, no = ([t for t, code in column.spelled if code == own] for own in (1, 0))
+    if (yes, no) == ([*true], [*false]):
         return {}
     if not column.loose:
-        return {"true": list(column.true), "false": list(column.false)}
-    sides = {"true": (column.true, YES, "yes"), "false": (column.false, NO, "no")}
+        return {"true": yes, "false": no}
+    sides = {"true": (yes, YES, "yes"), "false": (no, NO, "no")}
     own = {s: [texts[0], *(t for t in texts[1:] if t not in common)] for s, (texts, common, _) in sides.items()}
     return {"spellings": COMMON} | {s: t for s, t in own.items() if t != [sides[s][2]]}
 
@@ -118,28 +124,18 @@ def folded(text: str) -> str:
     return "".join(c.lower()[:1] for c in text.strip(BLANKS))
 
 
-def exact_codes(column: Column) -> dict[str, int]:
-    """Text → code: each value and its spellings, the label of *other*, and what means missing."""
-    codes = dict(column.spelled)
-    if column.other is not None and column.other_code is not None:
-        codes[column.other] = column.other_code
-    if column.missing_code is not None:
-        codes |= {text: column.missing_code for text in ("", *column.missing_texts) if text not in codes}
-    return codes
-
-
 def loose_codes(column: Column) -> dict[str, int]:
     """Folded text → code, where all texts that are folded so have the same; none where the schema wants exact ones."""
     truths = column.kind == "categorical" and {folded(t) for t, _ in column.spelled} == {"true", "false"}
     meant: dict[str, set[int]] = {}
-    for text, code in exact_codes(column).items() if column.loose or truths else ():
+    for text, code in column.exact_codes.items() if column.loose or truths else ():
         meant.setdefault(folded(text), set()).add(code)
     return {text: next(iter(codes)) for text, codes in meant.items() if len(codes) == 1}
 
 
 def reader(column: Column) -> Callable[[str], int | None]:
     """The code that a text of the table has, as encoding says it in SQL; None: it lies outside."""
-    exact, loose = exact_codes(column), loose_codes(column)
+    exact, loose = column.exact_codes, loose_codes(column)
 
     def code_of(text: str) -> int | None:
         attempts = [exact.get(text)]

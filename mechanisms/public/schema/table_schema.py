@@ -15,13 +15,13 @@ from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
 from mechanisms.public.rules.transforms import FINE
-from mechanisms.public.schema.bound_fields import written_bins, written_bound
+from mechanisms.public.schema.code_labels import written_bins, written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
-from mechanisms.public.schema.fields import FieldDict, as_text, known_fields, text_list
+from mechanisms.public.schema.fields import FieldDict, as_text, known_fields, text_list, true_or_false
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
@@ -183,9 +183,7 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
     if not isinstance(mapping.get("columns"), Mapping):
         return _parse_domain(mapping, where, folder)
     known_fields(mapping, TOP, "", where)
-    confirmed = mapping.get("confirmed_public", False)
-    if not isinstance(confirmed, bool):
-        raise UserError(f"confirmed_public: got {confirmed!r}", where=where, fix="true or false")
+    confirmed = true_or_false(mapping.get("confirmed_public", False), "confirmed_public", where)
     left = mapping.get("leave_out") or []
     leave_out = text_list(left, "leave_out", where) if left else ()
     source = as_text(mapping.get("source") or "", "source", where)

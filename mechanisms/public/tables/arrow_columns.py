@@ -40,7 +40,7 @@ def decode_column(codes: Codes, column: Column, rng: np.random.Generator) -> Any
 def arrow_type(column: Column) -> Any:
     """The Arrow type that holds a column's values as they are written."""
     if column.kind == "flag":
-        plain = (column.true[0], column.false[0]) == ("true", "false") and column.size == 2
+        plain = column.values == ("false", "true") and column.size == 2
         return pa.bool_() if plain else pa.string()
     if column.other is not None or column.width is not None:
         return pa.string()

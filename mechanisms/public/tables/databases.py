@@ -17,10 +17,9 @@ from urllib.parse import quote, unquote
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import PLAIN
-from mechanisms.public.tables.checked_query import DRAWN, OWN, checked_query
+from mechanisms.public.tables.checked_query import DRAWN, OWN, StoredTable, checked_query
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
-from mechanisms.public.tables.rewritten_query import StoredTable
 from mechanisms.public.tables.scan import COPIED, Source, literal, quoted_name
 
 #: Rows that a database hands over at a time.

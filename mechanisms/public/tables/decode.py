@@ -56,7 +56,7 @@ class Owned:
 
 def labels(column: Column) -> tuple[str | None, ...]:
     """What each code of a column of texts is written as: missing as its first listed text, or as no value."""
-    texts: tuple[str | None, ...] = (column.false[0], column.true[0]) if column.kind == "flag" else column.values
+    texts: tuple[str | None, ...] = column.values
     if column.constant and texts == ("",):
         texts = (None,)  # no value, where a file can tell
     gap = column.missing_texts[0] if column.missing_texts else None

@@ -11,7 +11,7 @@ from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.schema.bins import DAY, double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
-from mechanisms.public.schema.spellings import exact_codes, loose_codes
+from mechanisms.public.schema.spellings import loose_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import COPIED, Source, listed, literal
 
@@ -54,7 +54,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
         fix = "data.units.path=TABLE, where a table with one row per person holds them; or take them out of the schema"
         problem = f"no column of constants of persons, {', '.join(map(repr, absent))}, in {source.path.name}"
         raise UserError(problem, where="schema", fix=fix)
-    if len(absent) > 1 and len(source.names) > 1:  # a single one is perhaps read with another delimiter
+    if len(absent) > 1:
         known_columns(absent, source.names, where="schema", of=f" in {source.path.name}", have="the table has:")
     for i, column in enumerate(schema.columns):
         index = source.declared(column.name)
@@ -89,29 +89,22 @@ def value_expressions(source: Source, columns: Sequence[Column]) -> tuple[str, l
     return f"SELECT {named} FROM {source.relation}", values
 
 
-def value_parts(source: Source, columns: Sequence[Column], first: int = 0) -> tuple[dict[str, str], list[str]]:
+def value_parts(source: Source, columns: Sequence[Column]) -> tuple[dict[str, str], list[str]]:
     """SQL for the values of ordered columns, as their schema reads them, over what an inner SELECT names.
 
-    Args:
-        first: the number in the names of the first column.
     Returns:
         name → SQL over the source's columns, and one expression of these names per column: a number, or days or seconds
-        from 1970-01-01; NULL where the cell is none of a value.
+        from 1970-01-01; NULL where the cell is none of a value. No name is one of `encoding`.
     """
     inner: dict[str, str] = {}
     values = []
-    for i, column in enumerate(columns, first):
+    for i, column in enumerate(columns):
         index = source.declared(column.name)
-        inner |= {f"p{i}": read_sql(source, index, column), f"t{i}": source.text(index)}
-        raw, value = _ordered(column, f"p{i}", f"t{i}"), column.grid.value_sql(_clipped(column, f"p{i}"))
-        placed = f"({raw}) % {column.size} < {column.value_codes} AND p{i} IS NOT NULL"
+        inner |= {f"q{i}": read_sql(source, index, column), f"u{i}": source.text(index)}
+        raw, value = _ordered(column, f"q{i}", f"u{i}"), column.grid.value_sql(_clipped(column, f"q{i}"))
+        placed = f"({raw}) % {column.size} < {column.value_codes} AND q{i} IS NOT NULL"
         values.append(f"CASE WHEN {placed} THEN CAST({value} AS DOUBLE) END")
     return inner, values
-
-
-def beyond_parts(columns: Sequence[Column]) -> list[str]:
-    """SQL for whether a value lies below or above the bounds, per column, over the names of `value_expressions`."""
-    return [f"({_beyond_sql(column, f'p{i}')})" for i, column in enumerate(columns)]
 
 
 def read_sql(source: Source, index: int, column: Column) -> str:
@@ -125,7 +118,7 @@ def read_sql(source: Source, index: int, column: Column) -> str:
 
 def _exact(column: Column, *, typed: bool) -> dict[str, int]:
     """Text → code, as the table holds the text."""
-    codes = exact_codes(column)
+    codes = column.exact_codes
     return codes | {number: codes[t] for number, t in listed_numbers(column).items()} if typed else codes
 
 
@@ -209,7 +202,7 @@ def _clipped(column: Column, p: str) -> str:
 
 def _ordered(column: Column, p: str, text: str) -> str:
     """Numbers, dates and times: the bin of the clipped value; `p` is NULL where the text is no such value."""
-    size, code, beyond = column.size, column.grid.sql(_clipped(column, p)), _beyond_sql(column, p)
+    size, code, beyond = column.size, column.grid.sql(_clipped(column, p)), beyond_sql(column, p)
     broken = "" if column.kind in {"float", *DATE_KINDS} else f"WHEN {p} <> round({p}) THEN "
     gap = column.missing_code if column.missing_code is not None else column.other_code or 0
     gap_mark = PLAIN if column.missing_code is not None else UNPLACED
@@ -230,7 +223,8 @@ def _ordered(column: Column, p: str, text: str) -> str:
     )
 
 
-def _beyond_sql(column: Column, p: str) -> str:
+def beyond_sql(column: Column, p: str) -> str:
+    """SQL for whether a value, read as `p`, lies below or above the bounds."""
     low, high = _bounds_sql(column)
     if column.kind in DATE_KINDS:
         return f"{p} < {low} OR {p} >= {high} + INTERVAL {DAY if column.kind == 'date' else 1} SECOND"

@@ -62,7 +62,7 @@ class Store:
 
 @dataclass(frozen=True)
 class FetchRoom:
-    """A folder of mode 0700, and the memory and threads that fetching may use there.
+    """A folder of mode 0700, and the memory that fetching may use there.
 
     Attributes:
         promised: as of `checked_query`.
@@ -70,7 +70,6 @@ class FetchRoom:
 
     folder: Path
     memory_limit_bytes: int
-    threads: int
     promised: bool = False
 
 

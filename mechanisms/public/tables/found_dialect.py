@@ -15,7 +15,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.formats import CSV, format_of_file
-from mechanisms.public.tables.parts import table_parts
 
 MARKS = ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
 #: Bytes that are no letters of Windows' Western encoding.
@@ -66,7 +65,7 @@ def _encoding(path: Path, compressed: str) -> str:
 
 def dialect_of(location: Path, declared: Dialect | None = None) -> Dialect:
     """How the first file of a table is written; of other formats than CSV it says nothing."""
-    part = table_parts(location)[0]
+    part = inspect_file.table_parts(location)[0]
     inspect_file.check_file(part)
     return found_dialect(part, declared) if format_of_file(part).reader == CSV.reader else Dialect()
 

@@ -1,4 +1,4 @@
-"""What a table's file says before any row is read: its format, compression, header, and whether it is whole."""
+"""The files of a table, and what each says before a row is read: format, compression, header; whether it is whole."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import csv
 import gzip
 import io
 import json
+import os
 import statistics
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal
@@ -36,6 +37,11 @@ LONGEST_LINE = 1 << 20
 #: The type of a column of texts that had another one in a database, of which equal values may have several texts.
 SEVERAL_TEXTS = "SEVERAL_TEXTS"
 DAMAGED = "fetch or compress it again"
+WILD = frozenset("*?[")
+#: A path; of the file behind it the device, the number there, its bytes, and when it was written and changed (ns); of
+#: each symbolic link on the way its path, its number, and when it was made (ns).
+State = tuple[Path, int, int, int, int, int, tuple[tuple[Path, int, int], ...]]
+ONE_TABLE = "parts of one table, of one format and with the same columns in the same order"
 
 
 def check_file(path: Path) -> None:
@@ -96,8 +102,9 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     """
     where = str(path)
     try:
-        with undamaged(path):
-            line = _first_line(path, compressed).decode("utf-8-sig")
+        with undamaged(path), open_bytes(path, compressed) as file:
+            start = file.readline(MAX_HEADER)
+        line = next(iter(start.splitlines()), b"").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError("is not UTF-8 text", where=where, fix=AS_UTF8) from error
     if "\0" in line:
@@ -112,9 +119,9 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     except csv.Error as error:
         fix = "its names in the first line; perhaps a quote is not closed"
         raise UserError("a column name is too long to be one", where=where, fix=fix) from error
-    if len(names) == 1 and '"' not in line:
+    if len(names) == 1:
         for other in DELIMITERS:
-            if other != delimiter and other in line:
+            if len(next(csv.reader([line], delimiter=other))) > 1:
                 fault = f"the header is one field with {shown(other)} in it: is the delimiter {shown(delimiter)} right?"
                 raise UserError(fault, where=where, fix=f"{setting}={shown(other)}")
     return tuple(names), line
@@ -130,18 +137,6 @@ def found_header(path: Path, dialect: Dialect) -> str:
     return next((f"line {k} looks like the header: delete those above" for k, fits in enumerate(named, 1) if fits), "")
 
 
-def _first_line(path: Path, compressed: str) -> bytes:
-    with open_bytes(path, compressed) as file:
-        start = file.read(1 << 16)
-        while not (b"\n" in start or b"\r" in start) and len(start) < MAX_HEADER:
-            more = file.read(1 << 16)
-            if not more:
-                break
-            start += more
-    lines = start.removeprefix(b"\xef\xbb\xbf").splitlines()
-    return lines[0] if lines else b""
-
-
 def open_bytes(path: Path, compressed: str) -> IO[bytes]:
     """The decompressed bytes of a file."""
     if compressed == "gzip":
@@ -149,8 +144,7 @@ def open_bytes(path: Path, compressed: str) -> IO[bytes]:
     if compressed == "zstd":
         import pyarrow as pa  # slow to load
 
-        stream: IO[bytes] = pa.CompressedInputStream(pa.OSFile(str(path)), "zstd")
-        return stream
+        return io.BufferedReader(pa.CompressedInputStream(pa.OSFile(str(path)), "zstd"))
     return path.open("rb")
 
 
@@ -201,3 +195,102 @@ def parquet_head(file: IO[bytes], _dialect: Dialect) -> list[str]:
 def shown(delimiter: str) -> str:
     """A delimiter as one types it."""
     return "'\\t'" if delimiter == "\t" else f"'{delimiter}'"
+
+
+def table_parts(path: Path) -> tuple[Path, ...]:
+    """The files of a table; those that other tools leave beside (`_SUCCESS`, hidden ones) are none of its parts.
+
+    Raises:
+        UserError: a folder without parts; a pattern that matches none.
+    """
+    if path.is_dir():
+        parts = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
+        inner = sorted(p.name for p in path.iterdir() if p.is_dir() and p.name[0] not in "._")
+        if not parts:
+            fix = f"a folder with parts of the table, for example {path / inner[0]}" if inner else ONE_TABLE
+            raise UserError("no files in this folder", where=str(path), fix=fix)
+        return tuple(parts)
+    if WILD & set(str(path)) and not path.exists():
+        start = Path(path.anchor) if path.is_absolute() else Path()
+        fixed = next(i for i, name in enumerate(path.parts) if WILD & set(name))
+        found = {p for p in start.glob(str(path.relative_to(start))) if p.is_file()}
+        parts = sorted(p for p in found if all(name[0] not in "._" for name in p.parts[fixed:]))
+        if not parts:
+            problem = f"no file matches this pattern{' but hidden ones and those that begin with _' if found else ''}"
+            raise UserError(problem, where=str(path), fix=ONE_TABLE)
+        return tuple(parts)
+    return (path,)
+
+
+def check_table_files(path: Path) -> tuple[Path, ...]:
+    """The files of a table: each is there, can be read, holds something, and is of a kind that is known.
+
+    Raises:
+        UserError: names the file and the way out.
+    """
+    parts = table_parts(path)
+    for part in parts:
+        check_file(part)
+    return parts
+
+
+def check_same(parts: Sequence[Path], facts: Sequence[object], verb: str) -> None:
+    """What is said of each part is the same.
+
+    Raises:
+        UserError: names the first part that differs.
+    """
+    for part, words in zip(parts, facts, strict=True):
+        if words != facts[0]:
+            raise UserError(f"its {verb} not agree with {parts[0].name}", where=str(part), fix=ONE_TABLE)
+
+
+def states(parts: Sequence[Path]) -> tuple[State, ...]:
+    """How each file stands now; each is opened, since shared folders tell old sizes and times of files that are not.
+
+    Raises:
+        UserError: names one that cannot be read; or two that are one file, by links: its rows would count twice.
+    """
+    file_states, met = [], dict[tuple[int, int], Path]()
+    for part in parts:
+        try:
+            with part.open("rb") as file:
+                state = os.fstat(file.fileno())
+            links = _links(part)
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror}", where=str(part), fix="check the path") from error
+        if (first := met.setdefault((state.st_dev, state.st_ino), part)) is not part:
+            raise UserError(f"is one file with {first}: rows would count twice", where=str(part), fix="remove the link")
+        times = state.st_mtime_ns, state.st_ctime_ns  # who writes a file may set the first back, and not the second
+        file_states.append((part, state.st_dev, state.st_ino, state.st_size, *times, links))
+    return tuple(file_states)
+
+
+def _links(path: Path) -> tuple[tuple[Path, int, int], ...]:
+    """The symbolic links on the way to a file: who turns one away and back makes it anew.
+
+    Raises:
+        OSError: one is gone.
+    """
+    met: dict[Path, tuple[Path, int, int]] = {}
+    ways = [Path.cwd() / path]
+    while ways:
+        way = ways.pop()
+        for place in (way, *way.parents):
+            if place not in met and place.is_symlink():
+                state = place.lstat()
+                met[place] = (place, state.st_ino, state.st_ctime_ns)
+                ways.append(place.parent / place.readlink())
+    return tuple(sorted(met.values()))
+
+
+def check_unchanged(before: Sequence[State]) -> None:
+    """Nobody wrote the files since, nor put others in their place: a row that moves meanwhile may count twice.
+
+    Raises:
+        UserError: names the first that is another now, or is gone.
+    """
+    for old in before:
+        if states([old[0]]) != (old,):
+            fix = "leave the table alone while it is read, or read a copy of it"
+            raise UserError("the table changed while it was read", where=str(old[0]), fix=fix)

@@ -15,7 +15,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.found_dialect import with_all_faults
-from mechanisms.public.tables.parts import check_same
 from mechanisms.public.tables.scan import DURATION, Opening, Source, listed, literal, private_folder
 
 #: Bytes that are read at a time.
@@ -40,7 +39,7 @@ def open_csv(opening: Opening) -> Source:
 def _opened(opening: Opening) -> Source:
     parts, delimiter = opening.parts, opening.dialect.delimiter
     pressed = [inspect_file.compression(part) for part in parts]
-    check_same(parts, pressed, "compression does")
+    inspect_file.check_same(parts, pressed, "compression does")
     if not opening.dialect.bytes_are_utf8:
         encoding = opening.dialect.encoding
         private_folder(opening.workdir)
@@ -48,7 +47,7 @@ def _opened(opening: Opening) -> Source:
         parts = tuple(_as_utf8(part, pressed[0], encoding, folder / f"{i}-{part.name}") for i, part in enumerate(parts))
         pressed = ["none"] * len(parts)
     headers = [inspect_file.read_header(part, pressed[0], delimiter, setting=opening.setting) for part in parts]
-    check_same(parts, [names for names, _ in headers], "columns do")
+    inspect_file.check_same(parts, [names for names, _ in headers], "columns do")
     for part in parts:
         check_quotes(part, pressed[0], delimiter)
     names, header = headers[0]
@@ -83,7 +82,7 @@ def _as_utf8(path: Path, compressed: str, encoding: str, copy: Path) -> Path:
 def open_parquet(opening: Opening) -> Source:
     """Parquet files."""
     schemas = [inspect_file.parquet_schema(part) for part in opening.parts]
-    check_same(opening.parts, schemas, "columns do")
+    inspect_file.check_same(opening.parts, schemas, "columns do")
     names = tuple(name for name, _ in schemas[0])
     aliases = ", ".join(f"c{i}" for i in range(len(names)))
     relation = f"read_parquet({listed(opening.parts)}, hive_partitioning = false) AS t({aliases})"

@@ -13,11 +13,10 @@ import duckdb
 
 from mechanisms.public.errors import UserError, check_head, known_columns
 from mechanisms.public.schema.dialect import PLAIN, Dialect
-from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
 from mechanisms.public.tables.found_dialect import with_all_faults
-from mechanisms.public.tables.parts import State, check_same, check_table_files, states
+from mechanisms.public.tables.inspect_file import State, check_same, check_table_files, found_header, states
 from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
 
 #: Rows per streamed batch.
@@ -70,7 +69,7 @@ class Opening:
         """What was opened; UserError as of `check_head`."""
         path = "ADDRESS" if self.workdir in self.path.parents else self.path  # fetched rows are gone by then
         look = f"python -m pipeline check data=table data.path={path} data.schema=FILE"
-        found = inspect_file.found_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
+        found = found_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
         check_head(names, self.expected, where=str(self.path), look=look, once=found)
         opened = {f.name: getattr(self, f.name) for f in fields(Opening)}
         return Source(**opened, names=names, types=types, relation=relation, header=header)
@@ -98,17 +97,10 @@ class Source(Opening):
         """Position of a column.
 
         Raises:
-            UserError: the table has no such column; suggests one, or another delimiter.
+            UserError: the table has no such column; suggests one.
         """
-        if name in self.names:
-            return self.names.index(name)
-        for delimiter in inspect_file.DELIMITERS:
-            if len(self.names) == 1 and name in self.header.split(delimiter):
-                fix = f"{self.setting}={inspect_file.shown(delimiter)}"
-                problem = f"no column {name!r} in {self.path.name}: is the delimiter right?"
-                raise UserError(problem, where=where, fix=fix)
         known_columns([name], self.names, where=where, of=f" in {self.path.name}", have="the table has:")
-        raise AssertionError(name)
+        return self.names.index(name)
 
     def declared(self, name: str) -> int:
         """Position of a column of the schema.

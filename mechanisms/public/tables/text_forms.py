@@ -113,6 +113,10 @@ class NumberForm:
             return None
         return number if math.isfinite(number) else None
 
+    def reads(self, text: str) -> bool:
+        """Whether a text is a number."""
+        return self.number(text) is not None
+
     @property
     def marks(self) -> tuple[str, ...]:
         """What parts thousands."""
@@ -241,8 +245,8 @@ def number_reading(texts: Texts) -> tuple[NumberForm, float]:
     spaces = [s for s in (" ", "\xa0", "'") if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
     dotted = NumberForm((*signs, *thousands, *spaces))
     comma = NumberForm((*signs, *points, *spaces), ",")
-    best = max((NumberForm(), dotted, comma), key=lambda r: (share_of(texts, lambda t: _number(r, t)), r.plain))
-    return best, share_of(texts, lambda t: _number(best, t))
+    each = [(r, share_of(texts, r.reads)) for r in (NumberForm(), dotted, comma)]
+    return max(each, key=lambda e: (e[1], e[0].plain))
 
 
 def _unit_of_measure(texts: Texts) -> list[str]:
@@ -253,10 +257,6 @@ def _unit_of_measure(texts: Texts) -> list[str]:
             words[match[2]] += n
     most = words.most_common(1)
     return [word for word, n in most if len(word) > 1 and word not in CURRENCIES and n >= SAME_UNIT * words.total()]
-
-
-def _number(reading: NumberForm, text: str) -> bool:
-    return reading.number(text) is not None
 
 
 def _beside(text: str, sign: str) -> bool:

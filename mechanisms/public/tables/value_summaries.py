@@ -1,8 +1,8 @@
-"""What people look at first: count, mean, standard deviation, quantiles and gaps of each column of numbers or dates."""
+"""Values of numbers and dates, and what people look at first: their mean, quantiles, gaps. NOT private."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,14 +10,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.schema.bound_fields import written_bound
+from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.encode import beyond_parts, encoding, value_expressions, value_parts
+from mechanisms.public.tables.encode import beyond_sql, encoding, value_expressions, value_parts
 from mechanisms.public.tables.scan import Source
 
 #: The quantiles of a summary.
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
+Floats = NDArray[np.float64]
+
+
+def value_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str, Floats]]:
+    """Column → its values as its schema reads them, NaN where there is none, some rows of the table at a time."""
+    inner, values = value_expressions(source, columns)
+    for batch in source.batches(f"SELECT {', '.join(f'{v} AS v{i}' for i, v in enumerate(values))} FROM ({inner})"):
+        arrays = (batch.column(i).to_numpy(zero_copy_only=False) for i in range(batch.num_columns))
+        yield {c.name: np.array(array, np.float64) for c, array in zip(columns, arrays, strict=True)}
+
+
+def rows_that_differ(source: Source, schema: Schema) -> dict[str, int]:
+    """Rule → in how many rows of the table the column is not what its expression says. NOT private.
+
+    Values count as the schema reads them, inside their bounds; a missing value where the expression has one differs.
+    """
+    differing = {}
+    for step in schema.rules.computed:
+        column, count = schema[step.target], 0
+        for values in value_batches(source, [*(schema[n] for n in step.sources), column]):
+            count += int(np.count_nonzero(~_same(values[column.name], step.values(values, column), column)))
+        differing[step.rule] = count
+    return differing
+
+
+def _same(own: Floats, expected: Floats, column: Column) -> NDArray[np.bool_]:
+    """Equal, or both missing; of a float, up to half of its last decimal."""
+    near = 0.0 if column.kind != "float" else 10.0**-column.decimals / 2 if column.decimals is not None else 0.0
+    slack = near + (1e-9 * np.abs(expected) if column.kind == "float" else 0.0)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.abs(own - expected) <= slack) | (np.isnan(own) & np.isnan(expected)))
 
 
 def summaries(source: Source, schema: Schema) -> dict[str, JsonDict]:
@@ -31,7 +62,7 @@ def summaries(source: Source, schema: Schema) -> dict[str, JsonDict]:
     if not columns:
         return {}
     inner, values = value_expressions(source, columns)
-    beyond = [f"{sql} AS b{i}" for i, sql in enumerate(beyond_parts(columns))]
+    beyond = [f"({beyond_sql(column, f'q{i}')}) AS b{i}" for i, column in enumerate(columns)]
     rows = f"SELECT {_named(values)}, {', '.join(beyond)} FROM ({inner})"
     shares = [f"avg(CASE WHEN x{i} IS NOT NULL THEN CAST(b{i} AS INTEGER) END)" for i in range(len(columns))]
     (figures,) = source.lines(f"SELECT {', '.join(shares)}, count(*), {_figures(len(columns))} FROM ({rows})")
@@ -42,7 +73,7 @@ def summaries(source: Source, schema: Schema) -> dict[str, JsonDict]:
 def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[str, JsonDict]]:
     """Code of the column `by` → the same of the records that have it, for every other column."""
     columns = [c for c in numbers_of(schema) if c.name != by]
-    inner, values = value_parts(source, columns, first=1)
+    inner, values = value_parts(source, columns)
     group = schema[by]
     coded = encoding(source, replace(schema, columns=(group,)), further=inner)
     rows = f"SELECT v0 % {group.size} AS g, {_named(values)} FROM ({coded.select})"

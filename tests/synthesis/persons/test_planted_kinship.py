@@ -9,8 +9,8 @@ import yaml
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
-from mechanisms.public.persons.asked_of_persons import asked_columns, questions_of, with_shares
 from mechanisms.public.persons.person_features import times_of
+from mechanisms.public.persons.person_questions import asked_columns, questions_of, with_shares
 from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, stacked, tally
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree.ElementTree import Element, fromstring
 
-from mechanisms.public.drafts.metadata.described import Described, Metadata, named
+from mechanisms.public.drafts.metadata.metadata_files import Described, Metadata, named
 from mechanisms.public.errors import UserError
 
 #: Elements of a variable that this uses; all others are named.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mechanisms.public.drafts.metadata.described import Described, Metadata, named
+from mechanisms.public.drafts.metadata.metadata_files import Described, Metadata, named
 from mechanisms.public.errors import UserError
 from mechanisms.public.plain_files import json_mapping
 

@@ -1,20 +1,150 @@
-"""Which files are metadata, by their names' ends, and the drafts that they make."""
+"""Which files are metadata, by their names' ends, and the drafts that they make. No row is read."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from mechanisms.public.drafts.metadata.described import draft_of
+import yaml
+
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
+from mechanisms.public.schema.discover_fields import WITHIN
+from mechanisms.public.schema.fields import FieldDict
+from mechanisms.public.schema.schema_text import dump_yaml
+from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.fetched import is_address
 from mechanisms.public.tables.formats import format_of_name
 
 #: Larger files are no metadata of one table.
 LARGEST = 2**26
 SQL = (".sql", ".ddl")
+NOTICE = """\
+# DRAFT from {form}, {file}: it read no rows.
+# Its lists and bounds are public if that file is: then let `source` say where it is published, and set
+# confirmed_public: true. Check that no list or range in it was computed from the rows.
+#   - values, bounds: discover: the file does not say them; a run finds them with noise, from the same budget.
+#   - `python -m pipeline check` says what this schema would do to the table.
+"""
+#: Not used of the file: at most so many are named.
+NAMED = 12
+
+
+@dataclass
+class Described:
+    """One column.
+
+    Attributes:
+        kind: as in a schema; empty: it is left out, and `said` tells why.
+        values: its texts in order, where they are listed; low, high: its bounds, where they are known.
+        missing: whether it may be empty, or the texts that mean so.
+        more: further fields of the declaration.
+        said: what a person should know or look at.
+    """
+
+    name: str
+    kind: str = ""
+    values: Sequence[Any] = ()
+    low: Any = None
+    high: Any = None
+    missing: bool | list[str] = True
+    more: FieldDict = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+    def left_out(self, why: str) -> None:
+        """The column is not released."""
+        self.kind, self.said = "", [why]
+
+    @property
+    def fields(self) -> FieldDict:
+        """Its declaration, in which a run discovers what nobody says."""
+        fields: FieldDict = {"kind": self.kind}
+        if self.kind == "categorical" and self.values:
+            whole = all(str(v).isdecimal() and str(int(v)) == str(v) for v in self.values)
+            fields["values"] = [int(v) if whole else str(v) for v in self.values]
+        elif self.kind == "categorical":
+            fields |= {"values": "discover", "other": "Other"}
+        elif self.kind != "flag" and None not in (self.low, self.high):
+            fields |= {"min": self.low, "max": self.high}
+            wide = self.kind == "integer" and self.high - self.low >= 100
+            fields |= {"bins": {"count": 32}} if wide else {}
+        elif self.kind != "flag":
+            fields["bounds"] = "discover"
+            if (self.low, self.high) != (None, None):
+                ends = zip((self.low, self.high), WITHIN[self.kind], strict=True)
+                fields["within"] = [default if own is None else own for own, default in ends]
+        return {**fields, **self.more, "missing": self.missing}
+
+
+@dataclass
+class Metadata:
+    """What a file says of one table.
+
+    Attributes:
+        form: its format, in words.
+        ordered: pairs of columns of which the first comes first.
+        unused: what it says that no schema can.
+    """
+
+    form: str
+    name: str
+    columns: Sequence[Described]
+    ordered: Sequence[tuple[str, str]] = ()
+    unused: Sequence[str] = ()
+
+
+def draft_of(metadata: Metadata, path: Path) -> str:
+    """The commented draft; it carries `confirmed_public: false`, and a source that a person may confirm."""
+    unused = list(dict.fromkeys(metadata.unused))
+    head = NOTICE.format(form=metadata.form, file=_one_line(path.name))
+    if unused:
+        more = f", and {len(unused) - NAMED} more" if len(unused) > NAMED else ""
+        head += f"# Not used of it: {_one_line('; '.join(unused[:NAMED]))}{more}.\n"
+    source = f"{metadata.form}, {path.name}"
+    head += yaml.safe_dump(
+        {"name": metadata.name, "source": source, "confirmed_public": False}, sort_keys=False, allow_unicode=True
+    )
+    for column in metadata.columns:
+        try:
+            assert not column.kind or parse_schema({"columns": {column.name: column.fields}}, where="it")
+        except UserError as error:
+            column.left_out(f"as declared there it cannot be: {error.what}")
+    columns = [c for c in metadata.columns if c.kind]
+    text = head + "columns:\n"
+    for column in columns:
+        lines = dump_yaml({column.name: column.fields}, quoted=True).splitlines(keepends=True)
+        text += f"  # {_one_line('; '.join(column.said))}\n" if column.said else ""
+        text += "".join(f"  {line}" for line in lines)
+    if left := [c for c in metadata.columns if not c.kind]:
+        text += "leave_out:\n"
+        text += "".join(f"  - {as_json(c.name)}  # {_one_line('; '.join(c.said))}\n" for c in left)
+    names = {c.name for c in columns}
+    if pairs := [p for p in metadata.ordered if names >= {*p}]:
+        text += (
+            "# with these rules no synthetic row descends; both columns need the same bounds and bins:\n# ordered:\n"
+        )
+        text += "".join(f"#   - {as_json([*pair])}\n" for pair in pairs)
+    return text
+
+
+def named(values: Mapping[Any, Any]) -> str:
+    """What codes are called, in a line."""
+    few = [f"{code} = {name}" for code, name in values.items() if str(name or "") not in {"", str(code)}]
+    return ", ".join(few[:NAMED]) + (", …" if len(few) > NAMED else "")
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def as_json(value: object) -> str:
+    """A text, or a list, as YAML of one line has it."""
+    return json.dumps(value, ensure_ascii=False)
 
 
 def is_metadata(table: str | Path) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import sqlglot
 from sqlglot import exp
 
-from mechanisms.public.drafts.metadata.described import Described, Metadata
+from mechanisms.public.drafts.metadata.metadata_files import Described, Metadata
 from mechanisms.public.errors import UserError
 
 #: Types → kinds; all others are left out.
