@@ -291,7 +291,10 @@ def _plain(value: Any, column: Column | None) -> str:
         form = column.format if column is not None and column.kind in DATE_KINDS else None
         whole = value.isoformat(sep=" ") if isinstance(value, datetime.datetime) else value.isoformat()
         return whole if form is None else value.strftime(form)
-    if isinstance(value, uuid.UUID) or (isinstance(value, datetime.time) and value.tzinfo is None):
+    if isinstance(value, pd.Interval):
+        ends = f"{_plain(value.left, None)}, {_plain(value.right, None)}"  # equal ones have one text
+        return f"{'(['[value.closed_left]}{ends}{')]'[value.closed_right]}"
+    if isinstance(value, uuid.UUID | pd.Period) or (isinstance(value, datetime.time) and value.tzinfo is None):
         return str(value)
     return f"<{type(value).__name__}>"
 

@@ -53,8 +53,9 @@ class Kind:
 
 
 def of_objects(dtype: Any) -> bool:
-    """Whether pandas keeps Python objects: what they are depends on the rows."""
-    return pd.api.types.is_object_dtype(dtype.categories if isinstance(dtype, pd.CategoricalDtype) else dtype)
+    """Whether pandas gives Python objects, which may depend on the rows, periods or intervals: texts for us."""
+    values = dtype.categories.dtype if isinstance(dtype, pd.CategoricalDtype) else dtype
+    return isinstance(values, pd.PeriodDtype | pd.IntervalDtype) or pd.api.types.is_object_dtype(values)
 
 
 def kind_of_pandas(label: Any, dtype: Any, arrow: Any, column: Column | None) -> Kind:
@@ -64,10 +65,10 @@ def kind_of_pandas(label: Any, dtype: Any, arrow: Any, column: Column | None) ->
         arrow: the type of the Arrow array that it makes.
         column: as the schema declares it; the kind of objects and of categories follows from it alone.
     """
-    if isinstance(dtype, pd.CategoricalDtype):
-        return Kind(label, _declared_family(column), category=True, ordered=bool(dtype.ordered))
+    if (category := isinstance(dtype, pd.CategoricalDtype)) or of_objects(dtype):
+        return Kind(label, _declared_family(column), category=category, ordered=category and bool(dtype.ordered))
     gaps_fit = pd.api.types.is_extension_array_dtype(dtype) or dtype.kind in "fM"
-    return Kind(label, _declared_family(column) if of_objects(dtype) else _family(arrow), dtype if gaps_fit else None)
+    return Kind(label, _family(arrow), dtype if gaps_fit else None)
 
 
 def _declared_family(column: Column | None) -> str:

@@ -354,8 +354,10 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         result = OmegaConf.to_object(OmegaConf.merge(form_of(cls), plain))
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or culprit(cls, OmegaConf.to_container(plain), "settings")  # type: ignore[arg-type]
-        fix = way_out(where)
-        raise UserError(first_line(error), where=where, fix=fix) from error
+        problem, fix = first_line(error), way_out(where)
+        if " is not a subclass of " in problem:  # the library's words for release=csv
+            problem, fix = "several settings, and no value of its own", f"{where}.NAME=…; --help lists them"
+        raise UserError(problem, where=where, fix=fix) from error
     assert isinstance(result, cls)
     check_switches(OmegaConf.to_container(plain), dataclasses.asdict(result))  # type: ignore[call-overload]
     return result

@@ -68,6 +68,24 @@ def test_a_draft_is_a_mapping_that_fit_takes_and_a_text_to_be_corrected():
         pipeline.draft(clinic(), cluster={"ward": {"coordinates": "none.csv", "levels": [2]}})
 
 
+def test_clocks_periods_and_intervals_are_drafted_as_they_are_read_and_come_back_as_written():
+    ages = pd.Series(np.arange(300) % 90)
+    frame = pd.DataFrame({"year": pd.PeriodIndex([str(1990 + i % 30) for i in range(300)], freq="Y")})
+    frame["band"], frame["span"] = (
+        pd.cut(ages, [-1, 18, 65, 99]),
+        pd.IntervalIndex.from_tuples([(0, 1.5)] * 300, "left"),
+    )
+    frame["at"] = pd.Series([datetime.time(i % 24, i % 59) for i in range(300)]).astype(pd.ArrowDtype(pa.time64("us")))
+    draft = pipeline.draft(frame, name="kinds")
+    assert (draft["columns"]["year"]["min"], draft["columns"]["at"]["format"]) == (1990, "%H:%M:%S")
+    assert draft["columns"]["band"]["values"] == [str(band) for band in frame["band"].cat.categories]
+    assert draft["columns"]["span"] == {"kind": "constant", "value": "[0, 1.5)"}  # equal numbers have one text
+    look = pipeline.check(frame, draft)
+    assert not look["refused"] and all(column["lost"] == 0 for column in look["columns"].values()), look
+    forms = {"kind": "datetime", "min": "1900-01-01", "max": "1900-01-01", "formats": ["%H:%M", "%H:%M:%S"]}
+    assert not pipeline.check(frame[["at"]], {"columns": {"at": forms}})["refused"]
+
+
 def test_a_look_is_that_of_the_command_and_names_the_frame():
     frame = clinic().assign(smoker=["perhaps"] * 300 + ["no"] * 100)
     looked = pipeline.check(frame, SCHEMA, unit="patient", max_records=2)

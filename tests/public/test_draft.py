@@ -341,6 +341,21 @@ def test_two_dates_that_nearly_always_ascend_are_proposed_as_ordered(tmp_path, b
         assert [g.columns for g in taken(tmp_path, text).rules.ordered] == [("start", "end")]
 
 
+def test_days_that_nobody_can_write_are_no_bounds_and_infinite_ones_are_gaps(tmp_path: Path) -> None:
+    days = ["20200-01-05", *(["infinity"] * 20), *(f"2020-01-{1 + i % 28:02}" for i in range(479))]
+    text, facts = drafted(csv(tmp_path, "until\n" + "".join(f"{day}\n" for day in days)))
+    assert facts["until"].missing_texts == ("infinity",) and "do 'infinity' mean a gap?" in text
+    assert "max: '2020-01-31'" in text
+
+
+def test_clocks_are_in_no_order_with_moments_and_no_firsts_of_a_month(tmp_path: Path) -> None:
+    rows = "".join(
+        f"{i % 24:02}:{i % 59:02},{1895 if i % 99 == 0 else 2015}-01-{1 + i % 28:02} 10:00\n" for i in range(990)
+    )
+    text, facts = drafted(csv(tmp_path, "at,seen\n28:10,2015-01-01 10:00\n" + rows))
+    assert "ordered" not in text and "first of a month" not in text and facts["at"].format == "%H:%M"
+
+
 def test_three_dates_in_a_row_get_the_same_bounds(tmp_path: Path) -> None:
     rows = "".join(f"2015-01-{1 + i % 9:02},2016-01-{1 + i % 28:02},2016-02-{1 + i % 28:02}\n" for i in range(300))
     rows += "2016-01-20,2016-02-10,2016-02-20\n"

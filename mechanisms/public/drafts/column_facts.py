@@ -161,8 +161,7 @@ class Look:
         by_column = self._moments.setdefault(tuple(forms), {})
         if index not in by_column:
             dated = {i for i, f in self.facts.items() if f.dated or self.source.typed(i)} | {index}
-            every = [self._cells.moment(0, None if form == ISO else form) for form in forms]
-            together = [f"coalesce(m, {', '.join(every[: k + 1])})" for k in range(len(every))]
+            together = [self._moment(forms[: k + 1]) for k in range(len(forms))]
             counts = ", ".join(f"coalesce(sum(n) FILTER ({m} IS NOT NULL), 0)" for m in together)
             far = f"CAST(d AS VARCHAR) IN ({', '.join(map(literal, DAYS_OF_GAPS))})"
             rows = self._engine.execute(
@@ -200,8 +199,13 @@ class Look:
 
     def unread(self, index: int, forms: Sequence[str]) -> dict[str, int]:
         """The most frequent texts that no form reads as a day or time."""
-        moments = (self._cells.moment(0, None if form == ISO else form) for form in forms)
-        return self.sample(index, f"coalesce(m, {', '.join(moments)}) IS NULL")
+        return self.sample(index, f"{self._moment(forms)} IS NULL")
+
+    def _moment(self, forms: Sequence[str]) -> str:
+        """SQL for a cell as the day or time that the first of the forms reads; none beyond the years 1 to 9999."""
+        every = (self._cells.moment(0, None if form == ISO else form) for form in forms)
+        read = f"coalesce(m, {', '.join(every)})"
+        return f"CASE WHEN {read} >= TIMESTAMP '0001-01-01' AND {read} < TIMESTAMP '10000-01-01' THEN {read} END"
 
     @cached_property
     def _totals(self) -> dict[int, dict[str, int]]:

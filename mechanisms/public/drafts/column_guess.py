@@ -127,19 +127,11 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     words = look.sample(index, WORDS, 4)
     if few_words(words):
-        told = look.told(index, words)
-        gaps = gap_words(words, numbers=True, frequent=told)
-        doubt = _gaps_taken(gaps) + _unread_but(gaps, odd, facts, words, told)
-        return _of_numbers(facts.plain, NumberForm(), facts, gaps, doubt, shapes)
+        return _of_numbers(facts.plain, NumberForm(), facts, *_gaps(look, index, words, odd), shapes)
     if facts.distinct <= MAX_VALUES:
         return None
     doubt = _unread(odd, facts, look.told(index, words)) + _other_way(NumberForm(), look.shapes(index))
     return _of_numbers(facts.plain, NumberForm(), facts, [], doubt, shapes)
-
-
-def _gaps_taken(gaps: Iterable[str]) -> str:
-    few = ", ".join(map(repr, gaps))
-    return f"; do {few} mean a gap?" if few else ""
 
 
 def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
@@ -148,12 +140,14 @@ def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
     return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
 
 
-def _unread_but(
-    gaps: Iterable[str], odd: int, facts: ColumnFacts, texts: Mapping[str, int], told: Mapping[str, int]
-) -> str:
-    """That some of the odd cells cannot be read, where they are more than those that are taken for gaps."""
+def _gaps(look: Look, index: int, texts: Mapping[str, int], odd: int) -> tuple[list[str], str]:
+    """Those of the odd cells' texts that are taken for gaps; and that they are, and that others cannot be read."""
+    told = look.told(index, texts)
+    gaps = gap_words(texts, numbers=True, frequent=told)
+    doubt = f"; do {', '.join(map(repr, gaps))} mean a gap?" if gaps else ""
     unread = odd - sum(texts[g] for g in gaps)
-    return _unread(unread, facts, [t for t in told if t not in gaps]) if unread > 0 else ""
+    left = [t for t in told if t not in gaps]
+    return gaps, doubt + (_unread(unread, look.facts[index], left) if unread > 0 else "")
 
 
 def _of_numbers(
@@ -240,17 +234,11 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     low, high = (str(seen.low),) * 2 if clock else _outwards(str(seen.low), str(seen.high))
     fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
-    told = look.told(index, rest)
-    words = gap_words(rest, numbers=True, frequent=told)
-    taken = [
-        t
-        for t in look.told(index, texts)
-        if seen.gaps and any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)
-    ]
-    gaps = sorted({*facts.gaps, *words, *taken})
     odd = facts.filled - n
-    doubt = _gaps_taken(words) + (f"; {', '.join(taken)} taken for a gap: is it?" if taken else "")
-    doubt += _unread_but(words, odd, facts, rest, told)
+    words, doubt = _gaps(look, index, rest, odd)
+    taken = [t for t in look.told(index, texts) if any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
+    gaps = sorted({*facts.gaps, *words, *taken})
+    doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += f"; {few_units(look.unit)} {seen.few}" if seen.few else ""
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
@@ -319,9 +307,7 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     seen = look.numbers(index, reading)
     if seen.count < MOSTLY * facts.filled:
         return None
-    told, odd = look.told(index, rest), facts.filled - seen.count
-    gaps = gap_words(rest, numbers=True, frequent=told)
-    doubt = _gaps_taken(gaps) + _unread_but(gaps, odd, facts, rest, told)
+    gaps, doubt = _gaps(look, index, rest, facts.filled - seen.count)
     doubt += _other_way(reading, shapes) + _per_cent(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []

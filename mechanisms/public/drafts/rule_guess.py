@@ -200,7 +200,7 @@ def ascending_rows(
 
 
 def _tried(drafted: Drafted) -> list[tuple[str, str]]:
-    """Pairs of dates, or of times, whose ranges overlap, and of numbers whose names say so.
+    """Pairs of dates, of times, or of the day's clock, whose ranges overlap, and of numbers whose names say so.
 
     Of dates before 1969 none, where years of two digits, which are none before, would have to share their bounds.
     """
@@ -211,7 +211,9 @@ def _tried(drafted: Drafted) -> list[tuple[str, str]]:
         pairs += [
             (a, b)
             for a, b in itertools.permutations(names, 2)
-            if drafted[a]["min"] <= drafted[b]["max"] and drafted[b]["min"] <= drafted[a]["max"]
+            if drafted[a]["min"] <= drafted[b]["max"]
+            and drafted[b]["min"] <= drafted[a]["max"]
+            and (drafted[a]["min"] == drafted[a]["max"]) == (drafted[b]["min"] == drafted[b]["max"])
         ]
     for kind in ("integer", "float"):
         numbers = {n.lower(): n for n, f in drafted.items() if f["kind"] == kind and f.keys() >= {"min", "max"}}

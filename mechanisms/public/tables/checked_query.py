@@ -233,7 +233,7 @@ def rewritten(select: Node, table: Callable[[str, str], StoredTable | None]) -> 
         raise mixes(f"FROM {str(source.get('type') or 'nothing').lower().replace('_', ' ')}, not one table")
     found = table(source.get("schema_name") or "", source["table_name"])
     if found is None:
-        raise mixes(f"{source['table_name']}, a view, no table of the users, one with row security, or several alike")
+        raise mixes(f"{source['table_name']}: no table, a view, the system's, one with row security, or several alike")
     grouped = select.get("group_expressions") or select.get("group_sets")
     if grouped or select["aggregate_handling"] != "STANDARD_HANDLING":
         raise mixes("GROUP BY")

@@ -46,6 +46,9 @@ WITH known AS (
 )
 SELECT name, CASE WHEN drawn THEN '{DRAWN}' ELSE '{OWN}' END FROM used WHERE drawn OR own
 """
+#: What roles and servers may set, and cells' texts depend on.
+ONE_FORM = {"TimeZone": "UTC", "DateStyle": "ISO", "IntervalStyle": "postgres", "extra_float_digits": "1"}
+ONE_FORM |= {"bytea_output": "hex", "standard_conforming_strings": "on"}
 #: Types of PostgreSQL that Arrow has no own type for, of which equal values have one text, as ids are read.
 ONE_TEXT = {"numeric", "citext", "uuid", "inet", "cidr", "macaddr", "macaddr8"}
 #: What SQLSTATE says, by how it begins.
@@ -84,9 +87,8 @@ def fetch_postgresql(address: Address, path: Path, room: FetchRoom) -> None:
     with _told(Error, address, _state_words), dbapi.connect(url, autocommit=False) as connection:
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            cursor.execute("SET LOCAL TimeZone = 'UTC'")
-            cursor.execute("SET LOCAL DateStyle = 'ISO'")
-            cursor.execute("SET LOCAL standard_conforming_strings = on")
+            for name, value in ONE_FORM.items():
+                cursor.execute(f"SET LOCAL {name} = {value}")
         _write(_Postgres(connection), address, path, room)
 
 

@@ -203,8 +203,8 @@ class Source(Opening):
         return f"CASE WHEN {moment} BETWEEN {least} AND {most} THEN {clock} END"
 
     def typed(self, index: int) -> bool:
-        """Whether the file itself knows the column's type."""
-        return self.types[index] != "VARCHAR"
+        """Whether the file knows its numbers, days or moments: clocks and a database's odd types are texts."""
+        return self.types[index] not in {"VARCHAR", "TIME", "TIME_NS", inspect_file.SEVERAL_TEXTS}
 
     @contextmanager
     def connect(self, first: Sequence[str] = ()) -> Iterator[Any]:
