@@ -16,7 +16,14 @@ from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
 from mechanisms.public.tables.found_dialect import with_all_faults
-from mechanisms.public.tables.inspect_file import State, check_same, check_table_files, found_header, states
+from mechanisms.public.tables.inspect_file import (
+    SEVERAL_TEXTS,
+    State,
+    check_same,
+    check_table_files,
+    found_header,
+    states,
+)
 from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
 
 #: Rows per streamed batch.
@@ -204,7 +211,7 @@ class Source(Opening):
 
     def typed(self, index: int) -> bool:
         """Whether the file knows its numbers, days or moments: clocks and a database's odd types are texts."""
-        return self.types[index] not in {"VARCHAR", "TIME", "TIME_NS", inspect_file.SEVERAL_TEXTS}
+        return self.types[index] not in {"VARCHAR", "TIME", "TIME_NS", SEVERAL_TEXTS}
 
     @contextmanager
     def connect(self, first: Sequence[str] = ()) -> Iterator[Any]:
