@@ -268,7 +268,9 @@ def guess_determined(given: Sequence[Column], batches: Iterable[CodesOf]) -> lis
     A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target.
     """
     few = sorted(filter(is_listed, given), key=lambda c: c.kind == "flag")  # boxes last
-    columns = within_limits([c for c in few if c.value_codes > 1])
+    columns = [c for c in few if c.value_codes > 1][:MOST_DETERMINED]
+    codes_in_all = itertools.accumulate(c.size for c in columns)
+    columns = [c for c, codes in zip(columns, codes_in_all, strict=True) if codes <= MOST_CODES]
     if len(columns) < 2:
         return []
     place = {c.name: i for i, c in enumerate(columns)}
@@ -295,13 +297,6 @@ def is_listed(column: Column) -> bool:
     """Whether each value of the column has a code of its own, and these are few."""
     numbers = column.kind == "integer" and column.value_codes == column.high - column.low + 1
     return (numbers or column.kind in {"categorical", "flag"}) and column.value_codes <= MAX_VALUES
-
-
-def within_limits(columns: Sequence[Column]) -> list[Column]:
-    """The first of these, as many as are tried."""
-    first = columns[:MOST_DETERMINED]
-    in_all = itertools.accumulate(c.size for c in first)
-    return [c for c, codes in zip(first, in_all, strict=True) if codes <= MOST_CODES]
 
 
 def _hopeless(values: NDArray[np.int64]) -> bool:

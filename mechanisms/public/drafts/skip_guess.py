@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_array
 
-from mechanisms.public.drafts.rule_guess import LAMBDA, CodesOf, is_listed, within_limits
+from mechanisms.public.drafts.rule_guess import LAMBDA, MOST_DETERMINED, CodesOf, is_listed
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
 from mechanisms.public.schema.code_labels import label_of
@@ -46,18 +46,18 @@ def guess_skipped(given: Sequence[Column], batches: Iterable[CodesOf]) -> list[S
 
     A listed column tells by its values, any other by being empty or not. Cost: rows × sources × targets.
     """
-    targets = [c for c in given if c.missing_code is not None][: len(within_limits(given))]
-    sources = within_limits([c for c in given if is_listed(c) or c.missing_code is not None])
+    targets = [c for c in given if c.missing_code is not None][:MOST_DETERMINED]
+    sources = [c for c in given if is_listed(c) or c.missing_code is not None][:MOST_DETERMINED]
     if not targets or len(given) < 2:
         return []
     sizes = [c.size if is_listed(c) else 2 for c in sources]
     held = [np.zeros((size, len(targets))) for size in sizes]
     rows = [np.zeros(size) for size in sizes]
     for codes in batches:
-        filled = np.stack([codes[c.name] != c.missing_code for c in targets], axis=1).astype(np.float64)
+        filled = np.stack([codes[c.name] != c.missing_code for c in targets], axis=1).astype(np.float32)
         for i, source in enumerate(sources):
             own = codes[source.name] if is_listed(source) else (codes[source.name] == source.missing_code).astype(int)
-            each = csr_array((np.ones(own.size), own, np.arange(own.size + 1)), shape=(own.size, sizes[i]))
+            each = csr_array((np.ones(own.size, np.float32), own, np.arange(own.size + 1)), shape=(own.size, sizes[i]))
             held[i] += each.T @ filled
             rows[i] += np.bincount(own, minlength=sizes[i])
     skipped = []
