@@ -293,7 +293,7 @@ def _plain(value: Any, column: Column | None) -> str:
         return whole if form is None else value.strftime(form)
     if isinstance(value, pd.Interval):
         ends = f"{_plain(value.left, None)}, {_plain(value.right, None)}"  # equal ones have one text
-        return f"{'(['[value.closed_left]}{ends}{')]'[value.closed_right]}"
+        return f"{'[' if value.closed_left else '('}{ends}{']' if value.closed_right else ')'}"
     if isinstance(value, uuid.UUID | pd.Period) or (isinstance(value, datetime.time) and value.tzinfo is None):
         return str(value)
     return f"<{type(value).__name__}>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,8 +84,14 @@ NEVER_PAIRS = (
 )
 
 
-#: A bin of several values that holds nearly all records: its column and label, its share of them, and its two edges.
-Crowded = tuple[str, str, float, str, str]
+class Crowded(NamedTuple):
+    """A bin of several values that holds nearly all records: its label, its share of them, and its two edges."""
+
+    column: str
+    bin: str
+    share: float
+    low: str
+    high: str
 
 
 @dataclass(frozen=True)
@@ -143,12 +150,12 @@ class Coverage:
                 "privacy.max_records, coarser bins, or a list in selection.marginals"
             )
         if self.crowded:
-            bins = [f"{column} ({label}: {share:.0%})" for column, label, share, *_ in self.crowded]
-            first, _, _, low, high = self.crowded[0]
+            bins = [f"{c.column} ({c.bin}: {c.share:.0%})" for c in self.crowded]
+            first = self.crowded[0]
             lines.append(
                 f"one bin holds nearly all records of {first_few(bins, NAMED)}: inside it, pairs tell nothing apart. "
-                f"bins: {{edges: […]}} in the schema with several edges from {low} to {high}"
-                f"{f' for {first}, and so on' if len(bins) > 1 else ''}, or bins: discover, tells more"
+                f"bins: {{edges: […]}} in the schema with several edges from {first.low} to {first.high}"
+                f"{f' for {first.column}, and so on' if len(bins) > 1 else ''}, or bins: discover, tells more"
             )
         return lines
 
@@ -198,7 +205,7 @@ def _crowded(schema: Schema, name: str, code: int, share: float) -> Crowded:
     assert edges is not None
     whole = [written_bound(column, int(e)) for e in edges[code : code + 2]] if column.kind != "float" else []
     low, high = (str(e) for e in whole or [f"{e:.10g}" for e in edges[code : code + 2]])
-    return name, column.labels[code], share, low, high
+    return Crowded(name, column.labels[code], share, low, high)
 
 
 def _one_way(

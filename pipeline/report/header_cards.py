@@ -64,7 +64,7 @@ def accuracy_card(metrics: Json) -> HeadCard:
     shares, labels = [metrics[name]["score"] for name in of], [r.get("label") or "" for r in readings]
     chance = [_value(metrics[name], "expected") for name in of]
     poor = [c if (p := _independent(r)) is None else p for r, c in zip(readings, chance, strict=True)]
-    each = (f"{ACCURACIES[n]} {s:.1%}" + f" ({x})" * bool(x) for n, s, x in zip(of, shares, labels, strict=True))
+    each = (f"{ACCURACIES[n]} {s:.1%}{f' ({x})' if x else ''}" for n, s, x in zip(of, shares, labels, strict=True))
     share, mark, alone = sum(shares) / len(shares), _mean(chance), _mean(poor)
     alone = None if alone == mark else alone
     ends = [] if mark is None else [f"{SAMPLE} would get {mark:.1%}"]

@@ -178,8 +178,9 @@ def release_warnings(done: Run, covered: Coverage | None = None) -> list[str]:
     own = covered or coverage(done.measurements, done.schema, start=start_named(done.statement.to_json()))
     parts = [f"not covered by our audit: {part}" for part in said_not_ours(done.statement.not_ours)]
     parts += [*own.warnings, *said_drowned(done.measurements), *names_found(done.schema)]
-    alone = [f"columns: {own.in_words}"] * bool(own.noisy) + digits_drawn(done.schema)
-    return parts if covered else parts + alone
+    if covered:
+        return parts
+    return [*parts, *([f"columns: {own.in_words}"] if own.noisy else []), *digits_drawn(done.schema)]
 
 
 def run_facts(done: Run, *, scored: bool) -> JsonDict:

@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -74,10 +74,20 @@ class Job:
         return " ".join(f"{k}={v}" for k, v in self.varied.items()) or self.root.name
 
 
-#: What was found in order, so that jobs which share it do not check it again: settings but seeds → the predicted bytes,
-#: and the schema and the plan where they are needed again; settings of the scores → nothing.
-Checked = dict[str, tuple[int, tuple[Schema, Plan] | None]]
 Load = Callable[[Sequence[str]], DictConfig]
+
+
+@dataclass
+class CheckedSettings:
+    """What was found in order, so that jobs which share it do not check it again.
+
+    Attributes:
+        jobs: settings but seeds → the predicted bytes; and the schema and the plan, where a ledger is set.
+        scores: settings of the scores.
+    """
+
+    jobs: dict[str, tuple[int, tuple[Schema, Plan] | None]] = field(default_factory=dict)
+    scores: set[str] = field(default_factory=set)
 
 
 def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
@@ -94,7 +104,7 @@ def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
     except HydraException as error:
         raise UserError(str(error).splitlines()[0], where="run -m", fix="key=value,value or key=range(5)") from error
     swept = [str(o.get_key_element()) for o in parsed if o.is_sweep_override()]
-    checked: Checked = {}
+    checked = CheckedSettings()
     return [_job(line, swept, load, checked) for line in combinations(parsed)]
 
 
@@ -114,7 +124,7 @@ def combinations(overrides: Sequence[Override]) -> list[tuple[str, ...]]:
     return [tuple(f"{k}={v}" for k, v in zip(values, line, strict=True)) for line in product(*values.values())]
 
 
-def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Checked) -> Job:
+def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: CheckedSettings) -> Job:
     values = dict(o.split("=", 1) for o in overrides)
     job = Job(overrides, {key: values[key].strip("'\"") for key in swept}, Path())
     try:
@@ -134,7 +144,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
         return replace(job, error=str(misspelt("config", overrides, error)))
 
 
-def _known(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[PlannedRelease, ...]]:
+def _known(config: Config, root: Path, checked: CheckedSettings) -> tuple[int, tuple[PlannedRelease, ...]]:
     """Whatever can be known without the data: the predicted bytes, and what is booked in a shared ledger.
 
     Raises:
@@ -143,13 +153,13 @@ def _known(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[Pla
     if config.experiment.kind or config.smoke:
         return memory.LIBRARIES_BYTES, experiment_run.planned_releases(config, root)
     key = digest(replace(config, seed=None, privacy=replace(config.privacy, noise_seed=None)), seeds=False)
-    if key not in checked:
-        checked[key] = _checked(config, root, checked)
-    needed, planned = checked[key]
+    if key not in checked.jobs:
+        checked.jobs[key] = _checked(config, root, checked)
+    needed, planned = checked.jobs[key]
     return needed, () if planned is None else admission.planned_release(build_specs(config), *planned, root)
 
 
-def _checked(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[Schema, Plan] | None]:
+def _checked(config: Config, root: Path, checked: CheckedSettings) -> tuple[int, tuple[Schema, Plan] | None]:
     """The same of settings that no job had before; the schema and the plan where a ledger is set."""
     specs = build_specs(config)
     schema = build.build_schema(specs)
@@ -158,9 +168,9 @@ def _checked(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[S
     build_places(config.evaluation, config.data.roles, schema)
     memory.check_memory(specs, schema, plan)
     scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
-    if scores not in checked:
+    if scores not in checked.scores:
         build_scores(config.evaluation, schema, config.data.roles)
-        checked[scores] = (0, None)
+        checked.scores.add(scores)
     needed = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
     return needed, None if config.budget.ledger is None else (schema, plan)
 

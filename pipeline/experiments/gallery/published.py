@@ -112,7 +112,7 @@ def beside_rows(rows: Sequence[Json]) -> list[JsonDict]:
     for row in rows:
         label = f"{row['metric']}, {row['dataset']}"
         label += "" if row["epsilon"] is None else f", ε = {row['epsilon']:g}"
-        label += f" ({SMOKE})" * bool(row.get(SMOKE))
+        label += f" ({SMOKE})" if row.get(SMOKE) else ""
         spread = [row.get(k) for k in ("error", "runs", "floor")]
         pairs.append(Beside(label, row["score"], row.get("reported"), row.get("place") or "", *spread))
     return as_json(pairs)
