@@ -15,10 +15,10 @@ from typing import Any, cast, get_args
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import as_noise
-from mechanisms.accounting.pairs import Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
+from mechanisms.accounting.pairs import Pair, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.plan import Beside, Plan, PlannedCharge, Reservation
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.accounting.planning import Request, make_plan
+from mechanisms.accounting.planning import Request, make_plan, with_least_noise
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.criterion import Criterion, Over
 from mechanisms.public.discovery.found_columns import questions_of
@@ -220,10 +220,7 @@ def build_adaptive(
         return replace(plan, power=power)
 
     pairs = possible_pairs(mechanism, budget, reserve=schedule.reserve > 0, squares=method.squares)
-    plans = by_pair(pairs, plan_of)
-    noise = [PairNoise(pair, _mean_noise(plan, reserved)) for pair, plan in plans]
-    order = sorted(range(len(plans)), key=lambda i: noise[i].stddev)
-    return replace(plans[order[0]][1], compared=tuple(noise[i] for i in order))
+    return with_least_noise(pairs, plan_of, lambda plan: _mean_noise(plan, reserved))
 
 
 def _with_source(reservation: Reservation, domain: Domain, mapped: Sequence[Mapped]) -> Reservation:
