@@ -79,10 +79,11 @@ def coverage_of(inputs: Inputs) -> OutlierCoverage:
         regions = rare_regions(counts[0], numbers.get(attribute.name))
         if not regions:
             continue
-        own = np.array([[c[r.codes].sum() for r in regions] for c in counts], float)
+        own = np.array([[c[r].sum() for r in regions] for c in counts], float)
         p, q = own[0] / real.rows, own[1] / synthetic.rows
         for region, here, there in zip(regions, p, q, strict=True):
-            called = " to ".join(dict.fromkeys(named(attribute.name, code) for code in (region.first, region.last)))
+            ends = region[counts[0][region] > 0][[0, -1]].tolist()  # the least and the largest that real records have
+            called = " to ".join(dict.fromkeys(named(attribute.name, code) for code in ends))
             rows.append((attribute.name, called, float(here), float(there), float(min(there / here, 1))))
         parts.append(_ends(own, (real.rows, synthetic.rows), rng))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
@@ -127,22 +128,8 @@ TOGETHER = 0.1
 LEAST = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
-    """Values of one column that are rare together.
-
-    Attributes:
-        codes: ascending; some may be those of synthetic values alone.
-        first, last: the least and the largest of them that real records have.
-    """
-
-    codes: Counts
-    first: int
-    last: int
-
-
-def rare_regions(counts: Counts, numbers: Floats | None = None) -> list[Region]:
-    """The rare regions of a column; no two have a code in common.
+def rare_regions(counts: Counts, numbers: Floats | None = None) -> list[Counts]:
+    """The codes, ascending, of each rare region of a column, some of synthetic values alone; no two share one.
 
     Args:
         counts: real records of each code.
@@ -160,14 +147,14 @@ def rare_regions(counts: Counts, numbers: Floats | None = None) -> list[Region]:
     return [region for codes in outer for region in _side(codes, counts)]
 
 
-def _rare_values(counts: Counts) -> list[Region]:
+def _rare_values(counts: Counts) -> list[Counts]:
     codes = np.flatnonzero((counts >= LEAST) & (counts <= RARE * counts.sum()))
     codes = codes[np.argsort(counts[codes], kind="stable")]
     codes = codes[np.cumsum(counts[codes]) <= TOGETHER * counts.sum()]
-    return [Region(np.array([code]), int(code), int(code)) for code in np.sort(codes)]
+    return [*np.sort(codes)[:, None]]
 
 
-def _side(codes: Counts, counts: Counts) -> list[Region]:
+def _side(codes: Counts, counts: Counts) -> list[Counts]:
     """The regions of the codes beyond a fence, which are given from the outermost inwards."""
     reached = np.cumsum(counts[codes])
     codes = codes[reached <= TOGETHER * counts.sum()]
@@ -177,10 +164,5 @@ def _side(codes: Counts, counts: Counts) -> list[Region]:
         return []
     before = np.cumsum(counts[codes]) - counts[codes]
     of = np.minimum(before * groups // total, groups - 1)
-    regions = []
-    for group in np.unique(of):
-        own = np.sort(codes[of == group])
-        real = own[counts[own] > 0]
-        if counts[own].sum() >= LEAST:
-            regions.append(Region(own, int(real[0]), int(real[-1])))
-    return regions
+    regions = (np.sort(codes[of == group]) for group in np.unique(of))
+    return [own for own in regions if counts[own].sum() >= LEAST]

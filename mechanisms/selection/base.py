@@ -228,14 +228,6 @@ class Selection(BoundedSettings, ABC):
         """
 
 
-def check_mapped(selection: Selection) -> None:
-    """UserError for selections that measure no whole marginal of a mapped column and its source."""
-    if selection.whole_pairs is not None:
-        fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
-        problem = "the schema's mapped columns need a whole marginal with their source"
-        raise UserError(problem, where=selection.whole_pairs, fix=fix)
-
-
 def one_way_slots(domain: Domain, part: float, stage: str = GIVEN) -> list[Reservation]:
     """A slot for each one-way marginal, that part of the budget shared out by cells^(2/3)."""
     loads = [float(domain[n].size) ** (2 / 3) for n in domain.names]

@@ -32,7 +32,7 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.mapped import Mapped, in_pairs
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import Schedule, check_mapped
+from mechanisms.selection.base import Schedule
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.specs import Specs, declared_schema
 from synthesis.contract import Synthesizer
@@ -77,8 +77,10 @@ def build_workload(specs: Specs, schema: Schema) -> Workload:
     selection, spec, facts = specs.selection, specs.synthesizer, specs.facts(schema)
     workload = selection.workload(facts)
     workload = dataclasses.replace(workload, left_out=(*workload.left_out, *selection.passed_over(facts)))
-    if schema.rules.mapped:
-        check_mapped(selection)
+    if schema.rules.mapped and selection.whole_pairs is not None:
+        fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
+        problem = "the schema's mapped columns need a whole marginal with their source"
+        raise UserError(problem, where=selection.whole_pairs, fix=fix)
     return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
 
 
