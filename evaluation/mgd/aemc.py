@@ -15,9 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.cells import Cells
 from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
-from evaluation.mgd.aemc_graph import check_size, graph_size
+from evaluation.mgd.aemc_graph import FlowParts, check_size, graph_size, split
 from evaluation.mgd.geometry import Axis
-from evaluation.mgd.independent_parts import FlowParts, split
 from evaluation.mgd.mgd_metric import SOLVERS
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.jit import compiled
