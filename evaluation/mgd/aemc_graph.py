@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.cells import Cells
+from evaluation.counts import Cells
 from evaluation.mgd.geometry import Axis, Weight
 from mechanisms.public.errors import UserError
 

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.cells import Cells
-from evaluation.counts import paired_cells
+from evaluation.counts import Cells, paired_cells
 from evaluation.mgd.levels import at_levels, axes_at, cell_labels
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.movements import Movements, movements

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.cells import Cells
-from evaluation.counts import paired_cells
+from evaluation.counts import Cells, paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
 from evaluation.mgd.levels import at_levels, axis_at
 from evaluation.mgd.targets import TargetMarginal, Targets

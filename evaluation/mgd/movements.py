@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.cells import Cells
+from evaluation.counts import Cells
 from evaluation.mgd.aemc import check_graph, check_settings, dense_parts
 from evaluation.mgd.aemc_flow import Flow, flow_cost
 from evaluation.mgd.aemc_graph import FlowParts, graph_of, split

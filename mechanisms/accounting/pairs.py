@@ -33,9 +33,6 @@ class Pair:
         """The budget under this accountant."""
         return replace(budget, accountant=self.accountant)
 
-    def __str__(self) -> str:
-        return f"{self.noise} noise under {self.accountant}"
-
 
 @dataclass(frozen=True)
 class PairNoise:
