@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -13,10 +12,9 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import pairs_looked_at
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, ReadScore
 from evaluation.products import inner
 from evaluation.readings.pair_ends import correlation_ends
-from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import JsonDict
@@ -31,43 +29,10 @@ BUCKETS = 20
 WIDE = 1_000
 
 
-@dataclass(frozen=True, eq=False)
-class Correlations:
-    """Correlations of every two columns in both tables.
-
-    Attributes:
-        frame: one row per pair: a, b, kind, real, synthetic, difference (absolute).
-        constant: columns without two values in the real, in the synthetic table: their correlations are 0.
-        ends: what the score may be read against, and its interval.
-    """
-
-    frame: pd.DataFrame
-    constant: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    ends: Ends | None = None
-
-    @property
-    def score(self) -> float | None:
-        """The mean absolute difference; 0 is perfect."""
-        return math.fsum(self.frame["difference"]) / len(self.frame) if len(self.frame) else None
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the mean difference first."""
-        if self.score is None:
-            return {"score": None, "reason": "fewer than two columns"}
-        worst = self.frame.sort_values("difference", ascending=False, kind="stable").head(10)
-        return {
-            "score": self.score,
-            "root_mean_square": math.sqrt(math.fsum(self.frame["difference"] ** 2) / len(self.frame)),
-            "largest": float(self.frame["difference"].max()),
-            "pairs": len(self.frame),
-            "constant": {"real": list(self.constant[0]), "synthetic": list(self.constant[1])},
-            "worst": worst.to_dict(orient="records"),
-        }
-
-
-def correlation_of(inputs: Inputs) -> Correlations:
+def correlation_of(inputs: Inputs) -> ReadScore:
     """The metric `correlation`: mean |correlation in the real table − in the synthetic one| over all pairs of columns.
 
+    The frame has one row per pair: a, b, kind, real, synthetic, difference (absolute).
     Two ordinal columns: Pearson's r of the values, over records with a value in both. Any other pair: Cramér's V over
     about 20 buckets an attribute, where a value that many records have is a bucket alone: a column that is nearly
     always 0 still tells by its other values.
@@ -91,10 +56,19 @@ def correlation_of(inputs: Inputs) -> Correlations:
         kind = "pearson" if {a, b} <= line else "cramers_v"
         one, two = ((m if kind == "pearson" else v)[(a, b)] for m, v in zip(moments, cramer, strict=True))
         rows.append((a, b, kind, one, two, abs(one - two)))
-    constant = [tuple(n for n in domain.names if np.ptp(t.column(n)) == 0) for t in (real, synthetic)]
-    ends = correlation_ends(real, synthetic, coarse, centred, [row[:5] for row in rows]) if rows else None
     frame = pd.DataFrame(rows, columns=["a", "b", "kind", "real", "synthetic", "difference"])
-    return Correlations(frame, (constant[0], constant[1]), ends)
+    if not rows:
+        return ReadScore(None, {}, frame, "fewer than two columns")
+    ends = correlation_ends(real, synthetic, coarse, centred, [row[:5] for row in rows])
+    sides = {"real": real, "synthetic": synthetic}
+    details: JsonDict = {
+        "root_mean_square": math.sqrt(math.fsum(frame["difference"] ** 2) / len(frame)),
+        "largest": float(frame["difference"].max()),
+        "pairs": len(frame),
+        "constant": {s: [n for n in domain.names if np.ptp(t.column(n)) == 0] for s, t in sides.items()},
+        "worst": frame.sort_values("difference", ascending=False, kind="stable").head(10).to_dict(orient="records"),
+    }
+    return ReadScore(math.fsum(frame["difference"]) / len(frame), details, frame, ends=ends)
 
 
 def _centred(values: Values, codes: Codes) -> Values:

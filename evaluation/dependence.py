@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import cells_in_records, in_records, pairs_looked_at
-from evaluation.metric import Inputs, Options
+from evaluation.metric import Inputs, Options, ReadScore
 from evaluation.readings.pair_ends import DependenceEnds
-from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import JsonDict
@@ -34,70 +33,16 @@ DEVIATIONS = 3.0
 NAMED, LEAST = 12, 0.05
 #: Larger pairs are named without an example of what changed.
 EXAMPLE_CELLS = 4_000_000
+#: The columns of a result's frame.
+COLUMNS = ["a", "b", "real", "synthetic", "kept", "lost"]
 
 
-@dataclass(frozen=True)
-class PairDependence:
-    """How two columns hang together in both tables.
+class Dependence(ReadScore):
+    """The dependence of every pair: the mean of what is kept, by strength; 1 where nothing depends on anything.
 
-    Attributes:
-        pair: the columns.
-        real, synthetic: strength in each table, in [0, 1].
-        share_kept: how much of the real one is in the synthetic table, in [0, 1].
+    The frame has one row for each pair that depends in the real table, the one that lost most first: the columns, the
+    strength in each table, in [0, 1], how much of the real one the synthetic table keeps, in [0, 1], and what is lost.
     """
-
-    pair: Clique
-    real: float
-    synthetic: float
-    share_kept: float
-
-    @property
-    def lost(self) -> float:
-        """The strength that is gone."""
-        return self.real * (1 - self.share_kept)
-
-
-@dataclass(frozen=True, eq=False)
-class Dependence:
-    """The dependence of every pair.
-
-    Attributes:
-        pairs: those that depend on each other in the real table, the one that lost most first.
-        looked_at: how many pairs there are.
-        changes: what changed most in the first of them.
-        reason: why there are none.
-        ends: what the score may be read against, and its interval.
-    """
-
-    pairs: tuple[PairDependence, ...]
-    looked_at: int = 0
-    changes: tuple[Change | None, ...] = ()
-    reason: str = ""
-    ends: Ends | None = None
-
-    @property
-    def score(self) -> float | None:
-        """The mean of what is kept, weighted by strength; 1 where nothing depends on anything."""
-        if self.reason:
-            return None
-        total = math.fsum(p.real for p in self.pairs)
-        return math.fsum(p.real * p.share_kept for p in self.pairs) / total if total else 1.0
-
-    def frame(self) -> pd.DataFrame:
-        """One row per pair that depends, the one that lost most first: a, b, real, synthetic, kept, lost."""
-        rows = [(*p.pair, p.real, p.synthetic, p.share_kept, p.lost) for p in self.pairs]
-        return pd.DataFrame(rows, columns=["a", "b", "real", "synthetic", "kept", "lost"])
-
-    def to_json(self) -> JsonDict:
-        """JSON values: the score, and the pairs that lost most, with what changed in them."""
-        if self.reason:
-            return {"score": None, "reason": self.reason}
-        pairs = self.frame().head(len(self.changes)).to_dict(orient="records")
-        lost = [
-            {**pair, "change": None if change is None else change.to_json()}
-            for pair, change in zip(pairs, self.changes, strict=True)
-        ]
-        return {"score": self.score, "dependent_pairs": len(self.pairs), "pairs": self.looked_at, "lost": lost}
 
     def drawn(self, schema: Schema, options: Options) -> JsonDict:
         """The same, for a report."""
@@ -114,27 +59,28 @@ def dependence_of(inputs: Inputs) -> Dependence:
     """
     real, synthetic, options = inputs.all_rows, inputs.synthetic, inputs.options
     if len(real.domain) < 2:
-        return Dependence((), reason="fewer than two columns")
+        return Dependence(None, {}, reason="fewer than two columns")
     tables = bucket_tables(real, [synthetic, *([] if real is inputs.real else [inputs.real])], m=BUCKETS)
     pairs, alike = pairs_looked_at(real.domain.names), _alike(options)
     counts = _counted(tables[:2], pairs, options.progress)
-    rows, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None  # rows: for the interval alone
-    if isinstance(rows, CodedTable) and isinstance(drawn, CodedTable) and rows.rows and not rows.weighted:
-        ends = None if synthetic.weighted else DependenceEnds(rows, drawn, (real.rows, synthetic.rows))
-    dependences = [_pair(pair, *both, ends, alike) for pair, both in zip(pairs, counts, strict=True)]
-    worst = tuple(sorted((p for p in dependences if p.real > 0), key=lambda p: -p.lost))
-    named = [p for p in worst[:NAMED] if p.lost >= LEAST]
-    changes = tuple(_change(real, synthetic, inputs.schema, p.pair) for p in named)
-    result = Dependence(worst, len(pairs), changes)
-    return result if ends is None else replace(result, ends=ends.ends(float(result.score or 0.0)))
-
-
-def _pair(pair: Clique, real: Floats, synthetic: Floats, ends: DependenceEnds | None, alike: float) -> PairDependence:
-    dependence = PairDependence(pair, *pair_dependence(real, synthetic, alike))
-    if ends is not None and dependence.real:
-        one = _deviations(real)
-        ends.add(pair, one.weights * one.values / one.square, dependence.real, dependence.share_kept)
-    return dependence
+    some, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None  # some rows: for the interval alone
+    if isinstance(some, CodedTable) and isinstance(drawn, CodedTable) and some.rows and not some.weighted:
+        ends = None if synthetic.weighted else DependenceEnds(some, drawn, (real.rows, synthetic.rows))
+    rows = []
+    for pair, both in zip(pairs, counts, strict=True):
+        strength, other, share_kept = pair_dependence(*both, alike)
+        if strength > 0:
+            rows.append((*pair, strength, other, share_kept, strength * (1 - share_kept)))
+        if ends is not None and strength:
+            one = _deviations(both[0])
+            ends.add(pair, one.weights * one.values / one.square, strength, share_kept)
+    frame = pd.DataFrame(rows, columns=COLUMNS).sort_values("lost", ascending=False, kind="stable", ignore_index=True)
+    total = math.fsum(frame["real"])
+    score = math.fsum(frame["real"] * frame["kept"]) / total if total else 1.0
+    worst = frame[frame["lost"] >= LEAST].head(NAMED).to_dict(orient="records")
+    lost = [{**row, "change": _change(real, synthetic, inputs.schema, (row["a"], row["b"]))} for row in worst]
+    details = {"dependent_pairs": len(frame), "pairs": len(pairs), "lost": lost}
+    return Dependence(score, details, frame, ends=None if ends is None else ends.ends(score))
 
 
 def _counted(
@@ -150,7 +96,7 @@ def _counted(
             yield one, two
 
 
-def _change(real: AnyTable, synthetic: CodedTable, schema: Schema | None, pair: Clique) -> Change | None:
+def _change(real: AnyTable, synthetic: CodedTable, schema: Schema | None, pair: Clique) -> JsonDict | None:
     if schema is None or real.domain.cells(pair) > EXAMPLE_CELLS:
         return None
     return change((schema[pair[0]], schema[pair[1]]), cells_in_records(real, pair), cells_in_records(synthetic, pair))
@@ -218,26 +164,13 @@ def _alike(options: Options) -> float:
     return max(float((sizes**2).sum() / max(sizes.sum(), 1.0)), 1.0)
 
 
-@dataclass(frozen=True)
-class Change:
-    """One figure of a pair of columns, in both tables.
-
-    Attributes:
-        label: in words.
-        real, synthetic: its value; None where it has none, as a mean of nobody.
-    """
-
-    label: str
-    real: float | None
-    synthetic: float | None
-
-    def to_json(self) -> JsonDict:
-        """JSON values."""
-        return {"what": self.label, "real": self.real, "synthetic": self.synthetic}
+def _told(label: str, real: float | None, synthetic: float | None) -> JsonDict:
+    """One figure of a pair of columns, in words and in both tables; None where it has none, as a mean of nobody."""
+    return {"what": label, "real": real, "synthetic": synthetic}
 
 
-def change(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> Change:
-    """The figure that tells best what became of a dependence.
+def change(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> JsonDict:
+    """The figure that tells best what became of a dependence, as JSON values.
 
     The correlation of two columns of numbers; of one column of numbers the mean in the group that moved most, towards
     the mean of all or away from it; the odds ratio of two columns of two values each; of others the share in a group
@@ -250,7 +183,7 @@ def change(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> C
     numbers = middles(first), middles(second)
     if numbers[0] is not None and numbers[1] is not None:
         label = f"correlation of {first.name} and {second.name}"
-        return Change(label, *(_correlation(c, numbers[0], numbers[1]) for c in (real, synthetic)))
+        return _told(label, *(_correlation(c, numbers[0], numbers[1]) for c in (real, synthetic)))
     if numbers[0] is not None:
         return _group_mean(second, first, numbers[0], real.T, synthetic.T)
     if numbers[1] is not None:
@@ -258,7 +191,7 @@ def change(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> C
     if first.value_codes == second.value_codes == 2:
         names = code_names(first)[1], code_names(second)[1]
         label = f"odds ratio of {first.name} = {names[0]} and {second.name} = {names[1]}"
-        return Change(label, _odds_ratio(real), _odds_ratio(synthetic))
+        return _told(label, _odds_ratio(real), _odds_ratio(synthetic))
     return _share(columns, real, synthetic)
 
 
@@ -288,7 +221,7 @@ def _correlation(counts: Floats, x: Floats, y: Floats) -> float | None:
     return float(across @ shares @ up) / spread if spread > 0 else None
 
 
-def _group_mean(group: Column, measured: Column, numbers: Floats, real: Floats, synthetic: Floats) -> Change:
+def _group_mean(group: Column, measured: Column, numbers: Floats, real: Floats, synthetic: Floats) -> JsonDict:
     """The mean of a column of numbers in the group whose distance from the mean of all changed most.
 
     Changes are compared by the roots of the groups' records, as the errors of their means are.
@@ -302,10 +235,10 @@ def _group_mean(group: Column, measured: Column, numbers: Floats, real: Floats, 
     code = int(np.argmax(np.nan_to_num(moved) * np.sqrt(real[:, : len(numbers)].sum(axis=1))))
     label = f"mean {measured.name} where {group.name} = {code_names(group)[code]}"
     values = [None if math.isnan(m[code]) else float(m[code]) for m in means]
-    return Change(label, values[0], values[1])
+    return _told(label, values[0], values[1])
 
 
-def _share(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> Change:
+def _share(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> JsonDict:
     """The share of a value among the records with a value of the other column, in the cell that is most off."""
     shares = [c / max(c.sum(), 1e-12) for c in (real, synthetic)]
     away = [s - np.outer(s.sum(axis=1), s.sum(axis=0)) for s in shares]
@@ -313,4 +246,4 @@ def _share(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> C
     first, second = columns
     label = f"share of {second.name} = {code_names(second)[j]} where {first.name} = {code_names(first)[i]}"
     values = [float(c[i, j] / c[i].sum()) if c[i].sum() > 0 else None for c in (real, synthetic)]
-    return Change(label, values[0], values[1])
+    return _told(label, values[0], values[1])

@@ -200,9 +200,14 @@ class OneScore:
 
 @dataclass(frozen=True, eq=False)
 class ReadScore(OneScore):
-    """The same with what it may be read against; None where nothing tells."""
+    """The same with what it may be read against; None where nothing tells.
+
+    Attributes:
+        words: one line for the console, in place of the name and the score.
+    """
 
     ends: Ends | None = None
+    words: str = ""
 
 
 @dataclass(frozen=True, eq=False)

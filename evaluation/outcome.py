@@ -129,7 +129,7 @@ def compute(
 def _known(ends: Ends) -> dict[str, Reference | Ladder]:
     """What a second sample of as many rows would score, by the formula that the metric has for it."""
     note = "a second sample of as many rows from the same people, by a formula"
-    return {} if ends.honest is None else {"expected": Reference(ends.honest, (ends.honest,), note)}
+    return {} if ends.honest is None else {"expected": Reference((ends.honest,), note)}
 
 
 def _read(

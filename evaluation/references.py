@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,14 +25,18 @@ class Reference:
     """A score measured some times.
 
     Attributes:
-        value: the mean; None where a repetition had no score.
         values: each repetition's score.
         note: how it was measured.
     """
 
-    value: float | None
     values: tuple[float | None, ...]
     note: str
+
+    @property
+    def value(self) -> float | None:
+        """The mean; None where a repetition had no score."""
+        scores = [v for v in self.values if v is not None]
+        return math.fsum(scores) / len(scores) if scores and len(scores) == len(self.values) else None
 
     def to_json(self) -> JsonDict:
         """JSON values."""
@@ -58,55 +62,39 @@ def floor(
         unit: the unit of each row: whole units are drawn, as many as the tables have rows on average.
     """
     rng = np.random.default_rng(seed)
-    values = [score(*two_samples(real, rows, rng, unit)) for _ in range(repeats)]
+    values = tuple(score(*two_samples(real, rows, rng, unit)) for _ in range(repeats))
     drawn = "records" if unit is None else "records, whole units of them,"
     about = "" if unit is None else "about "
-    return _reference(values, f"two samples of real {drawn} with replacement, {about}{real.rows} and {rows} rows")
-
-
-@dataclass(frozen=True, eq=False)
-class _Units:
-    """Rows in the order of their unit, where each unit starts, and how many rows it has."""
-
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, unit: NDArray[np.integer]) -> _Units:
-        order = np.argsort(unit, kind="stable")
-        _, starts, counts = np.unique(np.asarray(unit)[order], return_index=True, return_counts=True)
-        return cls(order, starts, counts)
-
-    def drawn(self, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """The rows of random units, about `rows` of them."""
-        count = max(round(rows * self.starts.size / self.order.size), 1)
-        chosen = rng.integers(0, self.starts.size, count)
-        counts = self.counts[chosen]
-        ends = np.cumsum(counts)
-        within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-        return np.asarray(self.order[np.repeat(self.starts[chosen], counts) + within])
+    return Reference(values, f"two samples of real {drawn} with replacement, {about}{real.rows} and {rows} rows")
 
 
 def independent(score: Score, real: CodedTable, rows: int, *, seed: int = 0) -> Reference:
     """What `rows` records with the real columns, drawn independently of each other, score against the real table."""
     rng = np.random.default_rng(seed)
     columns = tuple(c[rng.integers(0, max(real.rows, 1), rows if real.rows else 0)] for c in real.columns)
-    return _reference([score(real, CodedTable(real.domain, columns))], f"independent columns, {rows} rows")
+    return Reference((score(real, CodedTable(real.domain, columns)),), f"independent columns, {rows} rows")
 
 
 def two_samples(
     real: CodedTable, rows: int, rng: np.random.Generator, unit: NDArray[np.integer] | None = None
 ) -> tuple[CodedTable, CodedTable]:
     """Two samples of the real records (of whole units) with replacement: of the table's size, and of `rows` rows."""
-    units = None if unit is None or real.rows == 0 else _Units.of(unit)
-    return _drawn(real, real.rows, rng, units), _drawn(real, rows, rng, units)
+    units = np.empty(0, np.int64) if unit is None else np.asarray(unit)
+    order = np.argsort(units, kind="stable")
+    _, starts, counts = np.unique(units[order], return_index=True, return_counts=True)
 
+    def drawn(size: int) -> CodedTable:
+        """As many rows, or the rows of random units, about so many of them."""
+        if not real.rows or not size:
+            return real.at(np.empty(0, np.int64))
+        if unit is None:
+            return real.at(rng.integers(0, real.rows, size))
+        chosen = rng.integers(0, starts.size, max(round(size * starts.size / order.size), 1))
+        ends = np.cumsum(counts[chosen])
+        within = np.arange(ends[-1]) - np.repeat(ends - counts[chosen], counts[chosen])
+        return real.at(order[np.repeat(starts[chosen], counts[chosen]) + within])
 
-def _drawn(table: CodedTable, rows: int, rng: np.random.Generator, units: _Units | None) -> CodedTable:
-    if table.rows == 0 or rows == 0:
-        return table.at(np.empty(0, np.int64))
-    return table.at(rng.integers(0, table.rows, rows) if units is None else units.drawn(rows, rng))
+    return drawn(real.rows), drawn(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +139,3 @@ def ladder(score: Score, real: CodedTable, *, goal: Goal, seed: int = 0) -> Ladd
         value = score(real, real.at(np.sort(order[:n])))
         rows.append((share, n, math.nan if value is None else value))
     return Ladder(pd.DataFrame(rows, columns=["share", "rows", "score"]), goal)
-
-
-def _reference(values: Sequence[float | None], note: str) -> Reference:
-    scores = [v for v in values if v is not None]
-    value = math.fsum(scores) / len(scores) if scores and len(scores) == len(values) else None
-    return Reference(value, tuple(values), note)

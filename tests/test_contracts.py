@@ -13,7 +13,7 @@ PLANTED = {
     "one-way doors": ("mechanisms/public/domain.py", "from mechanisms.sensitive import exit"),
     "nothing but the public words": ("synthesis/synthesize.py", "from mechanisms.accounting import ledger"),
     "second opinion": ("pipeline/folders.py", "import autodp"),
-    "knows Hydra": ("evaluation/cells.py", "import hydra"),
+    "knows Hydra": ("evaluation/counts.py", "import hydra"),
     "without its papers": ("evaluation/score.py", "from evaluation.papers import anita"),
 }
 

@@ -11,12 +11,12 @@ from scipy.special import ndtri
 
 from evaluation.core_metrics import AttackSettings
 from evaluation.learning.features import some_rows
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
 from evaluation.verdict.random_split import wilson
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.json_values import JsonDict
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,21 +132,6 @@ class Risk:
     low: float
     high: float
 
-    @property
-    def words(self) -> str:
-        """The risk with its interval, and what it is made of."""
-        ours, theirs = self.training, self.control
-        return (
-            f"{self.value:.1%} of what is left to win ({self.low:.1%} to {self.high:.1%}): {ours.successes:,} of "
-            f"{ours.attacks:,} right on training units, {theirs.successes:,} of {theirs.attacks:,} on the holdout's"
-        )
-
-    @property
-    def ends(self) -> Ends:
-        """Between guesses about anybody and certainty."""
-        of, poor = "guesses about the holdout's", "always right"
-        return Ends(0.0, None, 1.0, self.low, self.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
-
     def to_json(self) -> JsonDict:
         """JSON values."""
         rates = {"training": self.training.to_json(), "control": self.control.to_json()}
@@ -167,41 +152,19 @@ def risk(training: Rate, control: Rate) -> Risk:
     return Risk(training, control, min(max(value, 0.0), 1.0), low, high)
 
 
-@dataclass(frozen=True)
-class Guesses:
-    """What an attack of one guess about each target wins.
+def guessed(attack: str, found: Risk, details: JsonDict, rows: dict[str, int]) -> ReadScore:
+    """What an attack of one guess about each target wins, between guesses about anybody and certainty.
 
-    Attributes:
+    Args:
         attack: what it is called.
-        risk: None with a reason.
-        about: what was guessed, as JSON values.
+        details: what was guessed and what came of it, as JSON values.
         rows: of each table.
-        reason: why there is no risk.
     """
-
-    attack: str
-    risk: Risk | None
-    about: Json
-    rows: dict[str, int]
-    reason: str = ""
-
-    @property
-    def score(self) -> float | None:
-        """The risk."""
-        return None if self.risk is None else self.risk.value
-
-    @property
-    def words(self) -> str:
-        """One line for the console."""
-        return "" if self.risk is None else f"attack, {self.attack}: {self.risk.words}"
-
-    @property
-    def ends(self) -> Ends | None:
-        """What the risk stands between."""
-        return None if self.risk is None else self.risk.ends
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        if self.risk is None:
-            return {"score": None, "reason": self.reason, "rows": self.rows}
-        return {"score": self.score, **self.risk.to_json(), **self.about, "rows": self.rows}
+    ours, theirs, of, poor = found.training, found.control, "guesses about the holdout's", "always right"
+    words = (
+        f"attack, {attack}: {found.value:.1%} of what is left to win ({found.low:.1%} to {found.high:.1%}): "
+        f"{ours.successes:,} of {ours.attacks:,} right on training units, {theirs.successes:,} of "
+        f"{theirs.attacks:,} on the holdout's"
+    )
+    ends = Ends(0.0, None, 1.0, found.low, found.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
+    return ReadScore(found.value, {**details, "rows": rows}, ends=ends, words=words)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Rate, Risk, rate, risk, sides_of
+from evaluation.attacks.attack_tables import Risk, guessed, rate, risk, sides_of
 from evaluation.core_metrics import InferenceSettings
-from evaluation.metric import Inputs
-from evaluation.readings.reading import Ends
+from evaluation.metric import Inputs, ReadScore
 from evaluation.verdict.near_rows import APART, nearest_rows, places
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
 
 #: A guess of a value on a line is right within this share of all ranks.
 CLOSE = 0.05
@@ -21,59 +19,17 @@ CLOSE = 0.05
 WIDE = 0.5
 
 
-@dataclass(frozen=True)
-class Inference:
-    """What the synthetic table tells about each column of people of whom all other columns are known.
-
-    Attributes:
-        risks: by secret column; intervals hold for all columns together (Bonferroni).
-        blind: how often the value of a random synthetic row is right on training units.
-        rows: of each table.
-    """
-
-    risks: dict[str, Risk]
-    blind: dict[str, Rate]
-    rows: dict[str, int]
-
-    @property
-    def worst(self) -> str | None:
-        """The column with the largest risk: of those that are above 0, else of those that are known well enough."""
-
-        def weight(name: str) -> tuple[bool, bool, float]:
-            r = self.risks[name]
-            return r.low > 0, r.high - r.low <= WIDE, r.value
-
-        return max(self.risks, key=weight, default=None)
-
-    @property
-    def score(self) -> float | None:
-        """The risk of the worst column."""
-        return None if self.worst is None else self.risks[self.worst].value
-
-    @property
-    def ends(self) -> Ends | None:
-        """What the risk of the worst column stands between."""
-        return None if self.worst is None else self.risks[self.worst].ends
-
-    @property
-    def words(self) -> str:
-        """One line for the console."""
-        worst = self.worst
-        return "" if worst is None else f"attack, inference of {worst!r}, the worst column: {self.risks[worst].words}"
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        if self.worst is None:
-            return {"score": None, "reason": "one column has no others to infer it from", "rows": self.rows}
-        columns = {n: r.to_json() | {"blind": self.blind[n].to_json()} for n, r in self.risks.items()}
-        return {"score": self.score, "column": self.worst, "columns": columns, "rows": self.rows}
+def worst_of(risks: Mapping[str, Risk]) -> str:
+    """The column with the largest risk: of those that are above 0, else of those that are known well enough."""
+    return max(risks, key=lambda n: (risks[n].low > 0, risks[n].high - risks[n].low <= WIDE, risks[n].value))
 
 
-def attribute_inference(inputs: Inputs) -> Inference:
+def attribute_inference(inputs: Inputs) -> ReadScore:
     """The metric of this name: the risk that a secret is inferred from the nearest synthetic row by all other columns.
 
     A guess of a value on a line is right within 5 % of its ranks, of any other value where it is equal. What can be
-    learned about anybody (the control) is what statistics are for, and no risk.
+    learned about anybody (the control) is what statistics are for, and no risk. Intervals hold for all columns together
+    (Bonferroni); `blind` is how often the value of a random synthetic row is right on training units.
     Goal: 0. Edge cases: of rows as near the first of a random order is taken.
     """
     own, rng = inputs.own(InferenceSettings), np.random.default_rng(inputs.options.seed)
@@ -91,9 +47,14 @@ def attribute_inference(inputs: Inputs) -> Inference:
         rates = [rate(int(r.sum()), r.size, level=level) for r in right]
         risks[name] = risk(rates[0], rates[1])
         any_row = shuffled.at(rng.integers(0, shuffled.rows, targets[0].rows))
-        guessed = _right(targets[0], any_row, name, shuffled)
-        blind[name] = rate(int(guessed.sum()), guessed.size)
-    return Inference(risks, blind, sides.counts())
+        by_chance = _right(targets[0], any_row, name, shuffled)
+        blind[name] = rate(int(by_chance.sum()), by_chance.size)
+    if not risks:
+        return ReadScore(None, {"rows": sides.counts()}, reason="one column has no others to infer it from")
+    worst = worst_of(risks)
+    columns = {n: r.to_json() | {"blind": blind[n].to_json()} for n, r in risks.items()}
+    attack = f"inference of {worst!r}, the worst column"
+    return guessed(attack, risks[worst], {"column": worst, "columns": columns}, sides.counts())
 
 
 def _nearest(targets: CodedTable, synthetic: CodedTable, names: tuple[str, ...]) -> NDArray[np.int64]:

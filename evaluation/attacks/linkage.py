@@ -7,16 +7,16 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Guesses, rate, risk, sides_of
+from evaluation.attacks.attack_tables import guessed, rate, risk, sides_of
 from evaluation.core_metrics import AttackSettings
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, ReadScore
 from evaluation.verdict.near_rows import RowPlaces, all_distances, places
 
 #: Targets whose distances are held in memory at a time.
 BATCH = 200
 
 
-def linkage_of(inputs: Inputs) -> Guesses:
+def linkage_of(inputs: Inputs) -> ReadScore:
     """The metric `linkage`: the risk that two data sets about the same people are linked through the synthetic table.
 
     The columns are split at random into two halves. Each half of a target's row has its nearest synthetic rows (all
@@ -29,14 +29,14 @@ def linkage_of(inputs: Inputs) -> Guesses:
     halves = [tuple(names[i] for i in np.sort(part)) for part in np.array_split(order, 2)]
     parts = (halves[0], halves[1])
     if len(names) < 2:
-        return Guesses("linkage", None, {}, sides.counts(), "one column has no two parts")
+        return ReadScore(None, {"rows": sides.counts()}, reason="one column has no two parts")
     targets = sides.targets(own.attacks, rng)
     whole = {part: places([t.over(part) for t in (*targets, sides.synthetic)]) for part in parts}
     ends = np.cumsum([0, *(t.rows for t in targets)])
     synthetic = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
     hits = [_linked([whole[part] for part in parts], np.arange(a, b), synthetic) for a, b in pairwise(ends)]
-    both = (rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True))
-    return Guesses("linkage", risk(*both), {"parts": [list(p) for p in parts]}, sides.counts())
+    found = risk(*(rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True)))
+    return guessed("linkage", found, {**found.to_json(), "parts": [list(p) for p in parts]}, sides.counts())
 
 
 def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], synthetic: NDArray[np.int64]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,7 @@ from evaluation.attacks.attack_tables import ATTACK_LIMITS, sides_of
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.core_metrics import AttackSettings
 from evaluation.learning.features import auc_with_error, boosted_trees, features
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
 from evaluation.verdict.random_split import Share, clopper_pearson
@@ -60,59 +59,7 @@ class Attack:
         return {"auc": {"value": self.auc, "low": self.low, "high": self.high}, "advantage": advantage, **at}
 
 
-@dataclass(frozen=True)
-class Membership:
-    """Three attacks, the best of them first, and what a promise allows.
-
-    Attributes:
-        attacks: by name.
-        units: members and others that were attacked, and units that the attacker knows of the population.
-        several: whether a unit has several rows.
-        promise: of the release; None where none is known for this unit.
-        reason: why there is nothing.
-    """
-
-    attacks: Mapping[str, Attack]
-    units: dict[str, int]
-    several: bool
-    promise: AttackPromise | None = None
-    reason: str = ""
-
-    @property
-    def score(self) -> float | None:
-        """The largest AUC."""
-        return max((a.auc for a in self.attacks.values()), default=None)
-
-    @property
-    def ends(self) -> Ends | None:
-        """What the best attack's AUC stands between."""
-        if not self.attacks:
-            return None
-        best = max(self.attacks.values(), key=lambda a: a.auc)
-        of, poor = "guessing", "always right"
-        return Ends(0.5, None, 1.0, best.low, best.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
-
-    @property
-    def words(self) -> str:
-        """One line for the console."""
-        if not self.attacks:
-            return ""
-        name = max(self.attacks, key=lambda n: self.attacks[n].auc)
-        best, bound = self.attacks[name], self.promise
-        allowed = ["", ""] if bound is None else [f", {x:.3f} at most by ε" for x in (bound.auc, bound.advantage)]
-        auc = f"AUC {best.auc:.3f} ({best.low:.3f} to {best.high:.3f}), 0.5 by guessing{allowed[0]}"
-        advantage = f"advantage {best.advantage:.3f} ({best.least:.3f} to {best.most:.3f}){allowed[1]}"
-        return f"attack, membership by {name}: {auc}; {advantage}"
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        out: JsonDict = {"score": self.score, **({"reason": self.reason} if self.reason else {})}
-        out |= {"units": self.units, "unit": "all rows of a unit" if self.several else "a row"}
-        out |= {"attacks": {name: attack.to_json() for name, attack in self.attacks.items()}}
-        return out | ({} if self.promise is None else {"bound": self.promise.to_json()})
-
-
-def membership_of(inputs: Inputs) -> Membership:
+def membership_of(inputs: Inputs) -> ReadScore:
     """The metric `membership_inference`, without knowledge of the generator.
 
     Source: Houssiau et al. 2022; van Breugel et al. 2023.
@@ -131,8 +78,10 @@ def membership_of(inputs: Inputs) -> Membership:
     ids = (sides.units[0], sides.units[1][others])
     counts = [np.unique(u).size for u in (*ids, sides.units[1][population_rows])]
     units = dict(zip(("members", "others", "known"), counts, strict=True))
+    said: JsonDict = {"units": units, "unit": "all rows of a unit" if sides.several else "a row"}
+    bound = {} if promise is None else {"bound": promise.to_json()}
     if min(counts) < FEWEST:
-        return Membership({}, units, sides.several, promise, f"fewer than {FEWEST} units on a side")
+        return ReadScore(None, said | {"attacks": {}} | bound, reason=f"fewer than {FEWEST} units on a side")
     targets = (sides.training, sides.holdout.at(others))
     picked = [np.flatnonzero(_of_units(u, own.attacks, rng)) for u in ids]
     targets = (targets[0].at(picked[0]), targets[1].at(picked[1]))
@@ -145,7 +94,20 @@ def membership_of(inputs: Inputs) -> Membership:
     for name in ATTACKS:
         members, outside = (_per_unit(s, u) for s, u in zip(scores[name], ids, strict=True))
         attacked[name] = told_apart(members, outside, rng)
-    return Membership(attacked, units, sides.several, promise)
+    details = said | {"attacks": {name: attack.to_json() for name, attack in attacked.items()}} | bound
+    best = max(attacked.values(), key=lambda a: a.auc)
+    ends = Ends(0.5, None, 1.0, best.low, best.high, limits=ATTACK_LIMITS, honest_is="guessing", poor_is="always right")
+    return ReadScore(best.auc, details, ends=ends, words=_words(attacked, promise))
+
+
+def _words(attacked: dict[str, Attack], promise: AttackPromise | None) -> str:
+    """The best attack, and what a promise allows."""
+    name = max(attacked, key=lambda n: attacked[n].auc)
+    best = attacked[name]
+    allowed = ["", ""] if promise is None else [f", {x:.3f} at most by ε" for x in (promise.auc, promise.advantage)]
+    auc = f"AUC {best.auc:.3f} ({best.low:.3f} to {best.high:.3f}), 0.5 by guessing{allowed[0]}"
+    advantage = f"advantage {best.advantage:.3f} ({best.least:.3f} to {best.most:.3f}){allowed[1]}"
+    return f"attack, membership by {name}: {auc}; {advantage}"
 
 
 def told_apart(members: Floats, others: Floats, rng: np.random.Generator) -> Attack:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.attacks.attack_tables import Guesses, rate, risk, sides_of
+from evaluation.attacks.attack_tables import guessed, rate, risk, sides_of
 from evaluation.core_metrics import SinglingOutSettings
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, ReadScore
 from mechanisms.public.coded_table import CodedTable
 
 #: So many conditions are tried for one that a single synthetic row meets.
@@ -18,7 +18,7 @@ BATCH = 500
 Condition = tuple[tuple[int, str, int], ...]
 
 
-def singling_out_of(inputs: Inputs) -> Guesses:
+def singling_out_of(inputs: Inputs) -> ReadScore:
     """The metric `singling_out`: the risk of it.
 
     A guess is a condition on random columns, made from a random synthetic row that it singles out among all of them:
@@ -32,13 +32,13 @@ def singling_out_of(inputs: Inputs) -> Guesses:
     width = min(own.condition_columns, len(sides.synthetic.domain))
     conditions = _conditions(sides.synthetic, own.attacks, width, rng)
     if not conditions:
-        return Guesses("singling out", None, {}, sides.counts(), "no condition singles out a synthetic row")
+        return ReadScore(None, {"rows": sides.counts()}, reason="no condition singles out a synthetic row")
     hits = []
     for table, unit in zip((sides.training, sides.holdout), sides.units, strict=True):
         met = (np.unique(unit[_meets(table, condition)]).size == 1 for condition in conditions)
         hits.append(sum(met))
-    both = (rate(hit, len(conditions)) for hit in hits)
-    return Guesses("singling out", risk(*both), {"columns_per_condition": width}, sides.counts())
+    found = risk(*(rate(hit, len(conditions)) for hit in hits))
+    return guessed("singling out", found, {**found.to_json(), "columns_per_condition": width}, sides.counts())
 
 
 def _conditions(table: CodedTable, count: int, width: int, rng: np.random.Generator) -> list[Condition]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends, Z, mean_ends
 from mechanisms.public.json_values import JsonDict
 
@@ -24,41 +24,16 @@ COLUMNS = ("column", "region", "real", "synthetic", "covered")
 NO_RARE = "no column has rare values that five real records or more have"
 
 
-@dataclass(frozen=True, eq=False)
-class OutlierCoverage:
-    """The rare regions of all columns.
+class OutlierCoverage(ReadScore):
+    """The rare regions of all columns: the mean over columns of the share of rare records that are there too.
 
-    Attributes:
-        frame: one row per region: column, region, shares of the real and of the synthetic records that lie in it, and
-            how much of the real share is covered.
-        ends: what the score may be read against, and its interval.
-        reason: why there is no score.
+    The frame has one row per region: column, region, shares of the real and of the synthetic records that lie in it,
+    and how much of the real share is covered.
     """
-
-    frame: pd.DataFrame
-    ends: Ends | None = None
-    reason: str = ""
-
-    @property
-    def columns(self) -> pd.DataFrame:
-        """One row per column with rare regions, the worst first: column, regions, real share of them all, covered."""
-        f = self.frame.assign(kept=self.frame["real"] * self.frame["covered"])
-        by = f.groupby("column", sort=False).agg(regions=("real", "size"), real=("real", "sum"), kept=("kept", "sum"))
-        by = by.assign(covered=by["kept"] / by["real"]).drop(columns="kept")
-        return by.sort_values("covered", kind="stable").reset_index()
-
-    @property
-    def score(self) -> float | None:
-        """The mean over columns of the share of their rare records that the synthetic table has too."""
-        return None if self.reason else math.fsum(self.columns["covered"]) / len(self.columns)
 
     def to_json(self) -> JsonDict:
         """JSON values: columns, and the regions that lack most."""
-        if self.reason:
-            return {"reason": self.reason}
-        lacking = (self.frame["real"] * (1 - self.frame["covered"])).sort_values(ascending=False, kind="stable")
-        worst = self.frame.loc[lacking.index[:WORST]]
-        return {"columns": self.columns.to_dict(orient="records"), "worst": worst.to_dict(orient="records")}
+        return {"reason": self.reason} if self.reason else self.details
 
 
 def coverage_of(inputs: Inputs) -> OutlierCoverage:
@@ -79,14 +54,23 @@ def coverage_of(inputs: Inputs) -> OutlierCoverage:
         regions = rare_regions(counts[0], numbers.get(attribute.name))
         if not regions:
             continue
-        own = np.array([[c[r.codes].sum() for r in regions] for c in counts], float)
-        p, q = own[0] / real.rows, own[1] / synthetic.rows
+        held = np.array([[c[r].sum() for r in regions] for c in counts], float)
+        p, q = held[0] / real.rows, held[1] / synthetic.rows
         for region, here, there in zip(regions, p, q, strict=True):
-            called = " to ".join(dict.fromkeys(named(attribute.name, code) for code in (region.first, region.last)))
+            ends = region[counts[0][region] > 0][[0, -1]].tolist()  # the least and the largest that real records have
+            called = " to ".join(dict.fromkeys(named(attribute.name, code) for code in ends))
             rows.append((attribute.name, called, float(here), float(there), float(min(there / here, 1))))
-        parts.append(_ends(own, (real.rows, synthetic.rows), rng))
+        parts.append(_ends(held, (real.rows, synthetic.rows), rng))
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return OutlierCoverage(frame, mean_ends(parts)) if parts else OutlierCoverage(frame, reason=NO_RARE)
+    if not parts:
+        return OutlierCoverage(None, {}, frame, NO_RARE)
+    by = frame.assign(kept=frame["real"] * frame["covered"]).groupby("column", sort=False)
+    own = by.agg(regions=("real", "size"), real=("real", "sum"), kept=("kept", "sum"))
+    own = own.assign(covered=own["kept"] / own["real"]).drop(columns="kept")
+    own = own.sort_values("covered", kind="stable").reset_index()
+    lacking = (frame["real"] * (1 - frame["covered"])).sort_values(ascending=False, kind="stable").index[:WORST]
+    details = {"columns": own.to_dict(orient="records"), "worst": frame.loc[lacking].to_dict(orient="records")}
+    return OutlierCoverage(math.fsum(own["covered"]) / len(own), details, frame, ends=mean_ends(parts))
 
 
 def _ends(counts: Floats, sizes: tuple[int, int], rng: np.random.Generator) -> Ends:
@@ -127,22 +111,8 @@ TOGETHER = 0.1
 LEAST = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Region:
-    """Values of one column that are rare together.
-
-    Attributes:
-        codes: ascending; some may be those of synthetic values alone.
-        first, last: the least and the largest of them that real records have.
-    """
-
-    codes: Counts
-    first: int
-    last: int
-
-
-def rare_regions(counts: Counts, numbers: Floats | None = None) -> list[Region]:
-    """The rare regions of a column; no two have a code in common.
+def rare_regions(counts: Counts, numbers: Floats | None = None) -> list[Counts]:
+    """The codes, ascending, of each rare region of a column, some of synthetic values alone; no two share one.
 
     Args:
         counts: real records of each code.
@@ -160,14 +130,14 @@ def rare_regions(counts: Counts, numbers: Floats | None = None) -> list[Region]:
     return [region for codes in outer for region in _side(codes, counts)]
 
 
-def _rare_values(counts: Counts) -> list[Region]:
+def _rare_values(counts: Counts) -> list[Counts]:
     codes = np.flatnonzero((counts >= LEAST) & (counts <= RARE * counts.sum()))
     codes = codes[np.argsort(counts[codes], kind="stable")]
     codes = codes[np.cumsum(counts[codes]) <= TOGETHER * counts.sum()]
-    return [Region(np.array([code]), int(code), int(code)) for code in np.sort(codes)]
+    return [*np.sort(codes)[:, None]]
 
 
-def _side(codes: Counts, counts: Counts) -> list[Region]:
+def _side(codes: Counts, counts: Counts) -> list[Counts]:
     """The regions of the codes beyond a fence, which are given from the outermost inwards."""
     reached = np.cumsum(counts[codes])
     codes = codes[reached <= TOGETHER * counts.sum()]
@@ -177,10 +147,5 @@ def _side(codes: Counts, counts: Counts) -> list[Region]:
         return []
     before = np.cumsum(counts[codes]) - counts[codes]
     of = np.minimum(before * groups // total, groups - 1)
-    regions = []
-    for group in np.unique(of):
-        own = np.sort(codes[of == group])
-        real = own[counts[own] > 0]
-        if counts[own].sum() >= LEAST:
-            regions.append(Region(own, int(real[0]), int(real[-1])))
-    return regions
+    regions = (np.sort(codes[of == group]) for group in np.unique(of))
+    return [own for own in regions if counts[own].sum() >= LEAST]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
@@ -90,15 +91,9 @@ def auc_with_error(ours: NDArray[np.float64], others: NDArray[np.float64]) -> tu
     Source: DeLong et al. 1988, from placements.
     """
     m, n = ours.size, others.size
-    among_all = ranks(np.concatenate([ours, others]))
-    above = (among_all[:m] - ranks(ours)) / n
-    below = 1 - (among_all[m:] - ranks(others)) / m
+    among_all, own, theirs = (pd.Series(v).rank().to_numpy() for v in (np.concatenate([ours, others]), ours, others))
+    above = (among_all[:m] - own) / n
+    below = 1 - (among_all[m:] - theirs) / m
     variance = above.var(ddof=1) / m + below.var(ddof=1) / n
     # All placements alike: as with a share of 0 or 1, three units in all might have been otherwise.
     return float(above.mean()), math.sqrt(max(variance, 1 / (4 * min(m, n) ** 2)))
-
-
-def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The rank of each value from 1 on; of equal ones their mean."""
-    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[place])

@@ -23,7 +23,7 @@ from evaluation.learning.features import (
     some_rows,
     unordered,
 )
-from evaluation.metric import Inputs
+from evaluation.metric import Inputs, ReadScore
 from evaluation.outcome import plain
 from evaluation.products import inner, times
 from evaluation.readings.reading import Ends, Z
@@ -38,49 +38,7 @@ TEST_SHARE = 0.3
 MEASURES = ("balanced", "accuracy", "f1", "auc", "r2")
 
 
-@dataclass(frozen=True, eq=False)
-class Tstr:
-    """The quality of two models for each target.
-
-    Attributes:
-        frame: one row per target and model: kind (classes or numbers), how many classes, `guessing`, what a guess
-            that ignores all columns is worth, the measures of the model trained on synthetic and on real rows and
-            of the majority (the mean), `lost`, its standard error, and a reason where a target has none.
-        rows: of the training and test sets.
-        reason: why there is nothing.
-    """
-
-    frame: pd.DataFrame
-    rows: dict[str, int]
-    reason: str = ""
-
-    @property
-    def score(self) -> float | None:
-        """Quality lost, mean over targets and models that have a result: balanced accuracy, or R² from 0 up."""
-        lost = self.frame["lost"].dropna()
-        return None if lost.empty else math.fsum(lost) / len(lost)
-
-    @property
-    def ends(self) -> Ends | None:
-        """Models that learn from other real records lose nothing; from nothing, all that is above guessing."""
-        defined = self.frame.dropna(subset="lost")
-        if defined.empty or self.score is None:
-            return None
-        poor = math.fsum(defined["real"] - defined["guessing"]) / len(defined)
-        error = Z * math.fsum(defined["error"]) / len(defined)
-        by = "95 %, had other test records been drawn"
-        ends = Ends(0.0, None, max(poor, 0.0), self.score - error, self.score + error, interval_is=by)
-        return replace(ends, honest_is="models of real records", poor_is="guessing")
-
-    def to_json(self) -> JsonDict:
-        """JSON values; the score first."""
-        rows = plain(self.frame.to_dict(orient="records"))
-        reasons = dict.fromkeys([self.reason, *(f"{r['target']}: {r['reason']}" for r in rows if r["reason"])])
-        text = "; ".join(r for r in reasons if r)
-        return {"score": self.score, **({"reason": text} if text else {}), "rows": self.rows, "targets": rows}
-
-
-def tstr_of(inputs: Inputs) -> Tstr:
+def tstr_of(inputs: Inputs) -> ReadScore:
     """The metric `tstr`: how much worse models are when they learn from synthetic instead of real records.
 
     For each target a linear model (ridge, over at most ten buckets a column) and gradient-boosted trees learn from all
@@ -101,16 +59,41 @@ def tstr_of(inputs: Inputs) -> Tstr:
     sizes = {name: min(t.rows, most) for name, t in every.items()}
     if min(sizes.values()) == 0 or len(real.domain) < 2:
         text = "a table without records" if len(real.domain) > 1 else "no column to predict from"
-        return Tstr(_frame([]), sizes, text)
+        return ReadScore(None, {"rows": sizes, "targets": []}, _frame([]), text)
     tables = [some_rows(t, most, rng) for t in every.values()]
     coarse, numbers = bucket_tables(tables[0], tables[1:], m=CLASSES), inputs.numbers
-    return Tstr(_frame([row for n in names for row in _target(n, tables, coarse, numbers, options.seed)]), sizes)
+    frame = _frame([row for n in names for row in _target(n, tables, coarse, numbers, options.seed)])
+    return _lost(frame, sizes)
 
 
 def _frame(rows: list[JsonDict]) -> pd.DataFrame:
+    """One row per target and model.
+
+    Kind (classes or numbers), how many classes, `guessing`, what a guess that ignores all columns is worth, the
+    measures of the model trained on synthetic and on real rows and of the majority (the mean), `lost`, its standard
+    error, and a reason where a target has none.
+    """
     parts = [f"{m}_{s}" for m in MEASURES for s in ("synthetic", "real", "majority")]
     columns = ["target", "model", "kind", "classes", "guessing", "synthetic", "real", "lost", "error", *parts, "reason"]
     return pd.DataFrame(rows, columns=columns)
+
+
+def _lost(frame: pd.DataFrame, sizes: dict[str, int]) -> ReadScore:
+    """Quality lost, mean over targets and models that have a result: balanced accuracy, or R² from 0 up.
+
+    Models that learn from other real records lose nothing; from nothing, all that is above guessing.
+    """
+    rows, defined = plain(frame.to_dict(orient="records")), frame.dropna(subset="lost")
+    reason = "; ".join(dict.fromkeys(f"{r['target']}: {r['reason']}" for r in rows if r["reason"]))
+    details = {"rows": sizes, "targets": rows}
+    if defined.empty:
+        return ReadScore(None, details, frame, reason)
+    lost, whole, errors = defined["lost"], defined["real"] - defined["guessing"], defined["error"]
+    score, poor, error = (math.fsum(each) / len(defined) for each in (lost, whole, errors))
+    by = "95 %, had other test records been drawn"
+    ends = Ends(0.0, None, max(poor, 0.0), score - Z * error, score + Z * error, interval_is=by)
+    ends = replace(ends, honest_is="models of real records", poor_is="guessing")
+    return ReadScore(score, details, frame, reason, ends)
 
 
 def _target(

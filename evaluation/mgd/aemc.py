@@ -13,11 +13,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evaluation.cells import Cells
+from evaluation.counts import Cells
 from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
-from evaluation.mgd.aemc_graph import check_size, graph_size
+from evaluation.mgd.aemc_graph import FlowParts, check_size, split
 from evaluation.mgd.geometry import Axis
-from evaluation.mgd.independent_parts import FlowParts, split
 from evaluation.mgd.mgd_metric import SOLVERS
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.jit import compiled
@@ -135,13 +134,6 @@ def check_graph(axes: Sequence[Axis], solver: Solver) -> None:
     moving = [a for a in axes if a.moves]
     if solver == "flow" or not _is_path(moving):
         check_size(moving)
-
-
-def flow_nodes(axes: Sequence[Axis]) -> int:
-    """How many nodes the largest flow graph of this marginal has; 0 where `auto` needs no flow."""
-    moving = [a for a in axes if a.moves]
-    needed = len(moving) > 1 or any(a.kind == "matrix" for a in moving)
-    return graph_size(moving)[0] if needed else 0
 
 
 def _is_path(moving: Sequence[Axis]) -> bool:

@@ -9,9 +9,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.cells import Cells
-from evaluation.counts import paired_cells
-from evaluation.mgd.levels import at_levels, axes_at, cell_labels, clique_at
+from evaluation.counts import Cells, paired_cells
+from evaluation.mgd.levels import at_levels, axes_at, cell_labels
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.movements import Movements, movements
 from evaluation.mgd.targets import TargetMarginal
@@ -82,7 +81,7 @@ def deep_dive(
         top: how many bins, and how many movements.
     """
     tables = at_levels(real, schema, [target]), at_levels(synthetic, schema, [target])
-    (cells,) = paired_cells(*tables, [clique_at(schema, target)])
+    (cells,) = paired_cells(*tables, [target.columns(schema)])
     labels = [cell_labels(schema, n, v) for n, v in zip(target.attributes, target.levels, strict=True)]
     moves = movements(cells, axes_at(schema, target), delta=target.delta, alpha=alpha)
     truth = float(cells.q.sum())

@@ -11,20 +11,15 @@ from numpy.typing import NDArray
 
 from evaluation.counts import Table, counted_over
 from evaluation.mgd.geometry import Axis
-from evaluation.mgd.targets import GROUPS, TargetMarginal, Weight
+from evaluation.mgd.targets import GROUPS, TargetMarginal, Weight, name_at
 from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
-from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
 #: Groups of neighbours of an ordinal attribute, where its codes are too many for the cost.
 MOST_GROUPS = 8
-
-
-def clique_at(schema: Schema, target: TargetMarginal) -> Clique:
-    """The names of a target marginal's columns in the table that `at_levels` makes."""
-    return tuple(_name(schema, n, v) for n, v in zip(target.attributes, target.levels, strict=True))
 
 
 def at_levels(table: Table, schema: Schema, targets: Sequence[TargetMarginal]) -> Table:
@@ -46,7 +41,7 @@ def at_levels(table: Table, schema: Schema, targets: Sequence[TargetMarginal]) -
         nodes, special = len(labels), table.domain[name].size - len(above)
         size = nodes + special
         places = np.concatenate([above, nodes + np.arange(special)])
-        attributes.append(Attribute(_name(schema, name, level), size, nodes if schema[name].hierarchy.ordered else 0))
+        attributes.append(Attribute(name_at(schema, name, level), size, nodes if schema[name].hierarchy.ordered else 0))
         coarser.append((name, places))
     domain = Domain(tuple(attributes))
     if isinstance(table, CountedTable):
@@ -105,10 +100,3 @@ def nodes_at(column: Column, level: int) -> tuple[tuple[str, ...], NDArray[np.in
     ends = [*(starts[1:] - 1).tolist(), len(leaves) - 1]
     names = (leaves[a] if a == b else f"{leaves[a]} … {leaves[b]}" for a, b in zip(starts.tolist(), ends, strict=True))
     return tuple(names), above.astype(np.int64)
-
-
-def _name(schema: Schema, name: str, level: int) -> str:
-    hierarchy = schema[name].hierarchy
-    if level == GROUPS:
-        return f"{name} in groups"
-    return name if level == hierarchy.depth else f"{name} at {hierarchy.level(level).name}"

@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.cells import Cells
-from evaluation.counts import paired_cells
+from evaluation.counts import Cells, paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
-from evaluation.mgd.levels import at_levels, axis_at, clique_at
+from evaluation.mgd.levels import at_levels, axis_at
 from evaluation.mgd.targets import TargetMarginal, Targets
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import AnyTable, CodedTable
@@ -156,7 +155,7 @@ def mgd(
             fix = "encode both tables with this schema"
             raise UserError(f"the {name} table does not have the schema's columns", where="mgd", fix=fix)
     real, synthetic = at_levels(real, schema, targets.marginals), at_levels(synthetic, schema, targets.marginals)
-    cliques = [clique_at(schema, t) for t in targets.marginals]
+    cliques = [t.columns(schema) for t in targets.marginals]
     scored = []
     whole = real.rows and synthetic.rows and not (real.weighted or synthetic.weighted)
     ends = MgdEnds(real, synthetic, cliques) if whole else None

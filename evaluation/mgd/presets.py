@@ -14,7 +14,7 @@ import numpy as np
 import yaml
 
 from evaluation.metric import Inputs
-from evaluation.mgd.aemc import flow_nodes
+from evaluation.mgd.aemc_graph import graph_size
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.levels import axis_at, grouped
 from evaluation.mgd.marginal_difference import MGDResult, mgd
@@ -203,7 +203,9 @@ def _affordable(
 
 def predicted_work(axes: tuple[Axis, ...]) -> tuple[int, int]:
     """Cells × nodes of the flow of a marginal with these axes, and its nodes; 0 where it needs no flow."""
-    nodes = flow_nodes(axes)
+    moving = [a for a in axes if a.moves]
+    needed = len(moving) > 1 or any(a.kind == "matrix" for a in moving)
+    nodes = graph_size(moving)[0] if needed else 0
     return math.prod(a.size for a in axes) * nodes, nodes
 
 

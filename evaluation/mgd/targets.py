@@ -43,14 +43,21 @@ class TargetMarginal:
     delta: float = 2.0
     weight: float = 1.0
 
+    def columns(self, schema: Schema) -> Clique:
+        """The names of its columns in the table that `at_levels` makes: `month`, `neighbourhood at district`."""
+        return tuple(name_at(schema, n, v) for n, v in zip(self.attributes, self.levels, strict=True))
+
     def label(self, schema: Schema) -> str:
         """`month × neighbourhood at district`."""
-        parts = []
-        for name, level in zip(self.attributes, self.levels, strict=True):
-            hierarchy = schema[name].hierarchy
-            at = "in groups" if level == GROUPS else f"at {hierarchy.level(level).name}"
-            parts.append(name if level == hierarchy.depth else f"{name} {at}")
-        return " × ".join(parts)
+        return " × ".join(self.columns(schema))
+
+
+def name_at(schema: Schema, name: str, level: int) -> str:
+    """What a column is called at a level of its hierarchy."""
+    hierarchy = schema[name].hierarchy
+    if level == GROUPS:
+        return f"{name} in groups"
+    return name if level == hierarchy.depth else f"{name} at {hierarchy.level(level).name}"
 
 
 @dataclass(frozen=True)

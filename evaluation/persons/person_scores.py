@@ -6,7 +6,7 @@ With it: what must never occur in whole persons, and a dozen of them to look at.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ class PersonScores:
     figures: Mapping[str, PersonFigures]
     errors: Mapping[str, Mapping[str, Level]]
     usual_gap: str
-    broken: Mapping[str, Violations]
+    broken: Mapping[str, JsonDict]
     people: JsonDict = field(default_factory=dict)
 
     def part_of_shuffled(self, side: str) -> float | None:
@@ -97,7 +97,7 @@ class PersonScores:
             "usual_gap": self.usual_gap,
             "levels": levels,
             "errors": far,
-            "violations": {side: asdict(broken) for side, broken in self.broken.items()},
+            "violations": dict(self.broken),
         }
 
     def drawn(self, schema: Schema | None, options: Options) -> JsonDict:
@@ -185,27 +185,13 @@ def _gaps(inputs: Inputs) -> Mapping[str, int | None]:
     return {c.name: len(c.values) + len(c.specials) - 1 for c in columns if c.specials[-1:] == ("missing",)}
 
 
-@dataclass(frozen=True)
-class Violations:
-    """Those of one table; all are 0 where persons are whole.
+def violations(rows: PersonRows, most: int | None = None) -> JsonDict:
+    """Those of one table, whose rows are in the order of its file; all are 0 where persons are whole.
 
-    Attributes:
-        nobody: rows without a person.
-        apart: how often a person's rows go on behind rows of others.
-        out_of_order: rows that lie before the one above them, of the same person; None without an order.
-        varying: declared constant → share of the persons in whom it has several values; a gap is none.
-        beyond: persons with more records than they may have; None where no bound is declared.
-    """
-
-    nobody: int
-    apart: int
-    out_of_order: int | None
-    varying: Mapping[str, float]
-    beyond: int | None
-
-
-def violations(rows: PersonRows, most: int | None = None) -> Violations:
-    """Those of one table, whose rows are in the order of its file.
+    Rows of nobody; how often a person's rows go on behind rows of others (apart); rows that lie before the one above
+    them, of the same person (out_of_order; None without an order); of each declared constant the share of the persons
+    in whom it has several values, a gap being none (varying); persons with more records than they may have (beyond;
+    None where no bound is declared).
 
     Args:
         most: records that a person may have; None for no bound.
@@ -225,7 +211,8 @@ def violations(rows: PersonRows, most: int | None = None) -> Violations:
         changes = person[1:][(person[1:] == person[:-1]) & (codes[1:] != codes[:-1])]
         varying[column.name] = len(np.unique(changes)) / max(len(own.starts), 1)
     beyond = None if most is None else int(np.count_nonzero(own.sizes > most))
-    return Violations(int(np.count_nonzero(owner == NOBODY)), runs - len(own.starts), late, varying, beyond)
+    found = {"nobody": int(np.count_nonzero(owner == NOBODY)), "apart": runs - len(own.starts), "out_of_order": late}
+    return {**found, "varying": varying, "beyond": beyond}
 
 
 #: Persons that are shown, and of each of them records and columns, at most.

@@ -111,15 +111,10 @@ def _said(share: Share) -> str:
     return f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%}; {share.count:,} of {share.of:,})"
 
 
-def not_judged(why: str, **rows: int) -> Verdict:
-    """A verdict that cannot be given."""
-    return Verdict("not judged", why, rows)
-
-
 def verdict(
     training: CodedTable,
     synthetic: CodedTable,
-    holdout: CodedTable | None,
+    holdout: CodedTable,
     *,
     units: Units | None = None,
     seed: int = 0,
@@ -128,20 +123,18 @@ def verdict(
 
     Goal: training units fare no worse than units that were set aside. A pass means that one per cent of verbatim copies
     would have been flagged in 19 of 20 tables, and that none of three tests at a joint level of 0.0015 rejects; it
-    proves no privacy. Edge cases: no holdout, a table without rows, a holdout that drifts or is too small, rows that
+    proves no privacy. Edge cases: a table without rows, a holdout that drifts or is too small, rows that
     repeat by nature: not judged, with the reason; copies are flagged even then, where they are beyond doubt.
 
     Args:
         training, synthetic, holdout: over one domain, of exact values as far as they are known.
         units: the privacy unit of each training and each holdout row; None where a row is a unit.
     """
-    if holdout is None:
-        return not_judged("there is no holdout", training=training.rows, synthetic=synthetic.rows)
     tables = {"training": training, "synthetic": synthetic, "holdout": holdout}
     rows = {name: table.rows for name, table in tables.items()}
     for name, table in tables.items():
         if not table.rows or not len(table.domain):
-            return not_judged(f"the {name} table has no {'rows' if len(table.domain) else 'columns'}", **rows)
+            return Verdict("not judged", f"the {name} table has no {'rows' if len(table.domain) else 'columns'}", rows)
     rng = np.random.default_rng(seed)
     pool = Pool.of(training, holdout)
     test = match_test(pool, synthetic, rng, units)
@@ -269,9 +262,9 @@ def judge(real: CodedTable, synthetic: CodedTable, options: Options) -> Verdict:
     holdout, rows = options.holdout, {"training": real.rows, "synthetic": synthetic.rows}
     if holdout is None:
         need = options.why.get("holdout", ROW_FACTS["holdout"])
-        return not_judged(f"there is no holdout ({need})", **rows)
+        return Verdict("not judged", f"there is no holdout ({need})", rows)
     if not real.domain == synthetic.domain == holdout.domain:
-        return not_judged("the tables have different columns or codes", **rows)
+        return Verdict("not judged", "the tables have different columns or codes", rows)
     units = None
     if options.unit is not None and options.holdout_unit is not None:
         units = (np.asarray(options.unit, np.int64), np.asarray(options.holdout_unit, np.int64))

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import USUAL, Filter, Limit, Totals
+from mechanisms.accounting.ledger import NONE, Mark
 from mechanisms.accounting.ledger_lock import forget, locked, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError

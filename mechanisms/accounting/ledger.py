@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -158,3 +158,43 @@ class Ledger:
 def digest(plan: Plan) -> str:
     """A name for the plan that changes with any of its numbers."""
     return hashlib.blake2b(json.dumps(plan.to_json(), sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+#: How the line of a charge begins in a run's own ledger.
+CHARGE = b'{"event"'
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A number of charges, and which they were.
+
+    Attributes:
+        charges: how many.
+        digest: a chain over their lines, in the order of the charges.
+    """
+
+    charges: int = 0
+    digest: str = ""
+
+    def after(self, line: bytes) -> Mark:
+        """The mark once this charge was added."""
+        chain = hashlib.blake2b(self.digest.encode() + line, digest_size=16)
+        return Mark(self.charges + 1, chain.hexdigest())
+
+
+NONE = Mark()
+
+
+def marks_of(ledgers: Iterable[Path]) -> list[Mark]:
+    """The mark before a run's first charge, and after each.
+
+    Args:
+        ledgers: the run's own ledgers, in the order in which they were charged. A last line that was cut off by a crash
+            is no charge: its noise was never drawn.
+    """
+    marks = [NONE]
+    for path in ledgers:
+        for line in path.read_bytes().split(b"\n")[:-1]:
+            if line.startswith(CHARGE):
+                marks.append(marks[-1].after(line))
+    return marks

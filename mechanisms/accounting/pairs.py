@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.accountants.registered import (
@@ -15,7 +14,7 @@ from mechanisms.accounting.accountants.registered import (
     serves_as_filter,
 )
 from mechanisms.accounting.budget import Budget
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import one_of
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.noise_kinds import AUTO, NoiseKind, possible_kinds
 
@@ -33,9 +32,6 @@ class Pair:
     def of(self, budget: Budget) -> Budget:
         """The budget under this accountant."""
         return replace(budget, accountant=self.accountant)
-
-    def __str__(self) -> str:
-        return f"{self.noise} noise under {self.accountant}"
 
 
 @dataclass(frozen=True)
@@ -93,26 +89,6 @@ def shares_power(pair: Pair, setting: str) -> float:
     a split of the budget means the same under every accountant.
     """
     return accountant_class(pair.accountant).best_power if setting == AUTO else POWER
-
-
-T = TypeVar("T")
-
-
-def by_pair(pairs: Sequence[Pair], make: Callable[[Pair], T]) -> list[tuple[Pair, T]]:
-    """What each pair makes; those that cannot, beside others that can, are left out.
-
-    Raises:
-        UserError: of the first, where none can.
-    """
-    able, errors = [], []
-    for pair in pairs:
-        try:
-            able.append((pair, make(pair)))
-        except UserError as error:
-            errors.append(error)
-    if not able:
-        raise errors[0]
-    return able
 
 
 def mean_stddev(loads: Sequence[float], stddevs: Sequence[float]) -> float:

@@ -339,10 +339,6 @@ class Plan:
         """The norm that their sensitivities are taken in."""
         return NOISE_KINDS[self.noise].norm
 
-    def places(self, stage: str) -> list[int]:
-        """The places of a stage's slots."""
-        return [i for i, s in enumerate(self.slots) if s.reservation.stage == stage]
-
     def receipts(self, charged: Mapping[str, Event]) -> list[JsonDict]:
         """What was charged, as JSON values: the numbers that were used, and the cost that was booked."""
         paid = [c for c in self.charges if c.event.id in charged and c.purpose != "reserve"]

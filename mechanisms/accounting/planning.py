@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from mechanisms.accounting.accountants.registered import check_filter
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.pairs import POWER, Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
+from mechanisms.accounting.pairs import POWER, Pair, PairNoise, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.plan import RESERVE, Beside, Plan, PlannedCharge, Reservation
 from mechanisms.public import units
 from mechanisms.public.domain import Clique, Domain
@@ -70,7 +70,7 @@ def make_plan(
     pairs = possible_pairs(mechanism, budget, noise_alone=True)
     most = max(r.weight for r in requests)  # loads are compared with each other: none need overflow
     loads = [w.cells * (w.weight / most) ** (1 / POWER) for w in slots]
-    best = _with_least_noise(by_pair(pairs, plan_of), loads)
+    best = with_least_noise(pairs, plan_of, lambda p: mean_stddev(loads, [m.event.stddev for m in p.measurements]))
     check_scales(best.events)
     return best
 
@@ -161,11 +161,27 @@ def share_left(beside: Sequence[Beside], discovered: Sequence[PlannedCharge] = (
     return left
 
 
-def _with_least_noise(plans: Sequence[tuple[Pair, Plan]], loads: Sequence[float]) -> Plan:
-    """The plan with the least Σ load · standard deviation over the marginals (Li et al. 2021b, section 2.5)."""
-    noise = [PairNoise(pair, mean_stddev(loads, [m.event.stddev for m in plan.measurements])) for pair, plan in plans]
-    order = sorted(range(len(plans)), key=lambda i: noise[i].stddev)
-    return replace(plans[order[0]][1], compared=tuple(noise[i] for i in order))
+def with_least_noise(pairs: Sequence[Pair], plan_of: Callable[[Pair], Plan], stddev: Callable[[Plan], float]) -> Plan:
+    """Of the plans under these pairs the one with the least noise (Li et al. 2021b, section 2.5), which names them all.
+
+    Pairs that allow no plan, beside others that do, are left out.
+
+    Args:
+        stddev: the mean standard deviation of a cell under a plan, in records.
+    Raises:
+        UserError: of the first pair, where none allows a plan.
+    """
+    plans: dict[Pair, Plan] = {}
+    errors = []
+    for pair in pairs:
+        try:
+            plans[pair] = plan_of(pair)
+        except UserError as error:
+            errors.append(error)
+    if not plans:
+        raise errors[0]
+    compared = sorted((PairNoise(pair, stddev(plan)) for pair, plan in plans.items()), key=lambda n: n.stddev)
+    return replace(plans[compared[0].pair], compared=tuple(compared))
 
 
 def _shares(slots: Sequence[Reservation], power: float, left: float) -> list[float]:

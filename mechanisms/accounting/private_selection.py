@@ -19,19 +19,6 @@ COINS = 256
 
 
 @dataclass(frozen=True)
-class TryVerdict:
-    """What the noisy scores of a try say.
-
-    Attributes:
-        accepted: whether all are within their thresholds.
-        score: what tries are compared by where there is no threshold, smaller is better; None: it was lost.
-    """
-
-    accepted: bool
-    score: float | None
-
-
-@dataclass(frozen=True)
 class PrivateSelection:
     """Independent tries of one private release, until one is accepted or a secret coin stops them.
 
@@ -103,20 +90,21 @@ class PrivateSelection:
                 return counted + int(np.argmax(stops)) + 1
             counted += COINS
 
-    def pick(self, most: int, attempt: Callable[[int], TryVerdict]) -> int | None:
+    def pick(self, most: int, attempt: Callable[[int], float | None]) -> int | None:
         """The number of the try that is released, from 1; None where none is.
 
         Args:
             most: of `most_tries`.
-            attempt: makes the try of that number.
+            attempt: makes the try of that number, and returns what tries are compared by, smaller is better; None: it
+                is not accepted, or its score was lost.
         """
         best: tuple[float, int] | None = None
         for number in range(1, most + 1):
-            verdict = attempt(number)
-            if self.threshold and verdict.accepted:
+            score = attempt(number)
+            if self.threshold and score is not None:
                 return number
-            if not self.threshold and verdict.score is not None and (best is None or verdict.score < best[0]):
-                best = (verdict.score, number)
+            if score is not None and (best is None or score < best[0]):
+                best = (score, number)
         return None if best is None else best[1]
 
     def to_json(self, one: PrivacyLoss) -> JsonDict:

@@ -16,7 +16,7 @@ from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import GIVEN, LATER, Facts, Method, Schedule
 from mechanisms.selection.context import Context, Part
-from mechanisms.selection.given import GivenMarginals
+from mechanisms.selection.fixed import GivenMarginals
 from mechanisms.selection.questions import CAPPED, FULL, ask_given, penalized, small_enough
 
 #: The budget is first split over this many rounds per column (the paper: 16).

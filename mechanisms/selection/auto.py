@@ -28,11 +28,14 @@ from mechanisms.public.settings import setting
 from mechanisms.public.units import MAX_SCALE
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
+    COMBINED,
     FINE_STAGE,
+    SCORED_STAGES,
     SCORES,
     Facts,
     Method,
     Schedule,
+    ScoredPairs,
     Selection,
     check_floor,
     has_filter,
@@ -41,7 +44,6 @@ from mechanisms.selection.base import (
 from mechanisms.selection.context import Context, Part
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import LEAST_PART, WHOLE, ask_given, spend_together
-from mechanisms.selection.scored_pairs import COMBINED, SCORED_STAGES, ScoredPairs
 
 Values = NDArray[np.float64]
 

@@ -29,6 +29,10 @@ SLOT_STAGES = ("given", "choose", "chosen", "scores", "pairs", "fine")
 GIVEN, CHOOSE, CHOSEN, SCORES, PAIRS, FINE_STAGE = SLOT_STAGES
 #: What the parts of the budget are for, where a tree is chosen.
 TREE_STAGES = ("one-way", "choice", "measurement")
+#: What the parts of the budget are for.
+SCORED_STAGES = ("one-way", "scores", "measurement")
+#: What a message says of `combine_cells`.
+COMBINED = "0: pairs stay pairs"
 #: How messages call thresholds.
 DEVIATIONS, RECORDS = "a number of standard deviations", "a number of records"
 #: The name of a marginal that is not known yet.
@@ -228,14 +232,6 @@ class Selection(BoundedSettings, ABC):
         """
 
 
-def check_mapped(selection: Selection) -> None:
-    """UserError for selections that measure no whole marginal of a mapped column and its source."""
-    if selection.whole_pairs is not None:
-        fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
-        problem = "the schema's mapped columns need a whole marginal with their source"
-        raise UserError(problem, where=selection.whole_pairs, fix=fix)
-
-
 def one_way_slots(domain: Domain, part: float, stage: str = GIVEN) -> list[Reservation]:
     """A slot for each one-way marginal, that part of the budget shared out by cells^(2/3)."""
     loads = [float(domain[n].size) ** (2 / 3) for n in domain.names]
@@ -244,6 +240,39 @@ def one_way_slots(domain: Domain, part: float, stage: str = GIVEN) -> list[Reser
         Reservation(stage, (n,), domain[n].size, part * load / total)
         for n, load in zip(domain.names, loads, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class ScoredPairs(Method):
+    """One-way marginals, noisy distances of all candidates from independence, then a round out of the reserve.
+
+    Attributes:
+        candidates: the pairs that are scored; empty: the one-way marginals are measured twice.
+        combine_cells: overlapping pairs become marginals of at most so many cells; 0: they stay pairs.
+    """
+
+    candidates: tuple[Clique, ...]
+    combine_cells: int = 1_000
+
+    def slots(self, domain: Domain, split: Sequence[float]) -> tuple[list[Reservation], float]:
+        """One-way marginals, all distances from independence at once, and the part of the budget for what is chosen.
+
+        Args:
+            split: parts of the budget for the three stages; the first is shared out by cells^(2/3).
+        """
+        slots = one_way_slots(domain, split[0])
+        if self.candidates:
+            slots.append(Reservation(SCORES, None, 0, split[1], len(self.candidates)))
+        return slots, split[2]
+
+    def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
+        """Every candidate, at the size that it may be combined to."""
+        bounds = super().later_cells(domain, slots)
+        return bounds + [(" × ".join(c), max(domain.cells(c), self.combine_cells)) for c in self.candidates]
+
+    @property
+    def reported(self) -> Sequence[Clique]:
+        return self.candidates
 
 
 def edges(domain: Domain, names: Sequence[str], max_cells: int, targets: Clique = ()) -> tuple[Clique, ...]:

@@ -27,8 +27,8 @@ from mechanisms.accounting.bookings import (
     note_charge,
     opened,
 )
-from mechanisms.accounting.charge_marks import Mark, marks_of
 from mechanisms.accounting.filters import Limit
+from mechanisms.accounting.ledger import Mark, marks_of
 from mechanisms.accounting.ledger_lock import recorded
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total

@@ -15,7 +15,6 @@ import numpy as np
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.private_selection import TryVerdict
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import in_records, noisy_figure
 from mechanisms.public.domain import Attribute, Domain
@@ -69,18 +68,18 @@ def _attempt(state: State, number: int) -> Attempt:
     return Attempt(state.folder.internal / "tries" / f"{number:04}", number)
 
 
-def _verdict(state: State, attempt: Attempt, tried: dict[int, Taken]) -> TryVerdict:
-    """What the scores of a try say, kept ones as they are; what was made for them goes to `tried`."""
+def _verdict(state: State, attempt: Attempt, tried: dict[int, Taken]) -> float | None:
+    """The first score of a try that is accepted, kept ones as they are; what was made for them goes to `tried`."""
     scores, selection = _kept_scores(attempt), state.plan.tries
     if scores is None:
         taken = _tried(state, attempt)
         if selection.threshold:
             tried.clear()
         tried[attempt.number or 1], scores = taken, taken.scores
-    accepted = _within(state, scores)
-    if selection.threshold and not accepted:
-        attempt.table.unlink(missing_ok=True)
-    return TryVerdict(accepted, scores[0])
+    if _within(state, scores):
+        return scores[0]
+    attempt.table.unlink(missing_ok=True)
+    return None
 
 
 def only_try(state: State) -> Taken:

@@ -80,7 +80,8 @@ class AdaptiveRun:
 
     def slots(self, stage: str) -> list[Slot]:
         """The slots of a stage."""
-        return [Slot(i, self.plan.slots[i].reservation.clique or ()) for i in self.plan.places(stage)]
+        asked = enumerate(slot.reservation for slot in self.plan.slots)
+        return [Slot(i, wanted.clique or ()) for i, wanted in asked if wanted.stage == stage]
 
     def event(self, payment: Payment, scores: int = 0) -> NoiseEvent:
         """The charge whose noise an answer has, or so many distances out of the reserve; in records."""

@@ -15,10 +15,10 @@ from typing import Any, cast, get_args
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import as_noise
-from mechanisms.accounting.pairs import Pair, PairNoise, by_pair, mean_stddev, possible_pairs, shares_power
+from mechanisms.accounting.pairs import Pair, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.plan import Beside, Plan, PlannedCharge, Reservation
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.accounting.planning import Request, make_plan
+from mechanisms.accounting.planning import Request, make_plan, with_least_noise
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.criterion import Criterion, Over
 from mechanisms.public.discovery.found_columns import questions_of
@@ -32,7 +32,7 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.mapped import Mapped, in_pairs
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import Schedule, check_mapped
+from mechanisms.selection.base import Schedule
 from pipeline.settings.inputs import check_roles
 from pipeline.settings.specs import Specs, declared_schema
 from synthesis.contract import Synthesizer
@@ -77,8 +77,10 @@ def build_workload(specs: Specs, schema: Schema) -> Workload:
     selection, spec, facts = specs.selection, specs.synthesizer, specs.facts(schema)
     workload = selection.workload(facts)
     workload = dataclasses.replace(workload, left_out=(*workload.left_out, *selection.passed_over(facts)))
-    if schema.rules.mapped:
-        check_mapped(selection)
+    if schema.rules.mapped and selection.whole_pairs is not None:
+        fix = "selection=indif, groups, mst, mwem, aim, pairs or oneway; or take mapped out of the schema"
+        problem = "the schema's mapped columns need a whole marginal with their source"
+        raise UserError(problem, where=selection.whole_pairs, fix=fix)
     return _fitted(schema, workload, spec) if selection.fits(spec.max_model_cells is not None) else workload
 
 
@@ -220,10 +222,7 @@ def build_adaptive(
         return replace(plan, power=power)
 
     pairs = possible_pairs(mechanism, budget, reserve=schedule.reserve > 0, squares=method.squares)
-    plans = by_pair(pairs, plan_of)
-    noise = [PairNoise(pair, _mean_noise(plan, reserved)) for pair, plan in plans]
-    order = sorted(range(len(plans)), key=lambda i: noise[i].stddev)
-    return replace(plans[order[0]][1], compared=tuple(noise[i] for i in order))
+    return with_least_noise(pairs, plan_of, lambda plan: _mean_noise(plan, reserved))
 
 
 def _with_source(reservation: Reservation, domain: Domain, mapped: Sequence[Mapped]) -> Reservation:

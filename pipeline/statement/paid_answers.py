@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechanisms.accounting.events import Exponential
-from mechanisms.accounting.receipts import booked_event
+from mechanisms.accounting.events import Exponential, booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.discovery.wanted import ASSUMED, MADE_UP, OF_UNITS, RECORDS, VALUES, SizeQuestion, Wanted

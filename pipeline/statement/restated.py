@@ -11,9 +11,9 @@ from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.events import booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.accounting.receipts import booked_event
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import DISCOVERY, MADE_UP, OF_UNITS, Wanted
 from mechanisms.public.domain import Attribute, Domain

@@ -8,11 +8,10 @@ from mpmath import erfc as mp_erfc
 from mpmath import mp, mpf
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import Gaussian, event_of
+from mechanisms.accounting.events import Gaussian, booked_event, event_of
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.planning import Request, make_plan
-from mechanisms.accounting.receipts import booked_event
 from mechanisms.accounting.restatements import guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, weight_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.planning import Request, make_plan
-from mechanisms.accounting.private_selection import PrivateSelection, TryVerdict
+from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -147,7 +147,7 @@ def test_the_loop_releases_what_the_formula_says(threshold):
     for most in range(1, longest + 1):
         weight = Fraction(1, tries) * (1 - Fraction(1, tries)) ** (most - 1)
         for drawn in itertools.product(range(3), repeat=most):
-            verdicts = [TryVerdict(*outcomes[i][:2]) for i in drawn]
+            verdicts = [outcomes[i][1] if outcomes[i][0] else None for i in drawn]
             place = selection.pick(most, lambda n, v=verdicts: v[n - 1])
             chance = weight * math.prod((odds[i] for i in drawn), start=Fraction(1))
             found["nothing" if place is None else outcomes[drawn[place - 1]]] += chance
@@ -158,10 +158,9 @@ def test_the_loop_releases_what_the_formula_says(threshold):
 
 
 def test_a_lost_score_never_wins():
-    lost, fine = TryVerdict(False, None), TryVerdict(False, 7.0)
-    assert PrivateSelection(5, False).pick(3, lambda n: fine if n == 2 else lost) == 2
-    assert PrivateSelection(5, False).pick(2, lambda n: lost) is None
-    assert PrivateSelection(5, True).pick(2, lambda n: fine) is None
+    assert PrivateSelection(5, False).pick(3, lambda n: 7.0 if n == 2 else None) == 2
+    assert PrivateSelection(5, False).pick(2, lambda n: None) is None
+    assert PrivateSelection(5, True).pick(2, lambda n: None) is None
 
 
 @settings(max_examples=200, deadline=None)

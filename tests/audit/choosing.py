@@ -17,7 +17,7 @@ from scipy.stats import chi2
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.bookings import load_book
-from mechanisms.accounting.private_selection import PrivateSelection, TryVerdict
+from mechanisms.accounting.private_selection import PrivateSelection
 from pipeline import stages
 from tests.audit.cases import ACCEPT, Case, config_of, plan_of
 from tests.audit.hooks import Broken, current
@@ -34,13 +34,13 @@ LOOSE = 1e-9
 
 def check_pick(length: int = 5) -> int:
     """On every sequence of outcomes the try that is taken is the first accepted, or the first of the best."""
-    outcomes = [TryVerdict(True, 2.0), TryVerdict(False, 1.0), TryVerdict(False, None), TryVerdict(True, 0.5)]
+    outcomes = [2.0, 1.0, None, 0.5]
     count = 0
     for threshold, size in itertools.product((True, False), range(1, length + 1)):
         selection = PrivateSelection(3, threshold)
         for tries in itertools.product(outcomes, repeat=size):
-            best = min((t.score for t in tries if t.score is not None), default=None)
-            wanted = [t.accepted if threshold else best is not None and t.score == best for t in tries]
+            best = min((t for t in tries if t is not None), default=None)
+            wanted = [t is not None and (threshold or t == best) for t in tries]
             right = wanted.index(True) + 1 if any(wanted) else None
             if selection.pick(size, lambda number, tries=tries: tries[number - 1]) != right:  # type: ignore[misc]
                 raise Broken(f"of the tries {tries} another one is taken than number {right}")

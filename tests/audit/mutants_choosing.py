@@ -87,7 +87,7 @@ def last_accepted_of_all_tries(original: Any, selection: Any, most: int, attempt
     verdicts = [(n, attempt(n)) for n in range(1, most + 1)]
     if not selection.threshold:
         return int(original(selection, most, lambda n: verdicts[n - 1][1]) or 0) or None
-    return max((n for n, v in verdicts if v.accepted), default=None)
+    return max((n for n, score in verdicts if score is not None), default=None)
 
 
 @mutant("choosing hidden", "write release")

@@ -21,9 +21,8 @@ from mechanisms.accounting.bookings import (
     set_limit,
 )
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.charge_marks import NONE, Mark
 from mechanisms.accounting.filters import Limit
-from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.ledger import NONE, Ledger, Mark
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.running_total import running_total
 from mechanisms.accounting.spend import spend_of_pair

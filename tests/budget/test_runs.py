@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from mechanisms.accounting.bookings import Book, load_book
-from mechanisms.accounting.charge_marks import marks_of
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.ledger import Ledger, marks_of
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.measurement import MarginalQuestion
 from pipeline.budget.admission import check

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evaluation.cells import Cells
+from evaluation.counts import Cells
 from evaluation.mgd.aemc import aemc, marginal_cost
 from evaluation.mgd.geometry import Axis
 from mechanisms.public.errors import UserError

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binomtest, norm
 
 from evaluation.attacks.attack_tables import rate, risk, sides_of
-from evaluation.attacks.attribute_inference import Inference
+from evaluation.attacks.attribute_inference import worst_of
 from evaluation.attacks.membership import ATTACKS, told_apart
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.attacks.singling_out import _conditions, _meets
@@ -118,14 +118,14 @@ def test_a_table_of_copies_is_at_risk_and_a_fresh_one_is_not(name):
     training, synthetic, holdout = thirds(900, 3)
     copies, fresh = (attacked(name, training, made, holdout) for made in (training, synthetic))
     if name == "membership_inference":
-        assert copies.score > 0.95 and tuple(copies.result.attacks) == ATTACKS
-        for attack in fresh.result.attacks.values():
-            assert attack.low <= 0.5 <= attack.high and attack.least <= 0 <= attack.most
+        assert copies.score > 0.95 and tuple(copies.result.details["attacks"]) == ATTACKS
+        for attack in fresh.result.details["attacks"].values():
+            assert attack["auc"]["low"] <= 0.5 <= attack["auc"]["high"]
+            assert attack["advantage"]["low"] <= 0 <= attack["advantage"]["high"]
     else:
-        best = copies.result.risks[copies.result.worst] if name == "attribute_inference" else copies.result.risk
-        assert best.low > 0.2
-        risks = fresh.result.risks.values() if name == "attribute_inference" else [fresh.result.risk]
-        assert all(r.low < 0.02 for r in risks)
+        assert copies.result.ends.low > 0.2 and fresh.result.ends.low < 0.02
+        columns = fresh.result.details.get("columns", {})
+        assert all(c["low"] < 0.02 for c in columns.values()) and len(columns) == 4 * (name == "attribute_inference")
 
 
 def test_an_attack_acts_on_whole_units():
@@ -139,10 +139,10 @@ def test_an_attack_acts_on_whole_units():
     one_row_each = units.targets(500, np.random.default_rng(0))
     assert [t.rows for t in one_row_each] == [112, 112]
     by_person = attacked("membership_inference", training, made, holdout, settings={"attacks": 500}, **known).result
-    assert by_person.units["members"] == 112 and by_person.score > 0.95
-    guesses = attacked("singling_out", training, made, holdout, settings={"attacks": 100}, **known).result.risk
-    assert guesses.training.successes > 60  # all rows that meet a condition are of one person
-    assert attacked("linkage", training, made, holdout, settings={"attacks": 200}, **known).result.risk.low > 0.3
+    assert by_person.details["units"]["members"] == 112 and by_person.score > 0.95
+    guesses = attacked("singling_out", training, made, holdout, settings={"attacks": 100}, **known).result.details
+    assert guesses["training"]["successes"] > 60  # all rows that meet a condition are of one person
+    assert attacked("linkage", training, made, holdout, settings={"attacks": 200}, **known).result.ends.low > 0.3
 
 
 def test_what_a_promise_allows_stands_beside_the_attacks():
@@ -189,7 +189,7 @@ def test_the_worst_column_is_one_of_which_something_is_known():
     """Of a column that everybody guesses a few hits more are no risk; with a risk above 0 it comes before all."""
     nearly, known = (risk(rate(a, n, level=0.001), rate(b, n, level=0.001)) for a, b, n in TRIED)
     assert nearly.value > 0.7 and nearly.low == 0 and nearly.high - nearly.low > 0.5
-    assert Inference({"flag": nearly, "town": known}, {}, {}).worst == "town"
+    assert worst_of({"flag": nearly, "town": known}) == "town"
     sure = risk(rate(1000, 1000), rate(900, 1000))
-    assert Inference({"flag": nearly, "town": known, "wage": sure}, {}, {}).worst == "wage"
-    assert Inference({"flag": nearly}, {}, {}).worst == "flag"
+    assert worst_of({"flag": nearly, "town": known, "wage": sure}) == "wage"
+    assert worst_of({"flag": nearly}) == "flag"

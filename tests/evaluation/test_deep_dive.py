@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.cells import Cells
+from evaluation.counts import Cells
 from evaluation.mgd.aemc import marginal_cost
 from evaluation.mgd.deep_dive import deep_dive, dive_worst
 from evaluation.mgd.geometry import Axis

@@ -79,8 +79,8 @@ def test_rows_that_lie_elsewhere_score_what_they_score_at_hand(rows):
     sample = CodedTable(domain, tuple(c[: rows // 3] for c in real.columns))
     elsewhere = CountedTable(domain, rows, False, lambda cliques: count_cliques(real, cliques))
     here, there = dependence_kept(real, synthetic), dependence_kept(sample, synthetic, whole=elsewhere)
-    assert there.pairs == here.pairs and there.reason == here.reason and there.looked_at == here.looked_at
-    assert rows < 3000 or (len(here.pairs) == 6 and here.ends.low < there.ends.high)
+    assert there.frame.equals(here.frame) and there.to_json() == here.to_json()
+    assert rows < 3000 or (len(here.frame) == 6 and here.ends.low < there.ends.high)
 
 
 @pytest.mark.parametrize("rho", [0.3, 0.6, -0.9])
@@ -89,7 +89,7 @@ def test_of_a_normal_distribution_strength_is_about_its_correlation(rho):
     x = rng.normal(size=40_000)
     y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=40_000)
     codes = [np.clip((v + 3) / 6 * 30, 0, 29).astype(int) for v in (x, y)]
-    (pair,) = dependence_kept(table([30, 30], *codes), table([30, 30], *codes)).pairs
+    (pair,) = dependence_kept(table([30, 30], *codes), table([30, 30], *codes)).frame.itertuples()
     assert abs(rho) - 0.1 < pair.real < abs(rho) + 0.03
 
 
@@ -121,7 +121,7 @@ def test_chance_is_no_dependence_and_nothing_can_be_lost():
         strengths.append(pair_dependence(counts, counts)[0])
     assert sum(s > 0 for s in strengths) <= 4
     real = mixture(0.0, 3)
-    assert (dependence_kept(real, mixture(0.6, 1)).score, dependence_kept(real, mixture(0.6, 1)).pairs) == (1, ())
+    assert dependence_kept(real, mixture(0.6, 1)).score == 1 and dependence_kept(real, mixture(0.6, 1)).frame.empty
 
 
 def test_values_of_single_records_do_not_decide():
@@ -166,24 +166,25 @@ SCHEMA = parse_schema(
 
 
 def changed(first: str, second: str, real: list[list[float]], synthetic: list[list[float]]):
-    return change((SCHEMA[first], SCHEMA[second]), np.array(real), np.array(synthetic))
+    """What changed most, in words, and in the real and in the synthetic table."""
+    return change((SCHEMA[first], SCHEMA[second]), np.array(real), np.array(synthetic)).values()
 
 
 def test_what_changed_is_told_in_the_figure_that_fits_the_columns():
-    means = changed("ward", "cost", [[9, 1, 5], [2, 8, 0], [1, 1, 0]], [[9, 1, 5], [9, 1, 0], [1, 1, 0]])
-    assert means.label == "mean cost where ward = icu"
-    assert means.real == pytest.approx(0.2 * 5 + 0.8 * 20)
-    assert means.synthetic == pytest.approx(0.9 * 5 + 0.1 * 20)
+    label, own, other = changed("ward", "cost", [[9, 1, 5], [2, 8, 0], [1, 1, 0]], [[9, 1, 5], [9, 1, 0], [1, 1, 0]])
+    assert label == "mean cost where ward = icu"
+    assert own == pytest.approx(0.2 * 5 + 0.8 * 20)
+    assert other == pytest.approx(0.9 * 5 + 0.1 * 20)
     odds = changed("urgent", "ward", [[9.5, 0.5], [0.5, 9.5]], [[4.5, 4.5], [4.5, 4.5]])
-    assert (odds.label, odds.real, odds.synthetic) == ("odds ratio of urgent = true and ward = icu", 100, 1)
-    line = changed("cost", "days", [[5, 0], [0, 5], [3, 3]], [[0, 5], [5, 0], [0, 0]])
-    assert (line.label, line.real) == ("correlation of cost and days", pytest.approx(1))
-    assert line.synthetic == pytest.approx(-1)
-    shares = changed("place", "ward", [[8, 2, 0], [5, 5, 0], [5, 5, 0]], [[5, 5, 0], [5, 5, 0], [5, 5, 0]])
-    assert shares.label.endswith("where place = a")
-    assert sorted([shares.real, 1 - shares.real]) == [pytest.approx(0.2), pytest.approx(0.8)]
-    gone = changed("ward", "cost", [[9, 1, 0], [2, 8, 0], [0, 0, 0]], [[9, 1, 0], [0, 0, 0], [0, 0, 0]])
-    assert gone.synthetic is None or gone.label == "mean cost where ward = medicine"
+    assert tuple(odds) == ("odds ratio of urgent = true and ward = icu", 100, 1)
+    label, own, other = changed("cost", "days", [[5, 0], [0, 5], [3, 3]], [[0, 5], [5, 0], [0, 0]])
+    assert (label, own) == ("correlation of cost and days", pytest.approx(1))
+    assert other == pytest.approx(-1)
+    label, own, _ = changed("place", "ward", [[8, 2, 0], [5, 5, 0], [5, 5, 0]], [[5, 5, 0], [5, 5, 0], [5, 5, 0]])
+    assert label.endswith("where place = a")
+    assert sorted([own, 1 - own]) == [pytest.approx(0.2), pytest.approx(0.8)]
+    label, _, other = changed("ward", "cost", [[9, 1, 0], [2, 8, 0], [0, 0, 0]], [[9, 1, 0], [0, 0, 0], [0, 0, 0]])
+    assert other is None or label == "mean cost where ward = medicine"
 
 
 @pytest.fixture(scope="module")
@@ -222,10 +223,10 @@ def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_bett
     assert distances(real, lost).score < 0.5 * distances(real, kept).score
     poor, good = dependence_kept(real, lost, schema=schema), dependence_kept(real, kept, schema=schema)
     assert poor.score < 0.95 < good.score
-    assert poor.pairs[0].pair == ("ward", "cost")
-    assert poor.pairs[0].share_kept < 0.1
-    assert poor.changes[0].label == "mean cost where ward = icu"
-    assert poor.changes[0].real > 8000 > 5000 > poor.changes[0].synthetic
+    assert (poor.frame["a"][0], poor.frame["b"][0]) == ("ward", "cost")
+    assert poor.frame["kept"][0] < 0.1
+    first = poor.details["lost"][0]["change"]
+    assert first["what"] == "mean cost where ward = icu" and first["real"] > 8000 > 5000 > first["synthetic"]
     section = dependence_section(poor.to_json()).shown
     assert section["lost"].rows[0][0] == "ward × cost"
     assert "mean cost where ward = icu" in section["lost"].rows[0]
@@ -246,10 +247,10 @@ def test_records_of_one_person_are_no_evidence_of_their_own():
     rng = np.random.default_rng(5)
     drawn = [rng.integers(0, 4, 100), rng.integers(0, 4, 100)]
     persons, records = table([4, 4], *drawn), table([4, 4], *(np.repeat(codes, 20) for codes in drawn))
-    assert not dependence_kept(persons, persons).pairs
-    assert dependence_kept(records, records).pairs
+    assert dependence_kept(persons, persons).frame.empty
+    assert not dependence_kept(records, records).frame.empty
     held = Inputs(DEPENDENCE, records, records, None, Options(unit=np.repeat(np.arange(100), 20)))
-    assert not dependence_of(held).pairs
+    assert dependence_of(held).frame.empty
     related = table([4, 4], *(np.repeat(drawn[0], 20) for _ in range(2)))
     assert dependence_of(replace(held, real=related, synthetic=related)).score == 1
 
@@ -298,9 +299,9 @@ def test_regions_are_disjoint_small_and_never_those_of_few_records():
         counts = rng.integers(0, 40, 60) * (rng.random(60) < 0.5)
         numbers = np.sort(rng.standard_cauchy(60))
         for regions in (rare_regions(counts), rare_regions(counts, numbers)):
-            codes = np.concatenate([r.codes for r in regions]) if regions else np.empty(0, int)
+            codes = np.concatenate(regions) if regions else np.empty(0, int)
             assert len(set(codes.tolist())) == codes.size
-            assert all(counts[r.codes].sum() >= LEAST for r in regions)
+            assert all(counts[r].sum() >= LEAST for r in regions)
             assert counts[codes].sum() <= 2 * TOGETHER * counts.sum()
 
 

@@ -74,7 +74,7 @@ def test_correlation_difference_sees_lost_dependence_and_keeps_constant_columns(
     assert correlation_difference(real, linked(3000, 2, strength=0)).score > 0.2
     flat = CodedTable(DOMAIN, tuple(np.zeros_like(c) for c in real.columns))
     result = correlation_difference(real, flat)
-    assert result.constant == ((), DOMAIN.names)
+    assert result.details["constant"] == {"real": [], "synthetic": [*DOMAIN.names]}
     assert len(result.frame) == 6 and result.score > 0.2
     same = correlation_difference(flat, flat)
     assert same.score == same.ends.honest == 0, (
@@ -118,7 +118,7 @@ def test_tstr_predicts_numbers_as_numbers():
 def test_tstr_with_a_holdout_and_at_its_edges():
     real = linked(600, 1)
     result = tstr(real, linked(600, 2), linked(300, 3), targets=["job", "sex"])
-    assert result.rows == {"real": 600, "synthetic": 600, "test": 300}
+    assert result.details["rows"] == {"real": 600, "synthetic": 600, "test": 300}
     assert result.frame["classes"].tolist() == [3, 3, 2, 2]
     single = CodedTable(DOMAIN, (*real.columns[:3], np.zeros_like(real.columns[3])))
     assert tstr(real, single, targets=["sex"]).frame["balanced_synthetic"].iloc[0] == 0.5

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evaluation import counts
-from evaluation.cells import Cells
+from evaluation.counts import Cells
 from evaluation.metrics import ScoreSpec
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.levels import axes_at

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.mgd.levels import at_levels, axes_at, cell_labels, clique_at
+from evaluation.mgd.levels import at_levels, axes_at, cell_labels
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.presets import chosen_targets
@@ -83,7 +83,7 @@ def test_a_level_of_the_hierarchy_merges_its_leaves_and_keeps_other_and_missing_
     states = target(town, [{"city": 1}, "sex"])
     rows = CodedTable(town.domain, tuple(np.array(c, np.uint8) for c in ([0] * 6, range(6), [0] * 6, [0] * 6)))
     coarse = at_levels(rows, town, [states])
-    name = clique_at(town, states)[0]
+    name = states.columns(town)[0]
     assert coarse.column(name).tolist() == [0, 0, 1, 1, 2, 3]
     assert cell_labels(town, "city", 1) == ("MA", "CT", "elsewhere", "missing")
     assert states.label(town) == "city at 1 × sex"

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.cells import Cells
+from evaluation.counts import Cells
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mechanisms.accounting.receipts import booked_event
+from mechanisms.accounting.events import booked_event
 from pipeline import __version__ as VERSION
 from pipeline.statement.advisories import advisories_of, known_advisories
 from pipeline.statement.verify import verify

@@ -22,8 +22,7 @@ from mechanisms.public.workload import closure
 from mechanisms.selection.aim import Aim
 from mechanisms.selection.auto import Auto
 from mechanisms.selection.base import Schedule
-from mechanisms.selection.fixed import Merge
-from mechanisms.selection.given import given_slots
+from mechanisms.selection.fixed import Merge, given_slots
 from mechanisms.selection.mst import Mst, MstSettings
 from mechanisms.selection.papers.adagrid import Adagrid
 from mechanisms.selection.papers.indif import Indif

@@ -203,7 +203,7 @@ def plan_for(neighbouring, *, noise="gaussian", bound=1, epsilon=1.0) -> Plan:
 
 
 def slot(plan):
-    (place,) = plan.places(SCORES)
+    (place,) = (i for i, s in enumerate(plan.slots) if s.reservation.stage == SCORES)
     return plan.slots[place].event
 
 

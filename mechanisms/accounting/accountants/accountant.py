@@ -135,9 +135,12 @@ class GaussianAccountant(Squares):
         return strength
 
 
+@dataclass(frozen=True)
 class Approximate(Accountant):
     """What basic and advanced composition share: events count by (ε_i, δ_i); Gaussian ones have an equal δ_i each."""
 
+    delta: Delta
+    slots: int
     natural_noise: ClassVar[NoiseKind] = LAPLACE.name
 
     if TYPE_CHECKING:
@@ -145,12 +148,14 @@ class Approximate(Accountant):
         @property
         def delta_each(self) -> float: ...
 
-    def pair_cost(self, event: Event) -> dict[str, float]:
+    def cost(self, event: Event) -> dict[str, float]:
         """(ε_i, δ_i) of one event."""
-        if event.mu is not None:
-            epsilon = gaussian_epsilon(event.mu, Delta(self.delta_each))
-            return {"epsilon": epsilon, "delta": self.delta_each + event.failure}
-        return {"epsilon": event.epsilon_alone, "delta": event.failure}
+        mu = known_event(event).mu
+        if mu is None:
+            return {"epsilon": event.epsilon_alone, "delta": event.failure}
+        needs_delta(self.delta, self.kind)
+        epsilon = gaussian_epsilon(mu, Delta(self.delta_each))
+        return {"epsilon": epsilon, "delta": self.delta_each + event.failure}
 
     def noise_strength(self, law: NoiseLaw, strength: float) -> float:
         """ε_i of pure noise; for other noise the μ whose ε at δ_i it is."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from mechanisms.accounting.accountants.accountant import Approximate, PrivacyLoss, Squares, known_event, within_slots
+from mechanisms.accounting.accountants.accountant import Approximate, PrivacyLoss, Squares, within_slots
 from mechanisms.accounting.currencies import above
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.gaussian_curve import needs_delta, ordered_up
@@ -22,8 +22,6 @@ class Advanced(Approximate, Squares):
     Half of δ is δ', the other half is shared by `slots` Gaussian events.
     """
 
-    delta: Delta
-    slots: int
     kind: ClassVar[str] = "advanced"
     conversion: ClassVar[str] = (
         "ε = √(2 ln(1/δ') Σ ε_i²) + Σ ε_i (e^ε_i − 1), δ = Σ δ_i + δ', δ' = δ/2 (δ if nothing is Gaussian)"
@@ -39,11 +37,6 @@ class Advanced(Approximate, Squares):
     @property
     def delta_each(self) -> float:
         return self.delta / 2 / max(self.slots, 1)
-
-    def cost(self, event: Event) -> dict[str, float]:
-        """(ε_i, δ_i) of one event."""
-        known_event(event)
-        return self.pair_cost(event)
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         """The composition's (ε, δ); infinite where e^ε_i would overflow."""

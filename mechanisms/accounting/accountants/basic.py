@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from mechanisms.accounting.accountants.accountant import Approximate, PrivacyLoss, Share, known_event, within_slots
+from mechanisms.accounting.accountants.accountant import Approximate, PrivacyLoss, Share, within_slots
 from mechanisms.accounting.currencies import above
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.gaussian_curve import needs_delta
@@ -19,8 +19,6 @@ from mechanisms.public.units import Delta
 class Basic(Approximate):
     """Basic composition: ε and δ add up; each of `slots` Gaussian events has δ/slots and its analytic ε."""
 
-    delta: Delta
-    slots: int
     kind: ClassVar[str] = "basic"
     conversion: ClassVar[str] = "ε = Σ ε_i, δ = Σ δ_i; Gaussian events by the analytic formula at δ_i = δ / slots"
     is_filter: ClassVar[bool] = True
@@ -36,13 +34,6 @@ class Basic(Approximate):
     @property
     def delta_each(self) -> float:
         return self.delta / max(self.slots, 1)
-
-    def cost(self, event: Event) -> dict[str, float]:
-        """(ε_i, δ_i) of one event."""
-        known_event(event)
-        if event.mu is not None:
-            needs_delta(self.delta, self.kind)
-        return self.pair_cost(event)
 
     def loss(self, events: Sequence[Event]) -> PrivacyLoss:
         gaussians = within_slots(events, self.slots)

@@ -14,7 +14,7 @@ from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, TREE_STAGES, Facts, Method, Schedule, edges, tree_slots
 from mechanisms.selection.context import Context, Slot, once
-from mechanisms.selection.given import GivenMarginals, given_slots
+from mechanisms.selection.fixed import GivenMarginals, given_slots
 from mechanisms.selection.questions import grow_tree
 
 

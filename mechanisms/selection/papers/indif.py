@@ -19,12 +19,15 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
+    COMBINED,
     DEVIATIONS,
     RECORDS,
+    SCORED_STAGES,
     SCORES,
     Facts,
     Method,
     Schedule,
+    ScoredPairs,
     Selection,
     check_floor,
     edges,
@@ -34,7 +37,6 @@ from mechanisms.selection.context import Context, once
 from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.papers.public_table import PublicSettings
 from mechanisms.selection.questions import ask_given, share_out
-from mechanisms.selection.scored_pairs import COMBINED, SCORED_STAGES, ScoredPairs
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOOSE, CHOSEN, GIVEN, TREE_STAGES, Facts, Method, Schedule
 from mechanisms.selection.context import Context
-from mechanisms.selection.given import GivenMarginals
+from mechanisms.selection.fixed import GivenMarginals
 from mechanisms.selection.questions import ask_given, penalized, small_enough
 
 

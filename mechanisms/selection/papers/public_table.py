@@ -17,10 +17,9 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.public_rows import read_public
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import Facts, Schedule, Selection, large_pairs
+from mechanisms.selection.base import COMBINED, Facts, Schedule, Selection, large_pairs
 from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.papers.unit_noise import unit_noise, with_all_columns
-from mechanisms.selection.scored_pairs import COMBINED
 
 
 @dataclass(frozen=True)

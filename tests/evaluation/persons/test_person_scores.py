@@ -118,7 +118,7 @@ def test_the_metric_takes_constants_bounds_and_order_and_places_of_ordered_codes
     assert outcome.score == 0 and outcome.reading.label == "good"
     assert outcome.result.figures["real"].levels == own.figures["real"].levels
     broken = outcome.result.broken["synthetic"]
-    assert broken.varying == {"sex": 0.0} and broken.beyond == sum(len(p) > 3 for p in histories(rows))
+    assert broken["varying"] == {"sex": 0.0} and broken["beyond"] == sum(len(p) > 3 for p in histories(rows))
     drawn = outcome.result.drawn(None, Options())["persons"]
     assert {"levels", "errors", "violations", "shares", "people"} <= drawn.keys()
     assert "people" not in outcome.to_json()["details"]  # no row of either table stands in scores.json
