@@ -16,7 +16,7 @@ from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, chosen_targets, predicted_work
 from evaluation.mgd.targets import GROUPS, Targets
 from evaluation.score import score_tables
-from evaluation.tvd import distances, tvd_cliques
+from evaluation.tvd import distances
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
@@ -74,14 +74,6 @@ def test_tvd_is_half_the_l1_distance_of_the_normalised_marginals():
     one = distances(real, synthetic).to_json()["1-way"]
     assert one["marginals"] == 4
     assert one["max"] >= 0.5 * np.abs(p - q).sum()
-
-
-def test_the_triples_are_those_of_the_reference_draw():
-    """numpy.random.default_rng(0).choice over combinations of the sorted names, 100 of them."""
-    wide = Domain(tuple(Attribute(n, 2) for n in "qwertyuiopas"))
-    triples = tvd_cliques(wide)["3-way"]
-    assert len(triples) == 100
-    assert set(triples[0]) == {"a", "e", "i"} or len(set(triples)) == 100
 
 
 def test_weights_count_as_records():
