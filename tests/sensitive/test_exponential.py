@@ -139,11 +139,6 @@ def test_every_place_can_be_drawn_and_a_single_one_always_is():
     assert choose_index([7], 1, Exponential("x", 1.0), SecureNoise()) == 0
 
 
-def test_an_epsilon_below_the_rounding_is_refused():
-    with pytest.raises(UserError, match="too small"):
-        choice_weights([1, 2], 1, 1e-13)
-
-
 def test_a_choice_that_is_too_small_is_refused_before_its_charge(tmp_path):
     charged = []
 
