@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.tvd import distances
-from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.scan import open_table
 from pipeline import Run, load_config, run
 from pipeline.settings.build import build_schema
 from pipeline.settings.specs import build_specs
 from tests.bench.clock import timed
+from tests.bench.peers.tables import coded
 
 #: Name → file, rows, and the 2- / 3-way TVD of the best named method at ε = 1, δ = 1/n², before there was a default.
 TABLES = {
@@ -64,12 +63,7 @@ def released(name: str, epsilon: float, delta: float | None, seed: int) -> dict[
         spent["cpu_seconds"] = time.process_time()
         peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
         schema = build_schema(build_specs(load_config(given)))
-        tables = []
-        for number, table in enumerate((path, made[0].table)):
-            work = Path(folder) / str(number)
-            source = open_table(table, workdir=work, memory_limit_bytes=10**9, threads=2)
-            tables.append(encode_columns(source, schema, workdir=work / "codes")[0])
-        means = distances(*tables).to_json()
+        means = distances(*coded(schema, path, made[0].table)).to_json()
     return {
         "name": "2-/3-way TVD " + "/".join(f"{means[k]['mean']:.4f}" for k in ("2-way", "3-way")),
         "rows": rows,

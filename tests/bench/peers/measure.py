@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.tvd import distances
+from mechanisms.public.schema.table_schema import load_schema
 from tests.bench.peers.catalogue import Contestant
 from tests.bench.peers.document import Measured
 from tests.bench.peers.tables import Table, coded
@@ -76,7 +77,7 @@ def _judged(ended: Measured, contestant: Contestant, table: Table, made: Path, a
     ended = replace(ended, versions=versions, note=answer.get("note", ""))
     if contestant.task == "scoring":
         return replace(ended, values=_scores(made) if contestant.ours else answer["values"])
-    real, synthetic = coded(table.path, table.domain), coded(made, table.domain)
+    real, synthetic = coded(load_schema(table.domain), table.path, made)
     families = distances(real, synthetic).to_json()
     return replace(ended, rows=synthetic.rows, values={k: float(v["mean"]) for k, v in families.items()})
 
