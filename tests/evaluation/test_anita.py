@@ -15,14 +15,13 @@ from evaluation.papers.anita.anita_distances import TILE, matches, nearest
 from evaluation.papers.anita.anita_sequences import flat_pairs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from tests.evaluation.worlds import result_of
+from tests.evaluation.worlds import result_of, skewed
 
 TOWN = Domain((Attribute("age", 12, 10), Attribute("sex", 2), Attribute("job", 300), Attribute("year", 5, 5)))
 
 
 def people(rows: int, seed: int, domain: Domain = TOWN) -> CodedTable:
-    rng = np.random.default_rng(seed)
-    return CodedTable(domain, tuple((rng.random(rows) ** 2 * a.size).astype(np.uint16) for a in domain.attributes))
+    return skewed(rows, seed, domain)
 
 
 def frame(table: CodedTable) -> pd.DataFrame:

@@ -17,20 +17,18 @@ from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, chosen_targets, pr
 from evaluation.mgd.targets import GROUPS, Targets
 from evaluation.score import score_tables
 from evaluation.tvd import distances
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from tests.evaluation.worlds import equation_1
+from tests.evaluation.worlds import equation_1, skewed
 
 TOWN = Domain((Attribute("age", 6, 5), Attribute("sex", 2), Attribute("job", 4), Attribute("year", 9, 9)))
 
 
 def people(rows: int, seed: int, domain: Domain = TOWN) -> CodedTable:
-    rng = np.random.default_rng(seed)
-    columns = tuple((rng.random(rows) ** 2 * a.size).astype(code_dtype(a.size)) for a in domain.attributes)
-    return CodedTable(domain, columns)
+    return skewed(rows, seed, domain)
 
 
 def schema_of(domain: Domain) -> Schema:
