@@ -14,7 +14,6 @@ from evaluation.papers.ncript.ncript_rows import (
     jaccard_distance,
     jsd,
 )
-from evaluation.papers.ncript.ncript_series import mean_changes
 from evaluation.papers.paper_metrics import NcriptSettings
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -215,18 +214,6 @@ def test_all_four_pairs_of_a_time_and_a_place_have_heavy_hitters():
     assert result.heavy_map[2] == heavy_hitters(q[2].sum(axis=0), p[2].sum(axis=0), h=0.3)
     assert result.heavy_whole == heavy_hitters(q.sum(axis=(0, 1)), p.sum(axis=(0, 1)), h=0.3)
     assert result.to_json()["heavy_hitters"]["whole_map_all_times"] == result.heavy_whole
-
-
-def test_equal_series_of_the_truth_are_looked_at_together_and_change_as_alone():
-    q, p = (city(seed, (5, 20, 30)).astype(float).reshape(5, -1) for seed in (5, 6))
-    varying = (q.max(axis=0) > q.min(axis=0)) & (p.max(axis=0) > p.min(axis=0))
-    q, p = q[:, varying], p[:, varying]
-    assert len(np.unique(q, axis=1).T) < q.shape[1], "some are equal"
-    r, other = np.corrcoef(q.T), np.corrcoef(p.T)
-    strong = np.abs(r) > 0.9
-    expected = (np.abs(r - other) * strong).sum(axis=1) / strong.sum(axis=1)
-    assert mean_changes(q, p, 0.9) == pytest.approx(expected, abs=1e-9)
-    assert mean_changes(q, q, 0.9) == pytest.approx(0, abs=1e-9)
 
 
 def test_the_courses_of_the_worst_or_the_named_places():
