@@ -10,6 +10,7 @@ import os
 import resource
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,6 @@ TABLES = {
 #: ε → AIM's published mean error of all 3-way marginals of fire15 at δ = 1e-9.
 AIM = {0.1: "0.0705", 1.0: "0.026", 10.0: "0.019"}
 SEEDS = (0, 1)
-CASES = (
-    *(f"{name}_seed_{seed}" for name in TABLES for seed in SEEDS),
-    *(f"fire15_epsilon_{epsilon:g}_seed_{seed}" for epsilon in AIM for seed in SEEDS),
-)
 
 
 def released(name: str, epsilon: float, delta: float | None, seed: int) -> dict[str, Any] | None:
@@ -84,10 +81,5 @@ def _case(name: str, epsilon: float, delta: float | None, seed: int) -> dict[str
     return {**found, "name": title, "reference": reference}
 
 
-def __getattr__(case: str) -> Any:
-    """The cases by name."""
-    if case not in CASES:
-        raise AttributeError(case)
-    name, _, seed = case.rpartition("_seed_")
-    name, _, epsilon = name.partition("_epsilon_")
-    return lambda: _case(name, float(epsilon or 1), 1e-9 if epsilon else None, int(seed))
+CASES = {f"{name}_seed_{seed}": partial(_case, name, 1.0, None, seed) for name in TABLES for seed in SEEDS}
+CASES |= {f"fire15_epsilon_{e:g}_seed_{seed}": partial(_case, "fire15", e, 1e-9, seed) for e in AIM for seed in SEEDS}

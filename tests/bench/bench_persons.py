@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -30,11 +31,6 @@ EPSILONS, RUNS = (0.1, 1.0, 10.0), (0, 1, 2)
 #: How alike the records of planted persons are.
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4)
 PERSONS = 4_000
-CASES = (
-    *(f"epsilon_{e:g}_run_{i}" for e in EPSILONS for i in RUNS),
-    *(f"planted_{family}_{s:g}" for family in FAMILIES for s in STRENGTHS),
-    "million",
-)
 #: What is told of a release, and its value in the real table, owners shuffled: `(figure, column)` of the metric.
 TOLD = {
     ("same", "team"): "same team",
@@ -134,11 +130,6 @@ def million() -> dict[str, Any]:
     }
 
 
-def __getattr__(case: str) -> Any:
-    """The cases by name."""
-    if case not in CASES:
-        raise AttributeError(case)
-    if case.startswith("planted_"):
-        name, strength = case.removeprefix("planted_").rsplit("_", 1)
-        return lambda: _planted(name, float(strength))
-    return lambda: _case(float(case.removeprefix("epsilon_").partition("_run_")[0]))
+CASES = {f"epsilon_{e:g}_run_{i}": partial(_case, e) for e in EPSILONS for i in RUNS}
+CASES |= {f"planted_{name}_{s:g}": partial(_planted, name, s) for name in FAMILIES for s in STRENGTHS}
+CASES |= {"million": million}

@@ -19,13 +19,8 @@ def timed(work: Callable[[], Any], repeats: int = 1, *, who: int = resource.RUSA
 
 
 def one(module: str, case: str) -> dict[str, Any] | None:
-    """One case; None where its data is not at hand. Peak memory is that of the whole process.
-
-    A module's CASES are names of its functions, or functions by name.
-    """
-    room = importlib.import_module(f"tests.bench.{module}")
-    work = room.CASES[case] if isinstance(room.CASES, dict) else getattr(room, case)
-    row: dict[str, Any] | None = work()
+    """One case; None where its data is not at hand. Peak memory is that of the whole process."""
+    row: dict[str, Any] | None = importlib.import_module(f"tests.bench.{module}").CASES[case]()
     if row is not None:
         row.setdefault("peak_mb", round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3))
     return row

@@ -24,6 +24,7 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.rounding import systematic
 from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
+from tests.synthesis.pgm_worlds import noisy_counts
 
 TOWN = Domain((Attribute("age", 6, 6), Attribute("sex", 2), Attribute("job", 4), Attribute("note", 1)))
 
@@ -41,12 +42,7 @@ def people(rows: int = 4000, seed: int = 0) -> CodedTable:
 
 def noisy(table: CodedTable, sigma: float, cliques=None, seed: int = 1) -> Measurements:
     cliques = cliques or [c for k in (1, 2) for c in itertools.combinations(TOWN.names, k)]
-    rng = np.random.default_rng(seed)
-    answers = [
-        NoisyMarginal(c, Identity(n.size), n + rng.normal(0, sigma, n.size), "gaussian", max(sigma, 1e-6), str(i))
-        for i, (c, n) in enumerate(zip(cliques, count_cliques(table, cliques), strict=True))
-    ]
-    return Measurements(TOWN, tuple(answers))
+    return Measurements(TOWN, noisy_counts(table, cliques, sigma, seed))
 
 
 def distance(a: CodedTable, b: CodedTable, clique) -> float:

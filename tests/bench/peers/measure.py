@@ -100,11 +100,7 @@ def _command(contestant: Contestant, table: Table, terms: Terms, folder: Path) -
         files = {"real": source, "domain": domain, "output": str(output)}
         if contestant.task == "scoring":
             files |= {"real": real, "synthetic": synthetic, "holdout": holdout}
-        wanted = {"method": contestant.method, "epsilon": terms.epsilon, "delta": table.delta, "files": files}
-        (folder / "request.json").write_text(json.dumps(wanted), encoding="utf-8")
-        # Not resolved: a link followed to the base interpreter would leave the environment.
-        python = environment(contestant.environment, terms.root).absolute()
-        return [str(python), str(DRIVERS / f"{contestant.driver}.py"), str(folder / "request.json")], output
+        return driven(contestant, terms.root, folder, epsilon=terms.epsilon, delta=table.delta, files=files), output
     start = [sys.executable, "-m", "pipeline"]
     if contestant.task == "scoring":
         output = folder / "scores.json"
@@ -114,6 +110,15 @@ def _command(contestant: Contestant, table: Table, terms: Terms, folder: Path) -
     settings += ["privacy.max_records=1", f"privacy.epsilon={terms.epsilon}", f"privacy.delta={table.delta}"]
     settings += [f"selection={contestant.method}", "synthesis=pgm", "evaluation.enabled=false"]
     return [*start, "run", *settings, f"hydra.run.dir={folder / 'run'}"], folder / "run" / "release" / "synthetic.csv"
+
+
+def driven(peer: Contestant, root: Path, folder: Path, **asked: Any) -> list[str]:
+    """The command that runs a peer's driver on a request, which it writes to `folder`; `root`: of the environments."""
+    request = folder / "request.json"
+    request.write_text(json.dumps({"method": peer.method, **asked}), encoding="utf-8")
+    # Not resolved: a link followed to the base interpreter would leave the environment.
+    python = environment(peer.environment, root).absolute()
+    return [str(python), str(DRIVERS / f"{peer.driver}.py"), str(request)]
 
 
 def _surroundings(folder: Path) -> dict[str, str]:
