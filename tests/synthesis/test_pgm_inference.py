@@ -176,7 +176,7 @@ def rows_of(engine, potentials, rows: int, seed: int = 0):
     return model_rows(engine, conditionals, rows=rows, rng=np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize(("shape", "chunk"), [*((s, sampling.CHUNK) for s in SHAPES), ("tree of triples", 10_000)])
+@pytest.mark.parametrize(("shape", "chunk"), [*((s, sampling.CHUNK) for s in SHAPES), ("tree of triples", 30_000)])
 def test_marginals_of_large_samples_are_those_of_the_model_in_chunks_too(shape, chunk, monkeypatch):
     monkeypatch.setattr(sampling, "CHUNK", chunk)
     engine, potentials = random_model(shape)
