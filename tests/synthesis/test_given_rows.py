@@ -215,7 +215,9 @@ def broken(table, zeros):
 @pytest.mark.parametrize("spec", [kind() for name, kind in SYNTHESIZERS.items() if name != "mbi"])
 def test_written_rows_of_every_synthesizer_keep_to_the_rules(spec):
     rng = np.random.default_rng(0)
-    made = undo(synthesize(noisy_pairs(), spec, rows=3_000, rng=rng, zeros=SCHEMA.zeros).table, SCHEMA.engineering, rng)
+    rows = synthesize(noisy_pairs(), spec, rows=3_000, rng=rng, zeros=SCHEMA.zeros).table
+    assert broken(rows, SCHEMA.zeros) == 0, "also before the rules are brought back"
+    made = undo(rows, SCHEMA.engineering, rng)
     assert made.rows == 3_000 and made.domain == SCHEMA.domain
     assert broken(engineer(made, SCHEMA.engineering)[0], SCHEMA.zeros) == 0
     assert not any(engineer(made, SCHEMA.engineering)[1].values())
