@@ -156,18 +156,12 @@ def test_wages_have_fewer_bins_at_low_epsilon():
     assert 1 < low < build.build_schema(build_specs(config)).measured["INCWAGE"].size
 
 
-def test_ten_times_are_in_the_table_and_eight_of_them_are_one_value_with_flags():
-    """Section 5.3: Time_Availability says in binary form which of the synchronous times are missing."""
-    schema = fire(1)
-    assert schema.measured["Time_Availability"].size == 2**8
-    assert {"Watch Date", "Call Date"} <= set(schema.measured.names)
-
-
-def test_recoded_groups_are_those_of_the_text():
-    """Section 5.3: Unit_Info, Call_Type_Info and Priority_Info."""
+def test_recoded_groups_and_flags_are_those_of_the_text():
+    """Section 5.3: Unit_Info, Call_Type_Info, Priority_Info; which of the eight synchronous times are missing."""
     measured = fire(1).measured
-    sizes = {"Unit_Info": 2 * 10, "Call_Type_Info": 5 * 32, "Priority_Info": 2 * 8 * 8}
+    sizes = {"Unit_Info": 2 * 10, "Call_Type_Info": 5 * 32, "Priority_Info": 2 * 8 * 8, "Time_Availability": 2**8}
     assert {name: measured[name].size for name in sizes} == sizes
+    assert {"Watch Date", "Call Date"} <= set(measured.names)
 
 
 def test_companies_and_bins_of_taxi_trips_are_those_of_the_text():
