@@ -31,17 +31,10 @@ class TestEveryAccountant:
         assert forwards.epsilon == pytest.approx(backwards.epsilon, rel=1e-12)
         assert forwards.delta == backwards.delta
 
-    def test_more_noise_never_costs_more(self, accountant):
-        noisier = [Gaussian("g", 1.0, 10.0), *MIXED[1:]]
-        assert accountant.loss(noisier).epsilon <= accountant.loss(MIXED).epsilon
-
-    def test_more_events_never_cost_less(self, accountant):
+    def test_nothing_costs_nothing_and_more_events_never_cost_less(self, accountant):
+        assert (accountant.loss([]).epsilon, accountant.loss([]).delta) == (0, 0)
         for n in range(len(MIXED)):
             assert accountant.loss(MIXED[:n]).epsilon <= accountant.loss(MIXED[: n + 1]).epsilon
-
-    def test_nothing_costs_nothing(self, accountant):
-        assert accountant.loss([]).epsilon == 0
-        assert accountant.loss([]).delta == 0
 
     def test_delta_never_exceeds_the_whole(self, accountant):
         assert accountant.loss(MIXED).delta <= DELTA
@@ -104,17 +97,6 @@ def test_costs_are_those_of_the_literature():
     assert math.isfinite(gdp.cost(Laplace("", 50.0, 1.0))["mu"])
 
 
-def test_gaussian_epsilon_and_mu_are_inverse_and_end_on_the_safe_side():
-    for mu in (1e-3, 0.1, 1.0, 5.0):
-        for delta in (1e-12, 1e-6, 1e-2):
-            epsilon = gaussian_epsilon(mu, delta)
-            if epsilon > 0:
-                exact = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu)
-                assert exact <= delta * (1 + 1e-9)
-                assert gaussian_mu(epsilon, delta) == pytest.approx(mu, rel=1e-6)
-                assert gaussian_mu(epsilon * (1 - 1e-6), delta) < mu
-
-
 def true_delta(events, epsilon: float) -> float:
     """δ(ε) of the composition for the worst pair, by convolving the distributions of the privacy loss on a fine grid.
 
@@ -159,14 +141,6 @@ def test_what_a_plan_claims_holds_under_exact_composition(kind, mechanism, neigh
     assert exact <= plan.loss.delta * 1.001 + 1e-9
     if kind == "gdp" and mechanism == "gaussian":
         assert exact >= 0.97 * plan.loss.delta, "the exact dual leaves nothing unused"
-
-
-def test_half_the_noise_would_break_the_claim():
-    """The check above can fail: with σ halved, the exact δ is far beyond the claim."""
-    budget = Budget(1.0, 1e-4, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
-    plan = make_plan(TOWN, [Request(("a",))], budget, mechanism="gaussian")
-    event = plan.events[0]
-    assert true_delta([Gaussian("", event.l2_sensitivity, event.sigma * 0.7)], 1.0) > 5e-4
 
 
 @pytest.mark.parametrize("kind", ["gdp", "zcdp", "advanced"])
@@ -219,23 +193,6 @@ def test_an_adaptive_plan_whose_noise_no_answer_holds_is_refused(share):
             assert fits
 
 
-# ε, and the μ of which δ(ε) is 10⁻³⁰: roots found with 80 digits.
-SMALLEST = [
-    (0.001, 9.605097970694254e-05),
-    (0.1, 0.009226725449305537),
-    (1.0, 0.09022743942771941),
-    (10.0, 0.8576160595625338),
-    (100.0, 6.773118323947415),
-]
-
-
-@pytest.mark.parametrize(("epsilon", "exact"), SMALLEST)
-def test_conversions_hold_down_to_the_smallest_delta(epsilon, exact):
-    mu = gaussian_mu(epsilon, MIN_DELTA)
-    assert exact * (1 - 1e-9) < mu <= exact * (1 + 1e-10)
-    assert epsilon * (1 - 1e-9) < gaussian_epsilon(exact, MIN_DELTA) < epsilon * (1 + 1e-8)
-
-
 def test_a_delta_below_the_smallest_is_refused():
     assert checked_delta(MIN_DELTA) == MIN_DELTA
     for wrong in (MIN_DELTA / 2, -1e-9, 1.0, math.nan):
@@ -245,7 +202,10 @@ def test_a_delta_below_the_smallest_is_refused():
 
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [(2e-8, 1e-16), (2e-9, 1.6e-24), (1.7e-6, 1e-13), (2.4e-4, 7e-30), (1e-3, 1e-9), (1.0, 1e-9), (8.0, 1e-30)],
+    [
+        *((2e-8, 1e-16), (2e-9, 1.6e-24), (1.7e-6, 1e-13), (2.4e-4, 7e-30), (1e-3, 1e-9), (1.0, 1e-9)),
+        *((e, MIN_DELTA) for e in (1e-3, 0.1, 1.0, 8.0, 100.0)),
+    ],
 )
 def test_the_exact_delta_of_a_calibrated_mu_is_never_above_the_claim(epsilon, delta):
     """At 80 digits, also where two nearly equal terms cancel; and hardly below it, so that no noise is wasted."""
@@ -257,4 +217,4 @@ def test_the_exact_delta_of_a_calibrated_mu_is_never_above_the_claim(epsilon, de
 
         mu = gaussian_mu(epsilon, Delta(delta))
         assert 0.99 < exact(mu, epsilon) <= 1
-        assert exact(mu, gaussian_epsilon(mu, Delta(delta))) <= 1
+        assert 0.99 < exact(mu, gaussian_epsilon(mu, Delta(delta))) <= 1

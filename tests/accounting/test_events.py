@@ -22,32 +22,13 @@ EVENTS = [Gaussian("g", 3.0, 40.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.
 NUMBERS = st.floats(0.01, 100.0)
 
 
-def test_every_kind_of_noise_has_an_event():
-    assert set(NOISE_EVENTS) == set(NOISE_KINDS)
-    for kind in NOISE_KINDS:
-        assert NOISE_EVENTS[kind]("x", 2.0, 5.0).kind == kind
-
-
-@pytest.mark.parametrize("kind", NOISE_KINDS)
-def test_the_width_that_a_law_states_is_that_of_its_draws(kind):
-    """Two-sided: a width that is 5 % off fails."""
-    event = NOISE_EVENTS[kind]("x", 1.0, 7.0)
-    draws = NOISE_KINDS[kind].simulate(np.random.default_rng(1), 7.0, 400_000)
-    assert draws.std() == pytest.approx(event.stddev, rel=0.01)
-    assert np.abs(draws).mean() == pytest.approx(event.mean_abs, rel=0.01)
-
-
-@pytest.mark.parametrize("event", EVENTS, ids=lambda e: e.kind)
-def test_the_ledgers_form_is_taken_back(event):
-    assert event_of(json.loads(json.dumps(event.to_json()))) == event
-
-
-def test_the_ledgers_form_is_that_of_old_runs():
+def test_the_ledgers_form_is_that_of_old_runs_and_is_taken_back():
     assert [e.to_json() for e in EVENTS] == [
         {"kind": "Gaussian", "id": "g", "l2_sensitivity": 3.0, "sigma": 40.0},
         {"kind": "Laplace", "id": "l", "l1_sensitivity": 2.0, "scale": 30.0},
         {"kind": "Exponential", "id": "e", "epsilon": 0.05},
     ]
+    assert [event_of(json.loads(json.dumps(e.to_json()))) for e in EVENTS] == EVENTS
 
 
 @given(st.sampled_from(list(NOISE_KINDS)), NUMBERS, NUMBERS, NUMBERS, NUMBERS)
@@ -80,12 +61,6 @@ def test_an_event_admits_no_other_id_or_kind():
         assert not event.admits(replace(event, id="another"))
         assert not any(event.admits(replace(e, id=event.id)) for e in EVENTS if e is not event)
     assert not EVENTS[2].admits(Exponential("e", 0.051))
-
-
-def test_another_sensitivity_leaves_the_noise_as_it_is():
-    for event in EVENTS[:2]:
-        other = event.with_sensitivity(1.5)
-        assert (other.sensitivity, other.scale, other.id, other.kind) == (1.5, event.scale, event.id, event.kind)
 
 
 def test_strengths_and_shares_are_inverse_under_every_accountant():

@@ -50,12 +50,6 @@ def test_one_and_ten_equal_marginals_take_laplace_noise_under_basic_composition(
     assert (plan.accountant.kind, plan.loss.delta) == ("basic", 0)
 
 
-def test_many_marginals_take_gaussian_noise_under_gdp():
-    domain, names = world([4] * 30)
-    plan = make_plan(domain, [Request((n,)) for n in names], BUDGET, mechanism="auto")
-    assert plan.compared[0].pair == Pair("gaussian", "gdp")
-
-
 @settings(max_examples=40, deadline=None)
 @given(
     sizes=st.lists(st.integers(2, 60), min_size=1, max_size=8),

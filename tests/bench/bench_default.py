@@ -10,16 +10,16 @@ import os
 import resource
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from evaluation.tvd import distances
-from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.scan import open_table
 from pipeline import Run, load_config, run
 from pipeline.settings.build import build_schema
 from pipeline.settings.specs import build_specs
 from tests.bench.clock import timed
+from tests.bench.peers.tables import coded
 
 #: Name → file, rows, and the 2- / 3-way TVD of the best named method at ε = 1, δ = 1/n², before there was a default.
 TABLES = {
@@ -31,10 +31,6 @@ TABLES = {
 #: ε → AIM's published mean error of all 3-way marginals of fire15 at δ = 1e-9.
 AIM = {0.1: "0.0705", 1.0: "0.026", 10.0: "0.019"}
 SEEDS = (0, 1)
-CASES = (
-    *(f"{name}_seed_{seed}" for name in TABLES for seed in SEEDS),
-    *(f"fire15_epsilon_{epsilon:g}_seed_{seed}" for epsilon in AIM for seed in SEEDS),
-)
 
 
 def released(name: str, epsilon: float, delta: float | None, seed: int) -> dict[str, Any] | None:
@@ -64,12 +60,7 @@ def released(name: str, epsilon: float, delta: float | None, seed: int) -> dict[
         spent["cpu_seconds"] = time.process_time()
         peak = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3)
         schema = build_schema(build_specs(load_config(given)))
-        tables = []
-        for number, table in enumerate((path, made[0].table)):
-            work = Path(folder) / str(number)
-            source = open_table(table, workdir=work, memory_limit_bytes=10**9, threads=2)
-            tables.append(encode_columns(source, schema, workdir=work / "codes")[0])
-        means = distances(*tables).to_json()
+        means = distances(*coded(schema, path, made[0].table)).to_json()
     return {
         "name": "2-/3-way TVD " + "/".join(f"{means[k]['mean']:.4f}" for k in ("2-way", "3-way")),
         "rows": rows,
@@ -90,10 +81,5 @@ def _case(name: str, epsilon: float, delta: float | None, seed: int) -> dict[str
     return {**found, "name": title, "reference": reference}
 
 
-def __getattr__(case: str) -> Any:
-    """The cases by name."""
-    if case not in CASES:
-        raise AttributeError(case)
-    name, _, seed = case.rpartition("_seed_")
-    name, _, epsilon = name.partition("_epsilon_")
-    return lambda: _case(name, float(epsilon or 1), 1e-9 if epsilon else None, int(seed))
+CASES = {f"{name}_seed_{seed}": partial(_case, name, 1.0, None, seed) for name in TABLES for seed in SEEDS}
+CASES |= {f"fire15_epsilon_{e:g}_seed_{seed}": partial(_case, "fire15", e, 1e-9, seed) for e in AIM for seed in SEEDS}

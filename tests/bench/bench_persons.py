@@ -6,6 +6,7 @@ import os
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -13,8 +14,6 @@ from unittest.mock import patch
 import yaml
 
 from evaluation.tvd import distances
-from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import SCHEMAS
 from pipeline.frames.fit import fit
 from pipeline.report.plan_tables import planned
@@ -25,17 +24,13 @@ from pipeline.stages import Run, run
 from synthesis.persons import arranged
 from synthesis.persons.linking import Linked, linked_persons
 from tests.bench.clock import timed
+from tests.bench.peers.tables import coded
 from tests.bench.planted import FAMILIES, WAVES, kinship, waves
 
 EPSILONS, RUNS = (0.1, 1.0, 10.0), (0, 1, 2)
 #: How alike the records of planted persons are.
 STRENGTHS = (0.0, 0.1, 0.2, 0.3, 0.4)
 PERSONS = 4_000
-CASES = (
-    *(f"epsilon_{e:g}_run_{i}" for e in EPSILONS for i in RUNS),
-    *(f"planted_{family}_{s:g}" for family in FAMILIES for s in STRENGTHS),
-    "million",
-)
 #: What is told of a release, and its value in the real table, owners shuffled: `(figure, column)` of the metric.
 TOLD = {
     ("same", "team"): "same team",
@@ -69,12 +64,8 @@ def _case(epsilon: float) -> dict[str, Any] | None:
         made.append(_made(path, epsilon, folder / "records", without))
         schema = build_schema(build_specs(load_config(["data=baseball", f"data.path={path}"])))
         schema = replace(schema, rules=replace(schema.rules, unit=None))
-        coded = []
-        for number, table in enumerate((path, *(m.table for m in made))):
-            work = folder / str(number)
-            source = open_table(table, workdir=work, memory_limit_bytes=10**9, threads=2)
-            coded.append(encode_columns(source, schema, workdir=work / "codes")[0])
-        errors = [distances(coded[0], c).to_json()["2-way"]["mean"] for c in coded[1:]]
+        real_rows, *others = coded(schema, path, *(m.table for m in made))
+        errors = [distances(real_rows, other).to_json()["2-way"]["mean"] for other in others]
     scores = made[0].scores
     assert scores is not None
     levels = scores.to_json()["metrics"]["persons"]["details"]["levels"]
@@ -83,7 +74,7 @@ def _case(epsilon: float) -> dict[str, Any] | None:
     real = ", ".join(f"{named[key]['real']:.3g} ({named[key]['shuffled']:.2g})" for key in TOLD)
     return {
         "name": f"baseball, ε = {epsilon:g}: {told}; 2-way TVD {errors[0]:.4f}, without persons {errors[1]:.4f}",
-        "rows": coded[1].rows,
+        "rows": others[0].rows,
         "columns": len(schema.columns),
         "cells": sum(a.values.size for a in made[0].measurements.answers),
         **spent,
@@ -139,11 +130,6 @@ def million() -> dict[str, Any]:
     }
 
 
-def __getattr__(case: str) -> Any:
-    """The cases by name."""
-    if case not in CASES:
-        raise AttributeError(case)
-    if case.startswith("planted_"):
-        name, strength = case.removeprefix("planted_").rsplit("_", 1)
-        return lambda: _planted(name, float(strength))
-    return lambda: _case(float(case.removeprefix("epsilon_").partition("_run_")[0]))
+CASES = {f"epsilon_{e:g}_run_{i}": partial(_case, e) for e in EPSILONS for i in RUNS}
+CASES |= {f"planted_{name}_{s:g}": partial(_planted, name, s) for name in FAMILIES for s in STRENGTHS}
+CASES |= {"million": million}

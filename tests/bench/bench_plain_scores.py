@@ -68,13 +68,13 @@ def _measured(name: str, *, whole: bool) -> dict[str, Any] | None:
         for rows in (FEW, len(tables[0])):
             for n, table in zip(NAMES, tables, strict=True):
                 table.head(rows).to_csv(f"{folder}/{n}.csv", index=False)
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent = timed(lambda: subprocess.run(command, check=True, capture_output=True))
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent["cpu_seconds"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            spent = timed(
+                lambda: subprocess.run(command, check=True, capture_output=True), who=resource.RUSAGE_CHILDREN
+            )
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     what = "all metrics, holdout and report" if whole else "default"
     row = {"name": f"score without a schema, {name}, {what}", "rows": len(given) * len(tables[0])}
-    row |= {"columns": tables[0].shape[1], **spent, "peak_mb": round(after.ru_maxrss / 1e3)}
+    row |= {"columns": tables[0].shape[1], **spent, "peak_mb": round(peak / 1e3)}
     return row | {"reference": PEERS[name]}
 
 

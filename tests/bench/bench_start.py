@@ -7,11 +7,12 @@ import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from tests.bench.clock import timed
 
 ROOT = Path(__file__).parents[2]
 STARTS = 5
@@ -28,20 +29,20 @@ COMMANDS: dict[str, tuple[list[str], int, float]] = {
 def start(case: str) -> dict[str, Any]:
     """The wall and processor time of one command in a process of its own."""
     arguments, code, aim = COMMANDS[case]
-    times = []
+    command, env = [sys.executable, "-m", "pipeline", *arguments], {**os.environ, "PYTHONPATH": str(ROOT)}
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(STARTS):
-            before, wall = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-            command = [sys.executable, "-m", "pipeline", *arguments]
-            env = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+        def run() -> None:
             done = subprocess.run(command, cwd=folder, env=env, capture_output=True, check=False)
             assert done.returncode == code, done.stderr
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            times.append((cpu, time.perf_counter() - wall))
-    cpu, wall = min(times)
+
+        times = [timed(run, who=resource.RUSAGE_CHILDREN) for _ in range(STARTS)]
     name = f"python -m pipeline {' '.join(arguments)}"
-    return {"name": name, "seconds": wall, "cpu_seconds": cpu, "reference": f"aim: {aim} s of processor time"}
+    return {
+        "name": name,
+        **min(times, key=lambda spent: spent["cpu_seconds"]),
+        "reference": f"aim: {aim} s of processor time",
+    }
 
 
 CASES: dict[str, Callable[[], dict[str, Any]]] = {case: partial(start, case) for case in COMMANDS}

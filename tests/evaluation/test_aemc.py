@@ -93,15 +93,6 @@ def test_merging_the_nodes_of_a_matrix_that_breaks_the_triangle_inequality_would
     assert aemc(p, q, merged, 0).value == pytest.approx(0.2)
 
 
-def test_with_no_tolerance_and_infinite_weights_it_is_the_l1_distance_per_true_record():
-    for seed in range(20):
-        axes = SHAPES["all fixed"]
-        cells = world(np.random.default_rng(seed), axes, "reals")
-        expected = np.abs(cells.p - cells.q).sum() / cells.q.sum()
-        for solver in ("auto", "flow"):
-            assert marginal_cost(cells, axes, delta=0, solver=solver).value == pytest.approx(expected)
-
-
 def test_moving_all_records_by_one_month_costs_an_eleventh():
     """Li et al. 2021a, Figure 2a: the distance of two months is their difference over 11."""
     p, q = np.eye(12)[3] * 100, np.eye(12)[4] * 100

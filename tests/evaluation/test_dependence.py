@@ -100,15 +100,8 @@ def test_what_is_kept_follows_the_strength_and_the_sign():
     assert scores[0.3] == pytest.approx(0.5, abs=0.05)
     assert scores[0.0] == pytest.approx(0, abs=0.05)
     assert dependence_kept(real, mixture(0.9, 1)).score == 1
-    assert dependence_kept(real, mixture(0.6, 1, reverse=True)).score < 0.1
+    assert dependence_kept(real, mixture(0.6, 1, reverse=True)).score == 0
     assert dependence_kept(real, real).score == 1
-
-
-def test_two_columns_whose_odds_turn_round_keep_nothing():
-    counts = np.array([[400.0, 100.0], [100.0, 400.0]])
-    strength, other, kept = pair_dependence(counts, counts[::-1])
-    assert strength == pytest.approx(other) and strength > 0.5
-    assert kept == 0
 
 
 def test_chance_is_no_dependence_and_nothing_can_be_lost():

@@ -91,27 +91,25 @@ def test_means_over_pairs_know_their_honest_score_and_their_spread(name):
     assert gone.ends.poor == pytest.approx(gone.score, abs=0.15 * abs(gone.ends.honest - gone.ends.poor))
 
 
-def test_mgd_is_read_against_counts_that_are_drawn_anew():
+def mgd_cost(real: CodedTable, synthetic: CodedTable) -> MGDResult:
+    """The cost of two crowds whose columns are all numbers."""
     columns = {f"c{i}": {"kind": "integer", "min": 0, "max": 5, "missing": False} for i in range(6)}
     schema = parse_schema({"columns": columns}, where="six.yaml")
+    tables = (CodedTable(schema.domain, t.columns) for t in (real, synthetic))
+    return mgd(*tables, schema, chosen_targets(MgdSettings(), schema, 0))
+
+
+def test_mgd_is_read_against_counts_that_are_drawn_anew():
     rng = np.random.default_rng(9)
-
-    def as_numbers(table: CodedTable) -> CodedTable:
-        return CodedTable(schema.domain, table.columns)
-
-    def cost(real: CodedTable, synthetic: CodedTable) -> MGDResult:
-        targets = chosen_targets(MgdSettings(), schema, 0)
-        return mgd(as_numbers(real), as_numbers(synthetic), schema, targets)
-
-    honest = [cost(crowd(5000, rng), crowd(5000, rng)) for _ in range(12)]
+    honest = [mgd_cost(crowd(5000, rng), crowd(5000, rng)) for _ in range(12)]
     scores = np.array([f.score for f in honest])
     assert np.mean([f.ends.honest for f in honest]) == pytest.approx(scores.mean(), rel=0.15)
     assert np.mean([f.ends.spread for f in honest]) > 0.8 * scores.std(), "never too narrow"
     assert np.mean([f.ends.high - f.ends.low for f in honest]) / (2 * 1.96) > 0.8 * scores.std()
     real = crowd(5000, rng)
-    gone = cost(real, apart(real, rng))
+    gone = mgd_cost(real, apart(real, rng))
     assert gone.ends.poor == pytest.approx(gone.score, rel=0.25) and gone.ends.honest < 0.6 * gone.score
-    fewer = cost(real, crowd(2000, rng)).ends
+    fewer = mgd_cost(real, crowd(2000, rng)).ends
     assert fewer.honest is None and fewer.high > fewer.low, (
         "records that lack are charged, and no honest score is known"
     )
@@ -119,14 +117,10 @@ def test_mgd_is_read_against_counts_that_are_drawn_anew():
 
 def test_mgd_of_few_rows_tells_independent_columns_from_an_honest_table():
     """Marginals move together far less than wholly: a spread that says so calls all that few rows tell good."""
-    columns = {f"c{i}": {"kind": "integer", "min": 0, "max": 5, "missing": False} for i in range(6)}
-    schema = parse_schema({"columns": columns}, where="six.yaml")
-    targets = chosen_targets(MgdSettings(), schema, 0)
     for seed in range(4):
         rng = np.random.default_rng(seed)
         real, other = crowd(500, rng), crowd(500, rng)
-        tables = [CodedTable(schema.domain, t.columns) for t in (real, other, apart(other, rng))]
-        honest, lost = (mgd(tables[0], t, schema, targets) for t in tables[1:])
+        honest, lost = (mgd_cost(real, made) for made in (other, apart(other, rng)))
         one, two = (reading(r.score, r.ends, "", low_is_good=True).label for r in (honest, lost))
         assert one == "good" and two in {"fair", "weak"}
 

@@ -26,15 +26,20 @@ def survey(rows: int, seed: int) -> pd.DataFrame:
     return frame.assign(PUMA=places, YEAR=rng.integers(2012, 2015, rows))
 
 
+def with_more(truth: pd.DataFrame, sub: pd.DataFrame, more: int, **where: object) -> pd.DataFrame:
+    """One place and time has so many more records than in the truth."""
+    here, there = ((f[[*where]] == pd.Series(where)).all(axis=1) for f in (truth, sub))
+    extra = truth[here].sample(more, replace=True, random_state=0)
+    return pd.concat([sub[~there], truth[here], extra])
+
+
 def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two random tables with an edge case of the reference."""
     truth, sub = survey(300, 1), survey(250, 2)
     if kind == "places invented and lost":
         sub = sub[sub.PUMA != "17-1"].assign(PUMA=lambda f: f.PUMA.replace("39-5", "invented"))
-    elif kind.startswith("off by"):  # one place and year has so many more records than in the truth
-        here = truth[(truth.PUMA == "17-1") & (truth.YEAR == 2012)]
-        extra = here.sample(int(kind.split()[-1]), replace=True, random_state=0)
-        sub = pd.concat([sub[(sub.PUMA != "17-1") | (sub.YEAR != 2012)], here, extra])
+    elif kind.startswith("off by"):
+        sub = with_more(truth, sub, int(kind.split()[-1]), PUMA="17-1", YEAR=2012)
     elif kind == "on the edges":
         truth, sub = (f.assign(**{n: np.resize(e, len(f)) for n, e in SURVEY_EDGES.items()}) for f in (truth, sub))
         sub = sub.assign(**{n: sub[n] + 1 for n in SURVEY_EDGES})
@@ -121,10 +126,8 @@ def parts(truth: pd.DataFrame, sub: pd.DataFrame) -> list[float]:
 def trip_worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Two random tables with an edge case of the reference."""
     truth, sub = trips(300, 1), trips(250, 2)
-    if kind.startswith("off by"):  # one place and time has so many more records than in the truth
-        here = truth[(truth[PLACE] == 3) & (truth[TIME] == 1)]
-        extra = here.sample(int(kind.split()[-1]), replace=True, random_state=0)
-        sub = pd.concat([sub[(sub[PLACE] != 3) | (sub[TIME] != 1)], here, extra])
+    if kind.startswith("off by"):
+        sub = with_more(truth, sub, int(kind.split()[-1]), **{PLACE: 3, TIME: 1})
     elif kind == "on the edges":
         truth, sub = (
             f.assign(**{n: np.resize([-1, *e, 9_999], len(f)) for n, e in TRIP_EDGES.items()}) for f in (truth, sub)

@@ -39,12 +39,21 @@ def read(folder: Path, real: pd.DataFrame, synthetic: pd.DataFrame, schema: dict
         return without_schema(sources, "real", nothing)[0]
 
 
+CODES = {"CITY": range(20), "SEX": (1, 2)}
+
+
 def incomes(rows: int, seed: int) -> pd.DataFrame:
     """People of twenty cities, a fifth of them with an income that is not available (999,998)."""
     rng = np.random.default_rng(seed)
     income = np.round(rng.lognormal(7, 1, rows))
     income[rng.random(rows) < 0.2] = 999_998
     return pd.DataFrame({"CITY": rng.integers(0, 20, rows), "SEX": rng.integers(1, 3, rows), "INCWAGE": income})
+
+
+def incomes_in(*, top: int, bins: int) -> dict:
+    """Their schema, with incomes up to `top` in so many bins."""
+    texts = {name: {"kind": "categorical", "values": [str(v) for v in own]} for name, own in CODES.items()}
+    return {"columns": texts | {"INCWAGE": {"kind": "integer", "min": 0, "max": top, "bins": {"count": bins}}}}
 
 
 def workers(rows: int, seed: int, tie: float = 0.1) -> pd.DataFrame:
@@ -117,13 +126,7 @@ def test_frames_csv_and_parquet_give_the_same_scores(tmp_path):
 
 def test_values_are_those_of_the_file_whatever_the_schema_bins_and_bounds(tmp_path):
     real, made = incomes(500, 1), incomes(400, 2)
-    schema = {
-        "columns": {
-            "CITY": {"kind": "categorical", "values": [str(i) for i in range(20)]},
-            "SEX": {"kind": "categorical", "values": ["1", "2"]},
-            "INCWAGE": {"kind": "integer", "min": 0, "max": 5000, "bins": {"count": 8}},
-        }
-    }
+    schema = incomes_in(top=5000, bins=8)
     values = read(tmp_path, real, made, schema)
     for table, frame in (("real", real), ("synthetic", made)):
         back = values.frame(values.tables[table], ["CITY", "SEX", "INCWAGE"])
@@ -145,13 +148,7 @@ def test_numbers_of_a_file_that_knows_them_are_the_listed_texts(tmp_path):
 
 def test_gini_reads_incomes_not_bins_so_that_what_is_not_available_is_no_income(tmp_path):
     real, made = incomes(4000, 1), incomes(4000, 2)
-    schema = {
-        "columns": {
-            "CITY": {"kind": "categorical", "values": [str(i) for i in range(20)]},
-            "SEX": {"kind": "categorical", "values": ["1", "2"]},
-            "INCWAGE": {"kind": "integer", "min": 0, "max": 1_000_000, "bins": {"count": 32}},
-        }
-    }
+    schema = incomes_in(top=1_000_000, bins=32)
     roles = {"evaluation.group": "CITY", "evaluation.sex": "SEX", "evaluation.income": "INCWAGE"}
     wanted = gini_score(real, made).score
     assert wanted is not None

@@ -18,7 +18,8 @@ from evaluation.metrics import METRICS
 from evaluation.mgd.aemc_graph import Graph
 from evaluation.mgd.geometry import Axis
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Domain
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
@@ -35,6 +36,13 @@ def result_of(
     """What a metric of this name makes of two tables of codes."""
     metric = METRICS[name]
     return metric.computed(Inputs(metric, real, synthetic, schema, Options(settings=settings or {}, **options)))[1]
+
+
+def skewed(rows: int, seed: int, domain: Domain) -> CodedTable:
+    """Columns independent of each other, in which low codes are frequent."""
+    rng = np.random.default_rng(seed)
+    columns = ((rng.random(rows) ** 2 * a.size).astype(code_dtype(a.size)) for a in domain.attributes)
+    return CodedTable(domain, tuple(columns))
 
 
 DELTAS = (0.0, 0.1, 0.5, 2.0, 10.0)

@@ -1,7 +1,6 @@
 """Platzer 2020 (ANITA D2.2), item by item: what its sections define, and what was out of reach before."""
 
 import itertools
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +11,6 @@ from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import compute
-from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -47,41 +45,6 @@ def test_2_four_way_and_higher_interactions_have_a_name(name, ways, n):
     assert outcome.score == n_way(REAL, MADE, n).accuracy
     assert outcome.result.n == n and outcome.result.possible == len(list(itertools.combinations(range(5), n)))
     assert not METRICS[name].quick, "computed where it is asked for"
-
-
-def test_2_the_accuracy_of_a_four_way_table_by_hand():
-    cells = [Counter(zip(*(t.column(n).tolist() for n in "abcd"), strict=True)) for t in bucket_tables(REAL, [MADE])]
-    apart = sum(abs(cells[0][c] / REAL.rows - cells[1][c] / MADE.rows) for c in cells[0].keys() | cells[1].keys())
-    found = n_way(*(t.over(("a", "b", "c", "d")) for t in (REAL, MADE)), 4)
-    assert found.accuracy == pytest.approx(1 - apart / 2)
-
-
-def test_2_at_most_m_buckets_of_similar_size_and_the_m_minus_1_most_common():
-    (bucketed,) = bucket_tables(REAL, [], m=10)
-    counts = np.bincount(bucketed.column("b"))
-    assert len(counts) == 10 and counts.max() < 2 * len(REAL.columns[0]) / 10
-    (four,) = bucket_tables(replace(REAL, columns=tuple(c % 3 for c in REAL.columns)), [], m=2)
-    assert max(len(np.unique(c)) for c in four.columns) == 2
-
-
-def test_2_boundaries_are_quantiles_of_values_and_not_of_a_schemas_bins():
-    """The same two columns by their values and in four bins: bins hide what differs within them."""
-    rng = np.random.default_rng(0)
-    real = rng.uniform(0, 100, 900)
-    made = rng.uniform(0, 100, 900) // 25 * 25
-    deciles = np.quantile(real, np.arange(1, 10) / 10)
-    shares = [np.bincount(np.searchsorted(deciles, x, side="right"), minlength=10) / 900 for x in (real, made)]
-    by_hand = 1 - np.abs(shares[0] - shares[1]).sum() / 2
-    values = np.unique(np.concatenate([real, made]))
-    both = []
-    for codes, size in ((np.searchsorted(values, [real, made]), len(values)), (np.array([real, made]) // 25, 4)):
-        domain = Domain((Attribute("wage", size, size),))
-        one, two = (CodedTable(domain, (c.astype(np.uint16),)) for c in codes)
-        options = Options(values=Values((), {"real": one, "synthetic": two})) if size > 4 else Options()
-        both.append(compute(METRICS["anita_1way"], one, two, None, options).score)
-    assert both[0] == pytest.approx(by_hand, abs=0.01) and by_hand < 0.6
-    assert both[1] > 0.9
-    assert METRICS["anita_1way"].on_values and METRICS["anita_nway"].on_values
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,6 @@ from pipeline.experiments.ncript_figures import (
     facts_of,
     table2_rows,
 )
-from tests.evaluation.worlds import horizontal_correlation
 
 SHAPE = (12, 40, 20)
 
@@ -85,13 +84,6 @@ def test_2_2_3_figure_1_and_its_example():
     # Were 250 itself heavy, E2 to E5 would be invented only above (1 + Δ)k = 300: five violations are never counted.
     assert violating_types(truth, without + 51, **settings).sum() == 1 + 4
     assert jsd(truth, alone) > jsd(truth, without), "what the example is about"
-
-
-def test_2_2_4_the_same_strong_series_are_found_for_every_table(maps):
-    truth, noisy = maps
-    first = horizontal_correlation(truth, noisy[4])
-    horizontal_correlation(truth, noisy[0.5])
-    assert horizontal_correlation(truth, noisy[4]).tolist() == first.tolist()
 
 
 def test_2_2_6_the_weights_and_the_bounds_of_2_4_1():

@@ -36,17 +36,22 @@ from tests.bench.grid.errors import errors
 from tests.bench.grid.families import family_table, network
 from tests.bench.grid.methods import METHODS
 from tests.bench.grid.tables import GridTable
-from tests.pipeline.conftest import TOWN, command, town
+from tests.pipeline.conftest import TOWN, command, reply, town
 
 __all__ = ["town"]  # the fixture
 METHOD = {m.name: m for m in METHODS}
 
 
-def plan_json(*overrides):
-    config = load_config(list(overrides))
-    specs = build_specs(config)
+def designed(*overrides):
+    """The specs, schema, workload and plan of these settings."""
+    specs = build_specs(load_config(list(overrides)))
     schema = build.build_schema(specs)
-    return build.build_plan(specs, build.build_workload(specs, schema), schema).to_json()
+    workload = build.build_workload(specs, schema)
+    return specs, schema, workload, build.build_plan(specs, workload, schema)
+
+
+def plan_json(*overrides):
+    return designed(*overrides)[-1].to_json()
 
 
 @pytest.mark.parametrize(
@@ -88,11 +93,7 @@ def test_looks_take_less_of_a_large_budget(epsilon, bound, over):
 @pytest.mark.parametrize(("columns", "times"), [(30, 1.0), (64, 2016 / 2000), (100, 4950 / 2000), (150, 5.0)])
 def test_a_look_at_thousands_of_pairs_takes_more(tmp_path, columns, times):
     """In proportion to their number, a public fact, so that its noise stays; at most a tenth of the budget."""
-    names = [f"c{i:03}" for i in range(columns)]
-    table = GridTable("wide", coded_table({n: np.zeros(3, np.int64) for n in names}, dict.fromkeys(names, 3)))
-    path = tmp_path / "schema.json"
-    path.write_text(json.dumps(table.schema()), encoding="utf-8")
-    plan = plan_json("data=table", f"data.path={path}", f"data.schema={path}")
+    plan = plan_json(*table_of(tmp_path, columns, size=3))
     looks = sum(s["share"] for s in plan["measurements"] if s["scores"])
     assert looks == pytest.approx(0.02 * times, rel=1e-6)
 
@@ -102,10 +103,7 @@ def test_a_look_at_thousands_of_pairs_takes_more(tmp_path, columns, times):
 @pytest.mark.parametrize("settings", [[], ["privacy.max_records=3", "privacy.unit=incident"]])
 def test_a_second_look_costs_its_part_of_the_reserve(distances, part, settings):
     """Under zCDP and Gaussian DP: m distances move by C·√m together, and noise of that over μ costs μ²/2."""
-    config = load_config([*settings, "privacy.accountant=gdp", "mechanism=gaussian"])
-    specs = build_specs(config)
-    schema = build.build_schema(specs)
-    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
+    *_, plan = designed(*settings, "privacy.accountant=gdp", "mechanism=gaussian")
     event, whole = plan.scores_event(7, part, distances), plan.reserve_event
     assert plan.budget.max_records == (3 if settings else 5)
     assert event.id == f"purse:0007:distances-{distances}" and not plan.buys_answers(event)
@@ -249,8 +247,7 @@ def test_important_columns_are_public_and_charge_nothing_more(capsys):
     with_them, without = plan_json(*more), plan_json()
     assert with_them["method"].pop("important") == (("hour", 5.0), ("priority", 5.0))
     assert with_them == without
-    assert command("plan", *more) == 0
-    assert "count more: hour (5 times), priority (5 times)" in capsys.readouterr().out
+    assert "count more: hour (5 times), priority (5 times)" in reply(capsys, "plan", *more).out
 
 
 @pytest.mark.parametrize(
@@ -267,24 +264,26 @@ def test_what_cannot_be_important_is_refused_by_its_setting(settings, where):
     assert refused.value.where == where and refused.value.fix
 
 
+#: Columns of a table with 51,040 pairs.
 WIDE = 320
+
+
+def table_of(folder: Path, columns: int, size: int = 2) -> list[str]:
+    """The settings of a table of so many columns, each of so many values."""
+    names = [f"c{i}" for i in range(columns)]
+    table = GridTable("wide", coded_table({n: np.zeros(3, np.int64) for n in names}, dict.fromkeys(names, size)))
+    path = folder / "wide.json"
+    path.write_text(json.dumps(table.schema()), encoding="utf-8")
+    return ["data=table", f"data.path={path}", f"data.schema={path}"]
 
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """A schema with 320 columns of two values: 51,040 pairs."""
-    path = tmp_path_factory.mktemp("wide") / "wide.yaml"
-    columns = "".join(f"  c{i}: {{kind: categorical, size: 2, missing: false}}\n" for i in range(WIDE))
-    path.write_text(f"name: wide\nsource: invented\nconfirmed_public: true\ncolumns:\n{columns}")
-    return ["data=table", f"data.schema={path}"]
+    return table_of(tmp_path_factory.mktemp("wide"), WIDE)
 
 
 def plan_text(*overrides: str, details: bool = False) -> str:
-    config = load_config(list(overrides))
-    specs = build_specs(config)
-    schema = build.build_schema(specs)
-    workload = build.build_workload(specs, schema)
-    return as_text(describe(specs, schema, workload, build.build_plan(specs, workload, schema)), details)
+    return as_text(describe(*designed(*overrides)), details)
 
 
 @given(st.integers(2, 12), st.sets(st.integers(0, 11)), st.integers(0, 70))
@@ -321,17 +320,15 @@ def test_marginals_too_many_to_list_are_refused_with_a_way_out() -> None:
 
 
 def test_a_plan_of_many_charges_shows_a_thousand_and_the_totals(tmp_path: Path) -> None:
-    columns = "".join(f"  c{i}: {{kind: categorical, size: 2, missing: false}}\n" for i in range(1_500))
-    (tmp_path / "wide.yaml").write_text(f"name: w\nsource: invented\nconfirmed_public: true\ncolumns:\n{columns}")
-    text = plan_text("data=table", f"data.schema={tmp_path / 'wide.yaml'}", details=True)
+    text = plan_text(*table_of(tmp_path, 1_500), details=True)
     assert "… and 500 more charges" in text and "rounds, in all" in text
     assert "1500 measurements of 3,000 cells" in text
 
 
 def test_three_way_marginals_are_drawn_as_from_the_list_of_all() -> None:
-    names = [f"c{i}" for i in range(9)]
+    names = [f"c{i:02}" for i in range(12)]
     triples = list(itertools.combinations(names, 3))
-    picked = np.sort(np.random.default_rng(0).choice(len(triples), min(100, len(triples)), replace=False))
+    picked = np.sort(np.random.default_rng(0).choice(len(triples), 100, replace=False))
     drawn = tvd_cliques(Domain(tuple(Attribute(n, 2) for n in names)))["3-way"]
     assert drawn == [triples[i] for i in picked]
     assert len(tvd_cliques(Domain(tuple(Attribute(f"c{i}", 2) for i in range(500))))["3-way"]) == 100

@@ -3,7 +3,7 @@
 import itertools
 import json
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +30,7 @@ from mechanisms.sensitive.noisy_distances import noisy_scores
 from mechanisms.sensitive.private_choice import SCORE_BITS, Candidate, PrivateCounts, distance_scores
 from mechanisms.sensitive.private_table import PrivateTable, load_private
 from tests.public.table_worlds import csv, source
+from tests.sensitive.lattice import CUBE, Rows
 
 SCHEMA = parse_schema({"x": 2, "y": 2, "z": 2}, where="test")
 DOMAIN = Domain(tuple(Attribute(n, 2) for n in "xyz"))
@@ -169,23 +170,8 @@ def test_the_score_takes_its_share_of_the_budget_and_the_marginals_the_rest(mech
     assert not plan.buys_answers(plan.scores[0].event)
 
 
-SMALL = Domain(tuple(Attribute(n, 2) for n in "abc"))
 CANDIDATES = (("a", "b"), ("a", "c"), ("b", "c"))
 ONE = 1 << WEIGHT_BITS
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Weighted rows over three binary columns; weights in lattice units."""
-
-    rows: tuple[tuple[tuple[int, ...], int], ...]
-    max_records: int = 1
-
-    @property
-    def coded(self) -> CodedTable:
-        codes = np.array([r for r, _ in self.rows], np.uint8).reshape(-1, 3)
-        weights = np.array([w for _, w in self.rows], np.uint32)
-        return CodedTable(SMALL, tuple(codes.T.copy()), weights)
 
 
 def scores(table, expected, neighbouring):
@@ -197,7 +183,7 @@ def scores(table, expected, neighbouring):
 
 def plan_for(neighbouring, *, noise="gaussian", bound=1, epsilon=1.0) -> Plan:
     method = Indif(CANDIDATES)
-    slots, share = method.slots(SMALL, [1, 1, 8])
+    slots, share = method.slots(CUBE, [1, 1, 8])
     budget = Budget(epsilon, 1e-6, "gdp" if noise == "gaussian" else "basic", neighbouring, bound)
     return reserve(slots, budget, method=method.description, noise=noise, filter_share=share)
 

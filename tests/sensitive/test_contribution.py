@@ -7,7 +7,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -166,13 +165,6 @@ def test_a_wrong_setting_is_named(options: dict[str, Any], says: str) -> None:
 def test_a_unit_column_that_the_table_lacks_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"privacy\.unit: no column 'idd' in table\.csv\n.*did you mean 'id'"):
         load(tmp_path, ["ann"], column="idd")
-
-
-def test_weights_of_a_unit_with_very_many_records_stay_below_the_bound(tmp_path: Path) -> None:
-    table = load(tmp_path, ["ann"] * 70_001, max_records=3)
-    assert table.coded.weights is not None
-    assert set(table.coded.weights.tolist()) == {3 * ONE // 70_001}
-    assert int(table.coded.weights.astype(np.int64).sum()) <= 3 * ONE
 
 
 def test_rows_of_one_unit_have_one_number_and_rows_without_an_id_have_their_own(tmp_path: Path) -> None:

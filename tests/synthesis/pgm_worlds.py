@@ -8,7 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.pgm.inference import JunctionTreeInference, onto, spread
@@ -68,6 +70,16 @@ def side(table: NDArray[np.float64], clique: Clique) -> NDArray[np.float64]:
     """A marginal of a joint table, with the axes of the clique as given."""
     gone, order = onto(tuple(NAMES[: table.ndim]), clique)
     return table.sum(axis=gone).transpose(order)
+
+
+def noisy_counts(table: CodedTable, cliques: Sequence[Clique], stddev: float, seed: int) -> tuple[NoisyMarginal, ...]:
+    """Whole marginals of a table with Gaussian noise; that of none is said to be small."""
+    rng, said = np.random.default_rng(seed), max(stddev, 1e-6)
+    counts = zip(cliques, count_cliques(table, cliques), strict=True)
+    return tuple(
+        NoisyMarginal(c, Identity(n.size), n + rng.normal(0, stddev, n.size), "gaussian", said, str(i))
+        for i, (c, n) in enumerate(counts)
+    )
 
 
 def told(domain: Domain, about: Sequence[tuple[str, QueryMatrix | None, NDArray[np.float64], float]]) -> Measurements:

@@ -19,6 +19,7 @@ from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.papers.mbi_extra import MbiSpec
 from synthesis.synthesize import synthesize
 from synthesis.unmeasured import unmeasured
+from tests.synthesis.pgm_worlds import noisy_counts
 
 WORLD = Domain(tuple(Attribute(n, 6) for n in "abcd"))
 PAIRS = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")]
@@ -35,12 +36,7 @@ def ring(rows=20_000, seed=0) -> CodedTable:
 
 
 def answers(table, cliques, stddev, seed=1):
-    rng = np.random.default_rng(seed)
-    counts = count_cliques(table, cliques)
-    return tuple(
-        NoisyMarginal(c, Identity(n.size), n + rng.normal(0, stddev, n.size), "gaussian", stddev, "e")
-        for c, n in zip(cliques, counts, strict=True)
-    )
+    return noisy_counts(table, cliques, stddev, seed)
 
 
 def made(measurements, seed=2, rows=20_000, **settings):

@@ -31,6 +31,20 @@ def schema_of(**columns):
     return with_fine_columns(parse_schema({"columns": columns, "confirmed_public": True}, where="town.yaml"), 256)
 
 
+def column_of(**field):
+    """A column without missing values; whole numbers where no kind is given."""
+    return schema_of(x={"kind": "integer", "missing": False, **field})["x"]
+
+
+def told(clique, values, stddev, query=None):
+    """A noisy answer."""
+    return NoisyMarginal(clique, query or Identity(values.size), values, GAUSSIAN.name, stddev, "e")
+
+
+def mean_of(shape):
+    return np.average((shape.places[1:] + shape.places[:-1]) / 2, weights=np.diff(shape.below))
+
+
 def counts_of(column, values):
     """Exact records per fine cell and per bin."""
     fine = np.histogram(values, plain_edges(finest(column)))[0].astype(float)
@@ -52,24 +66,22 @@ def drawn(schema, name, fine, bins, rng, rows):
 @given(st.integers(0, 10**6), st.floats(0.1, 100), st.booleans(), st.booleans())
 def test_parts_cover_the_range_and_hold_what_the_answers_sum_to(seed, stddev, with_fine, with_bins):
     rng = np.random.default_rng(seed)
-    column = schema_of(charge=CHARGE)["charge"]
+    column = column_of(**CHARGE)
     fine, bins = counts_of(column, rng.lognormal(8, 1.5, 500))
-    told = noisy(fine, stddev, rng) if with_fine or not with_bins else None
-    told_of_bins = noisy(bins, stddev, rng) if with_bins else None
-    parts = cleared(column, told, told_of_bins, np.ones(fine.size))
+    of_cells = noisy(fine, stddev, rng) if with_fine or not with_bins else None
+    of_bins = noisy(bins, stddev, rng) if with_bins else None
+    parts = cleared(column, of_cells, of_bins, np.ones(fine.size))
     assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])] and parts[-1].stop == fine.size
     assert min(p.records for p in parts) >= 0
     assert sum(p.records for p in parts) == pytest.approx(
-        max(evidence_of(column, told, told_of_bins).cells.sum(), 0.0), abs=1e-6
+        max(evidence_of(column, of_cells, of_bins).cells.sum(), 0.0), abs=1e-6
     )
 
 
 @pytest.mark.parametrize(("each", "kept"), [(60, True), (20, False)])
 @pytest.mark.parametrize("upper", [True, False])
 def test_a_tail_of_which_no_half_stands_out_is_kept_where_it_does_as_a_whole(each, kept, upper):
-    column = schema_of(speed={"kind": "integer", "min": 0, "max": 159, "bins": {"count": 32}, "missing": False})[
-        "speed"
-    ]
+    column = column_of(min=0, max=159, bins={"count": 32})
     bins = np.repeat(
         [600.0, each, 0.0], [17, 9, 6]
     )  # 60 · 7 records stand out of √7 · 50 of noise, those of no half do
@@ -82,7 +94,7 @@ def test_a_tail_of_which_no_half_stands_out_is_kept_where_it_does_as_a_whole(eac
 
 def test_both_kinds_of_answers_together_are_as_precise_as_least_squares():
     rng = np.random.default_rng(5)
-    column = schema_of(charge=CHARGE)["charge"]
+    column = column_of(**CHARGE)
     fine, bins = counts_of(column, rng.lognormal(8, 1.5, 5000))
     first = cells_of_bins(column)
     cells = slice(int(first[3]) + 1, int(first[4]) - 1)
@@ -92,13 +104,13 @@ def test_both_kinds_of_answers_together_are_as_precise_as_least_squares():
         errors.append(
             [evidence.cells[cells].sum() - fine[cells].sum(), evidence.cells[: first[5]].sum() - bins[:5].sum()]
         )
-    told = [evidence.variance(cells.start, cells.stop), evidence.variance(0, int(first[5]))]
-    np.testing.assert_allclose(np.var(errors, axis=0), told, rtol=0.15)
+    stated = [evidence.variance(cells.start, cells.stop), evidence.variance(0, int(first[5]))]
+    np.testing.assert_allclose(np.var(errors, axis=0), stated, rtol=0.15)
 
 
 def test_without_noise_the_curve_goes_through_every_fine_cell():
     rng = np.random.default_rng(1)
-    column = schema_of(charge=CHARGE)["charge"]
+    column = column_of(**CHARGE)
     fine, bins = counts_of(column, np.concatenate([rng.lognormal(8, 1.5, 20_000).clip(0, 1e6), np.zeros(3000)]))
     shape = shape_of(column, (fine, 1e-6), (bins, 1e-6))
     np.testing.assert_allclose(shape.counts, bins, atol=0.01)
@@ -110,7 +122,7 @@ def test_without_noise_the_curve_goes_through_every_fine_cell():
 def test_records_that_noise_hides_are_spread_and_not_piled_up_on_one_code():
     """Ages in bins that hold some hundred records, a year of them about half of its noise."""
     edges = [0, 18, 30, 45, 60, 70, 80, 96]
-    column = schema_of(age={"kind": "integer", "bins": {"edges": edges}, "missing": False})["age"]
+    column = column_of(bins={"edges": edges})
     true = np.repeat([40.0, 60, 80, 110, 120, 100, 60], np.diff(edges))
     piles, apart = [], []
     for seed in range(20):
@@ -124,9 +136,7 @@ def test_records_that_noise_hides_are_spread_and_not_piled_up_on_one_code():
 
 def test_a_column_that_hardly_shows_more_than_noise_is_even_but_for_what_stands_far_out():
     """Years with as many records each and noise of as much again, one of them with twenty times as many."""
-    column = schema_of(year={"kind": "integer", "min": 1871, "max": 2030, "bins": {"count": 32}, "missing": False})[
-        "year"
-    ]
+    column = column_of(min=1871, max=2030, bins={"count": 32})
     apart, kept = [], []
     for seed in range(20):
         rng, true = np.random.default_rng(seed), np.full(160, 600.0)
@@ -140,7 +150,7 @@ def test_a_column_that_hardly_shows_more_than_noise_is_even_but_for_what_stands_
 
 def test_noise_alone_never_fills_a_tail():
     rng = np.random.default_rng(2)
-    column = schema_of(charge=CHARGE)["charge"]
+    column = column_of(**CHARGE)
     fine, bins = counts_of(column, rng.uniform(0, 900, 5000))
     tails = []
     for _ in range(150):
@@ -236,8 +246,7 @@ def test_values_stay_in_their_bins():
     answers = []
     for name, fine in schema.fine.items():
         for clique, size in (((fine.name,), fine.size), ((name,), schema[name].size)):
-            values = rng.normal(50, 30, size)
-            answers.append(NoisyMarginal(clique, Identity(size), values, GAUSSIAN.name, 30.0, "e"))
+            answers.append(told(clique, rng.normal(50, 30, size), 30.0))
     written = as_written(schema, Measurements(schema.measured, tuple(answers)))
     assert set(shapes_of(schema, Measurements(schema.measured, tuple(answers)))) == {"charge", "day"}
     for name in ("charge", "day"):
@@ -258,8 +267,7 @@ def middle_spread(values):
 def test_a_peak_beyond_a_gap_is_kept_and_takes_no_noise_of_the_gap():
     """250 of 50,000 records at the cap are half of the mean, and less than the noise of all bins up to there."""
     rng = np.random.default_rng(11)
-    gain = {"kind": "integer", "min": 0, "max": 99_999, "bins": {"count": 5}, "missing": False}
-    column = schema_of(gain=gain)["gain"]
+    column = column_of(min=0, max=99_999, bins={"count": 5})
     values = np.concatenate([np.zeros(46_000), rng.lognormal(8, 0.5, 3_750), np.full(250, 99_999)])
     fine, bins = counts_of(column, values)
     peaks = []
@@ -275,14 +283,13 @@ def test_a_tail_of_few_records_draws_no_noise_into_the_empty_range_beyond_it():
     """A hundred of 50,000 records above 300,000, in a range to 17 million: their sum with the noise of all cells there
     stands out, and spread over that range would more than double the mean."""
     rng = np.random.default_rng(3)
-    field = {"kind": "float", "min": 0, "max": 17_000_000, "bins": {"count": 20}, "decimals": 2, "missing": False}
-    column = schema_of(amount=field)["amount"]
+    column = column_of(**CHARGE | {"max": 17_000_000})
     values = np.round(np.exp(rng.normal(7.2, 1.9, 50_000)), 2).clip(0, 3_000_000)
     fine, bins = counts_of(column, values)
     means = []
     for _ in range(400):
         shape = shape_of(column, noisy(fine, 18.0, rng), noisy(bins, 12.0, rng))
-        means.append(np.average((shape.places[1:] + shape.places[:-1]) / 2, weights=np.diff(shape.below)))
+        means.append(mean_of(shape))
     off = np.array(means) / values.mean() - 1
     assert np.mean(abs(off) > 0.5) < 0.05 and np.median(abs(off)) < 0.2, "about 1 % of releases draw some"
 
@@ -294,17 +301,13 @@ LONG_TAILS = {"amount": (CHARGE, 60_000, 40.0, 20.0), "days": ({"kind": "integer
 def test_the_plan_expects_the_error_that_a_table_as_it_assumes_has(name):
     rng = np.random.default_rng(10)
     fields, rows, cell, bin_ = LONG_TAILS[name]
-    column = schema_of(x={"min": 0, "bins": {"count": 20}, "missing": False, **fields})["x"]
+    column = column_of(**{"min": 0, "bins": {"count": 20}, **fields})
     top = NormalDist().inv_cdf(1 - 1 / rows)
     values = np.minimum(np.exp(np.log(column.high) + 1.5 * (rng.standard_normal(rows) - top)), column.high)
     values = np.floor(values) if column.kind == "integer" else values
     fine, bins = counts_of(column, values)
-
-    def mean(shape):
-        return np.average((shape.places[1:] + shape.places[:-1]) / 2, weights=np.diff(shape.below))
-
-    exact = mean(shape_of(column, (fine, 1e-6), (bins, 1e-6)))
-    means = [mean(shape_of(column, noisy(fine, cell, rng), noisy(bins, bin_, rng))) for _ in range(40)]
+    exact = mean_of(shape_of(column, (fine, 1e-6), (bins, 1e-6)))
+    means = [mean_of(shape_of(column, noisy(fine, cell, rng), noisy(bins, bin_, rng))) for _ in range(40)]
     error = np.sqrt(np.mean((np.array(means) / exact - 1) ** 2))
     assert expected_error(column, cell, bin_, rows).share == pytest.approx(error, rel=0.5)
     without_clearing = np.sqrt((bin_ * plain_edges(column)[1:]) @ (bin_ * plain_edges(column)[1:])) / rows / exact
@@ -312,7 +315,7 @@ def test_the_plan_expects_the_error_that_a_table_as_it_assumes_has(name):
 
 
 def test_the_plan_expects_of_even_values_what_the_noise_of_their_bins_does():
-    column = schema_of(age={"kind": "integer", "min": 0, "max": 99, "bins": {"count": 20}, "missing": False})["age"]
+    column = column_of(min=0, max=99, bins={"count": 20})
     rng = np.random.default_rng(7)
     fine, bins = np.full(100, 300.0), np.full(20, 1500.0)
     middle = (plain_edges(column)[:-1] + plain_edges(column)[1:]) / 2
@@ -331,20 +334,18 @@ def test_the_errors_that_noise_gives_to_a_mean_and_quantiles_are_those_of_other_
     fine, bins = counts_of(schema["charge"], np.exp(rng.normal(9, 0.8, 60_000)).clip(0, 1e6))
 
     def released():
-        answers = []
-        for clique, counts, stddev in ((("charge (fine)",), fine, 60.0), (("charge",), bins, 40.0)):
-            values = counts + stddev * rng.standard_normal(counts.size)
-            answers.append(NoisyMarginal(clique, Identity(counts.size), values, GAUSSIAN.name, stddev, "e"))
+        asked = ((("charge (fine)",), fine, 60.0), (("charge",), bins, 40.0))
+        answers = (told(clique, noisy(counts, stddev, rng)[0], stddev) for clique, counts, stddev in asked)
         return Measurements(schema.measured, tuple(answers))
 
-    told = [noise_errors(schema, released(), (0.25, 0.5, 0.99))["charge"] for _ in range(15)]
+    said = [noise_errors(schema, released(), (0.25, 0.5, 0.99))["charge"] for _ in range(15)]
     shapes = [shapes_of(schema, released())["charge"] for _ in range(200)]
-    means = [np.average((s.places[1:] + s.places[:-1]) / 2, weights=np.diff(s.below)) for s in shapes]
+    means = [mean_of(s) for s in shapes]
     places = np.array([[np.interp(q * s.below[-1], s.below, s.places) for q in (0.25, 0.5, 0.99)] for s in shapes])
     # Of the mean, that of most releases: a tail drawn into the empty range moves a few of them far.
-    assert np.median([t.mean for t in told]) == pytest.approx(middle_spread(means), rel=0.25)
+    assert np.median([t.mean for t in said]) == pytest.approx(middle_spread(means), rel=0.25)
     for i, (least, most) in enumerate([(0.9, 1.4), (0.9, 1.25), (0.5, 1.5)]):  # noise of another scale: 0.7, 1.3
-        assert least < np.median([t.quantiles[i] for t in told]) / places[:, i].std() < most
+        assert least < np.median([t.quantiles[i] for t in said]) / places[:, i].std() < most
 
 
 def test_the_error_of_a_groups_mean_is_that_of_the_noise_in_its_cells():
@@ -354,14 +355,13 @@ def test_the_error_of_a_groups_mean_is_that_of_the_noise_in_its_cells():
     fine, sizes = np.full(100, 400.0), np.array([20_000.0, 15_000, 5_000, 0])
     cells = np.outer(np.full(10, 0.1), sizes)
     domain = schema.measured
-    own = NoisyMarginal(("age (fine)",), Identity(100), fine, GAUSSIAN.name, 10.0, "e")
-    pair = NoisyMarginal(("age", "ward"), Identity(40), cells.ravel(), GAUSSIAN.name, 25.0, "f")
-    told = group_errors(schema, Measurements(domain, (own, pair)), "age", "ward")
+    own, pair = told(("age (fine)",), fine, 10.0), told(("age", "ward"), cells.ravel(), 25.0)
+    errors = group_errors(schema, Measurements(domain, (own, pair)), "age", "ward")
     middle = np.arange(10) * 10 + 5.0
     noisy_cells = cells + 25.0 * rng.standard_normal((4000, 10, 4))
     means = np.einsum("b,rbg->rg", middle, noisy_cells) / noisy_cells.sum(axis=1)
-    np.testing.assert_allclose(told[:3], means[:, :3].std(axis=0), rtol=0.1)
-    assert np.isnan(told[3]), "nobody is missing"
+    np.testing.assert_allclose(errors[:3], means[:, :3].std(axis=0), rtol=0.1)
+    assert np.isnan(errors[3]), "nobody is missing"
     assert group_errors(schema, Measurements(domain, (own,)), "age", "ward") is None
 
 
@@ -381,12 +381,9 @@ def test_a_tail_within_noise_is_kept_where_a_pair_shows_whose_it_is(stddev, kept
     bins = np.array([*[1000.0] * 8, 400, 150])
     pair = np.outer(bins, [0.5, 0.5, 0])
     pair[9] = 0, 0, 150
-    answers = [
-        NoisyMarginal(("age (fine)",), Identity(100), np.repeat(bins / 10, 10), GAUSSIAN.name, 100.0, "e"),
-        NoisyMarginal(("age",), Identity(10), bins, GAUSSIAN.name, 80.0, "f"),
-    ]
+    answers = [told(("age (fine)",), np.repeat(bins / 10, 10), 100.0), told(("age",), bins, 80.0)]
     if stddev is not None:
-        answers.append(NoisyMarginal(("age", "ward"), Identity(30), pair.ravel(), GAUSSIAN.name, stddev, "g"))
+        answers.append(told(("age", "ward"), pair.ravel(), stddev))
     counts = shapes_of(schema, Measurements(schema.measured, tuple(answers)))["age"].counts
     assert counts[9] > 100 if kept else counts[9] == 0
 
@@ -405,8 +402,7 @@ def test_a_small_group_gets_no_tail_of_noise_and_every_column_stays(alone):
     labels = (solid_groups(domain["charge"], bins, 1500.0), np.arange(3))
     query = MergedQuery(labels)
     cells = np.bincount(labels[0][codes] * 3 + ward, minlength=query.rows)
-    values = cells + 14 * rng.standard_normal(query.rows)
-    answer = NoisyMarginal(("charge", "ward"), query, values, GAUSSIAN.name, stddev, "e")
+    answer = told(("charge", "ward"), cells + 14 * rng.standard_normal(query.rows), stddev, query)
     small, far = np.flatnonzero(ward == 2), np.argsort(charge)[-60:]
     codes[small[:60]], codes[far] = codes[far], codes[small[:60]]  # what a synthesizer makes of noise
     table = CodedTable(domain, (codes.astype(np.uint8), ward.astype(np.uint8)))
@@ -432,7 +428,7 @@ def test_a_small_group_keeps_a_tail_that_is_like_that_of_all():
     kept = []
     for seed in range(40):
         noise = 60 * np.random.default_rng(seed).standard_normal(query.rows)
-        answer = NoisyMarginal(("charge", "ward"), query, cells + noise, GAUSSIAN.name, 60.0, "e")
+        answer = told(("charge", "ward"), cells + noise, 60.0, query)
         shape = shape_of(column, (fine, 400.0), (bins, 200.0))
         known = Measurements(schema.synthesized, (answer,))
         made = with_far_cells_cleared(table, known, {"charge": shape}, rng).column("charge")
@@ -446,8 +442,7 @@ def stays(tail, seed=0):
     schema = schema_of(stay={"kind": "integer", "min": 1, "max": 95, "missing": False})
     rng = np.random.default_rng(seed)
     codes = np.minimum(rng.geometric(0.3, 2000), 12) - 1
-    values = np.bincount(codes, minlength=95) + 10 * rng.standard_normal(95)
-    answer = NoisyMarginal(("stay",), Identity(95), values, GAUSSIAN.name, 10.0, "e")
+    answer = told(("stay",), np.bincount(codes, minlength=95) + 10 * rng.standard_normal(95), 10.0)
     known = Measurements(schema.measured, (answer,))
     rows = np.concatenate([codes, np.repeat(tail, 3)]).astype(np.uint8)
     return schema, known, CodedTable(schema.synthesized, (rows,)), rng
@@ -473,7 +468,7 @@ def test_the_ends_of_a_scale_are_not_cleared_where_noise_hides_its_records(rows,
     for seed in range(40):
         rng = np.random.default_rng(seed)
         true = rng.multinomial(rows, rng.dirichlet(np.full(5, 2.0)))
-        answer = NoisyMarginal(("item",), Identity(5), true + sigma * rng.standard_normal(5), GAUSSIAN.name, sigma, "e")
+        answer = told(("item",), true + sigma * rng.standard_normal(5), sigma)
         shares = np.maximum(answer.values, 0.0) / np.maximum(answer.values, 0.0).sum()
         codes = np.repeat(np.arange(5), rng.multinomial(rows, shares)).astype(np.uint8)
         made = reshaped(CodedTable(schema.synthesized, (codes,)), schema, Measurements(schema.measured, (answer,)), rng)

@@ -22,7 +22,7 @@ from tests.bench.grid.regrets import Run
 from tests.bench.grid.tables import grid_table
 from tests.bench.peers.catalogue import PEERS
 from tests.bench.peers.drivers import exchange
-from tests.bench.peers.measure import DRIVERS, InstallationFailed, Limits, environment, run_limited
+from tests.bench.peers.measure import InstallationFailed, Limits, driven, run_limited
 
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -87,13 +87,10 @@ def peer_measured(name: str, table: GridTable, epsilon: float, *, seconds: float
         frame = pd.DataFrame(dict(zip(sizes, table.coded.columns, strict=True)))
         frame.to_csv(files["real"], index=False)
         Path(files["domain"]).write_text(json.dumps(sizes), encoding="utf-8")
-        wanted = {"method": peer.method, "epsilon": epsilon, "delta": table.delta, "files": files}
-        (folder / "request.json").write_text(json.dumps(wanted), encoding="utf-8")
         try:
-            python = environment(peer.environment, root).absolute()
+            command = driven(peer, root, folder, epsilon=epsilon, delta=table.delta, files=files)
         except InstallationFailed as error:
             return {"failed": f"not installed: {error}"}
-        command = [str(python), str(DRIVERS / f"{peer.driver}.py"), str(folder / "request.json")]
         spent = run_limited(command, Limits(seconds, MEGABYTES), log=folder / "log.txt")
         used = {"seconds": spent.seconds, "cpu": spent.cpu_seconds, "peak_mb": round(spent.peak_mb)}
         if spent.stopped:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.tvd import distances
+from mechanisms.public.schema.table_schema import load_schema
 from tests.bench.peers.catalogue import Contestant
 from tests.bench.peers.document import Measured
 from tests.bench.peers.tables import Table, coded
@@ -76,7 +77,7 @@ def _judged(ended: Measured, contestant: Contestant, table: Table, made: Path, a
     ended = replace(ended, versions=versions, note=answer.get("note", ""))
     if contestant.task == "scoring":
         return replace(ended, values=_scores(made) if contestant.ours else answer["values"])
-    real, synthetic = coded(table.path, table.domain), coded(made, table.domain)
+    real, synthetic = coded(load_schema(table.domain), table.path, made)
     families = distances(real, synthetic).to_json()
     return replace(ended, rows=synthetic.rows, values={k: float(v["mean"]) for k, v in families.items()})
 
@@ -99,11 +100,7 @@ def _command(contestant: Contestant, table: Table, terms: Terms, folder: Path) -
         files = {"real": source, "domain": domain, "output": str(output)}
         if contestant.task == "scoring":
             files |= {"real": real, "synthetic": synthetic, "holdout": holdout}
-        wanted = {"method": contestant.method, "epsilon": terms.epsilon, "delta": table.delta, "files": files}
-        (folder / "request.json").write_text(json.dumps(wanted), encoding="utf-8")
-        # Not resolved: a link followed to the base interpreter would leave the environment.
-        python = environment(contestant.environment, terms.root).absolute()
-        return [str(python), str(DRIVERS / f"{contestant.driver}.py"), str(folder / "request.json")], output
+        return driven(contestant, terms.root, folder, epsilon=terms.epsilon, delta=table.delta, files=files), output
     start = [sys.executable, "-m", "pipeline"]
     if contestant.task == "scoring":
         output = folder / "scores.json"
@@ -113,6 +110,15 @@ def _command(contestant: Contestant, table: Table, terms: Terms, folder: Path) -
     settings += ["privacy.max_records=1", f"privacy.epsilon={terms.epsilon}", f"privacy.delta={table.delta}"]
     settings += [f"selection={contestant.method}", "synthesis=pgm", "evaluation.enabled=false"]
     return [*start, "run", *settings, f"hydra.run.dir={folder / 'run'}"], folder / "run" / "release" / "synthetic.csv"
+
+
+def driven(peer: Contestant, root: Path, folder: Path, **asked: Any) -> list[str]:
+    """The command that runs a peer's driver on a request, which it writes to `folder`; `root`: of the environments."""
+    request = folder / "request.json"
+    request.write_text(json.dumps({"method": peer.method, **asked}), encoding="utf-8")
+    # Not resolved: a link followed to the base interpreter would leave the environment.
+    python = environment(peer.environment, root).absolute()
+    return [str(python), str(DRIVERS / f"{peer.driver}.py"), str(request)]
 
 
 def _surroundings(folder: Path) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline.demo import write_demo
 from pipeline.scores.two_tables import encoded
 from pipeline.settings.config import schema_path
@@ -92,12 +92,12 @@ def _real(name: str) -> tuple[pd.DataFrame, dict[str, int]]:
 def _demo(root: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     raw = root / "demo-raw.csv"
     write_demo(raw, rows=STAND_IN_ROWS, seed=0)
-    table = coded(raw, schema_path("demo", "schema"))
+    (table,) = coded(load_schema(schema_path("demo", "schema")), raw)
     codes = {a.name: c for a, c in zip(table.domain.attributes, table.columns, strict=True)}
     return pd.DataFrame(codes), {a.name: a.size for a in table.domain.attributes}
 
 
-def coded(path: Path, schema: Path) -> CodedTable:
-    """A table on disk as codes."""
-    with encoded({"real": path}, load_schema(schema), Stages(quiet=True)) as (_, found):
-        return found["real"]
+def coded(schema: Schema, *paths: Path) -> tuple[CodedTable, ...]:
+    """Tables on disk as codes of one schema."""
+    with encoded({str(number): path for number, path in enumerate(paths)}, schema, Stages(quiet=True)) as (_, found):
+        return tuple(found.values())
