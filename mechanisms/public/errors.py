@@ -35,8 +35,8 @@ class UserError(Exception):
 def together(errors: Sequence[UserError], most: int = 8) -> UserError:
     """The first mistake, with the others of the same file behind it, so that all can be mended at once."""
     first, *others = errors
-    more = [f"error: and {len(others) + 1 - most:,} more"] if len(others) >= most else []
-    told = [first.fix or "", *(f"error: {error}" for error in others[: most - 1]), *more]
+    more = [f"and {len(others) + 1 - most:,} more"] if len(others) >= most else []
+    told = [first.fix or "", *(f"and {error}" for error in others[: most - 1]), *more]
     return UserError(first.what, where=first.where, fix="\n".join(told))
 
 

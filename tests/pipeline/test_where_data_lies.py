@@ -173,7 +173,6 @@ MIXED = "a row may be made of the rows of several"
         ("SELECT replace((SELECT max(job) FROM town), 'a', 'b') AS j FROM town", "a subquery"),
         ("SELECT CASE WHEN age > 3 THEN 'old' END AS a FROM town WHERE job LIKE 'x%' AND age IS NOT NULL", ""),
         ("wards", "wards: no table, a view"),
-        ("absent", "absent: no table"),
         ("SELECT age FROM wards", "wards: no table, a view"),
         ("SELECT name FROM sqlite_master", "sqlite_master"),
         ("SELECT job, count(*) AS n FROM town GROUP BY job", "GROUP BY"),

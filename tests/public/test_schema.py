@@ -296,4 +296,4 @@ def test_all_columns_of_a_schema_that_are_wrong_are_named_at_once() -> None:
         parse_schema({"columns": columns}, where="s.yaml")
     lines = str(error.value).splitlines()
     assert error.value.where == "s.yaml: column 'c0'"
-    assert lines.count("  fix: exchange them, or widen the range") == 8 and lines[-1] == "error: and 3 more"
+    assert lines.count("  fix: exchange them, or widen the range") == 8 and lines[-1] == "and 3 more"
