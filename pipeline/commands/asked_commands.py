@@ -74,8 +74,10 @@ def run(arguments: Sequence[str]) -> Work:
 
 
 def plan(arguments: Sequence[str]) -> Work:
-    """What a run would measure."""
-    config = settings.typed(compose_config("config", arguments), settings.Config)
+    """What a run would measure; by a schema's file, of one's own table, as `check` and `rehearse` read it."""
+    given = dict(a.partition("=")[::2] for a in arguments)
+    own = ["data=table"] if "data" not in given and Path(given.get("data.schema", "")).suffix else []
+    config = settings.typed(compose_config("config", [*own, *arguments]), settings.Config)
     settings.schema_path(config.data.schema)
     return later("pipeline.report.plan_tables:show_plan", config)
 

@@ -65,7 +65,7 @@ class Decided:
         """What would lower the noise of the pairs; a fact of the release, not of the rows."""
         if self.noise is None or self.noise < MISPLACED:
             return []
-        return ["a larger privacy.epsilon or smaller privacy.max_records; `plan` shows the noise of each"]
+        return ["a larger privacy.epsilon or smaller privacy.max_records (if above 1); `plan` shows both"]
 
     @property
     def in_words(self) -> str:

@@ -272,7 +272,9 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
         spelled = misspelt(listed_texts)
         hints += [f"{spelled}: one spelling of each in the table"] if spelled else []
     gaps = listed_gaps(column.values) if column.kind == "categorical" and not column.constant else []
-    hints += [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {listed(gaps)}"] if gaps else []
+    empty = column.missing_code is not None and counts[column.missing_code] > 0  # such cells stay empty
+    cure = listed([*(column.missing_texts or [""] * int(empty)), *gaps])
+    hints += [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {cure}"] if gaps else []
     if column.kind in ORDERED_KINDS and present:
         hints += _crowded_bin(column, values, present)
         hints += _wide_bins(column, values, present)

@@ -273,9 +273,9 @@ def _of_constants(
         empty = schema[name].kind == "flag" and ("", 0) in schema[name].spelled  # where it is not true
         gaps |= (codes == 0) & empty
         held, each = np.add.reduceat((~gaps).astype(np.int64), starts), np.diff(starts, append=codes.size)
-        have, part = (held > 0) & (each > 1), (held > 0) & (held < each)
-        written = not {*GAPS}.issuperset(schema[name].missing_texts)  # the person has a value, which is not known
-        if int(part.sum()) > IN_PART * int(have.sum()) and not written:
+        have = (held > 0) & (each > 1)
+        written = not {"", *GAPS}.issuperset(schema[name].missing_texts)  # the person has a value, which is not known
+        if int((each - held)[have].sum()) > IN_PART * int(each[have].sum()) and not written:
             warnings.append(
                 f"unit: constant: {name!r} is filled in {int(held[have].sum()):,} of the {int(each[have].sum()):,} "
                 "records of the persons who have it and several: a release fills all of them; take it out of unit: "

@@ -38,8 +38,8 @@ PROMISE = 2
 WAYS = {name: ACCURACIES[name] for name in ("anita_2way", "anita_1way", "anita_3way")}
 #: Said where nothing can tell whether the table knows its rows.
 UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
-#: A column is named of whose records at least so many lie elsewhere.
-MISPLACED = 0.1
+#: The three farthest columns, and the farthest pair, are named where at least so many of its records lie elsewhere.
+MISPLACED = {"anita_1way": (3, 0.1), "anita_2way": (1, 0.25)}
 #: A column that loses more of its values than this is told before all that may be left out.
 MANY_LOST = 0.01
 #: A score of persons that is as that of shuffled owners, 1, or worse.
@@ -85,7 +85,7 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
 
 
 def _accuracy(card: Scorecard) -> list[str]:
-    """The accuracy of pairs, single columns and triples, that of a second sample in brackets; the farthest columns."""
+    """The accuracy of pairs, single columns and triples, that of a second sample in brackets; the farthest."""
     scored = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
     ends = [None if o.reading is None else o.reading.ends.honest for o in scored.values()]
     own = [
@@ -93,9 +93,9 @@ def _accuracy(card: Scorecard) -> list[str]:
         for (words, o), end in zip(scored.items(), ends, strict=True)
     ]
     baseline = " (sampling baseline)" if set(ends) - {None} else ""
-    single = scored.get(ACCURACIES["anita_1way"])
-    worst = [] if single is None else [w for w in single.result.to_json()["worst"][:3] if w["tvd"] >= MISPLACED]
-    far = [f"{w['attributes'][0]} ({w['tvd']:.0%} of its records misplaced)" for w in worst]
+    tables = [(scored[ACCURACIES[n]], most) for n, most in MISPLACED.items() if ACCURACIES[n] in scored]
+    worst = [w for o, (few, least) in tables for w in o.result.to_json()["worst"][:few] if w["tvd"] >= least]
+    far = [f"{' × '.join(w['attributes'])} ({w['tvd']:.0%} of its records misplaced)" for w in worst]
     lines = [f"accuracy{baseline}: {', '.join(own)}"] if own else []
     return [*lines, f"farthest from the real table: {', '.join(far)}"] if far else lines
 

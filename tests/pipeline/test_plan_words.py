@@ -191,3 +191,9 @@ def test_what_helps_is_a_setting_of_the_columns_kind(fields, helps):
     assert said == [] if helps is None else helps in said[0]
     for line in said_cells(parse_schema({"columns": {"x": fields}}, where="t"), ["x"], "x"):  # the unit's own column
         assert line.endswith("it names the unit: leave_out: [x]") and "epsilon" not in line
+
+
+def test_a_plan_of_ones_own_schema_is_no_plan_of_the_demo_s_callers(town, capsys):
+    """`plan data.schema=FILE` took the demo's unit, of five records: five times the noise of what `check` looked at."""
+    assert "unit: one record, at most 1 records" in reply(capsys, "plan", "data.schema=town.yaml").out
+    assert "unit: caller_id, at most 5 records" in reply(capsys, "plan", "data.schema=demo").out

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.tables.decode import labels
 from tests.pipeline.looks import checked, drafted
 
 pytestmark = pytest.mark.usefixtures("folder")
@@ -240,3 +243,30 @@ def test_constants_of_persons_that_tell_each_other_are_told(capsys):
     assert "impossible: [{columns: [nr, name], possible: …}] keeps that" in told
     rule = "impossible: [{columns: [nr, name], possible: [[0, north], [1, south], [2, west]]}]\n"
     assert "tell each other" not in str(checked(capsys, cells, declared + rule)["hints"])
+
+
+def test_codes_of_surveys_are_gaps_and_empty_cells_stay_empty(capsys):
+    """-7 of those not asked was an income; those whom a form skips were released as "weiß nicht", 2,596 for 54."""
+    numbers = [str(i * 7 % 900 + 100) for i in range(300)]
+    cells = {
+        "income": [*numbers, *["-7", "-8", "-9"] * 20],
+        "days": [*["0", "1", "2", "5"] * 75, *["-7"] * 60],
+        "heat": ["gas", "oil", "-8"] * 120,
+        "warm": [*["ja", "nein", ""] * 115, *["weiß nicht"] * 15],
+        "scale": [str(i % 19 - 9) for i in range(360)],
+        "serial": range(100001, 100361),
+    }
+    columns, text = drafted(cells)
+    gaps = {"income": ["-7", "-8", "-9"], "days": ["-7"], "heat": ["-8"], "warm": ["", "weiß nicht"], "scale": False}
+    assert {name: columns[name]["missing"] for name in gaps} == gaps, text
+    assert (columns["income"]["min"], columns["days"]["min"], columns["scale"]["min"]) == (100, 0, -9)
+    assert "no two alike" in text and "about 360 values, 1.0 rows each" in text
+    warm = load_schema(Path("s.yaml"))["warm"]
+    assert labels(warm) == ("nein", "ja", None) and warm.codes_by_label["weiß nicht"] == warm.missing_code
+    listed = "kind: categorical, values: [ja, nein, weiß nicht], missing:"
+    for missing, cure in (("true", '["", "weiß nicht"]'), ("[k.A.]", '["k.A.", "weiß nicht"]')):
+        (hint,) = checked(capsys, {"warm": cells["warm"]}, f"warm: {{{listed} {missing}}}")["columns"]["warm"]["hints"]
+        assert hint.endswith(f"a gap? missing: {cure}")
+    income = "income: {kind: integer, min: -9, max: 999, bins: {count: 20}, missing: ['-9']}"
+    (hint,) = checked(capsys, {"income": cells["income"]}, income)["columns"]["income"]["hints"]
+    assert hint == '-8 (20 times), -7 (20 times): a gap? missing: ["-9", "-8", "-7"]'

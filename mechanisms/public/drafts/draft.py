@@ -228,9 +228,10 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
     if not codes or not may_be_id(name, facts.distinct, facts.filled):
         return ""
-    each = f"{facts.filled / facts.distinct:.1f} rows each"
+    values = facts.distinct if look.repeated(index) else facts.filled  # the former is a rough count
+    each = f"{facts.filled / values:.1f} rows each"
     unit = quote(f"privacy.unit={name}")
-    return f"; about {facts.distinct:,} values, {each}: does it name persons? then draft with {unit}"
+    return f"; about {values:,} values, {each}: does it name persons? then draft with {unit}"
 
 
 def _rules(

@@ -105,7 +105,7 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     free, public = ("free text", "is there a public list?") if named else (FREE, LIST)
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {free}"
-    missing = gaps or facts.empty
+    missing = ["", *gaps] if gaps and facts.empty else gaps or facts.empty
     if len(values) == 1 and facts.empty and not gaps and len(spelled[values[0]]) == 1:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     fields, said = _with_spellings(frequent, spelled)
@@ -170,7 +170,8 @@ def _flag(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int]) 
         shown = [t for t in rest if t in told][:3]
         words += f"; {sum(odd[t] for t in rest):,} cells are neither{f', such as {_few(shown)}' if shown else ''}"
         words += ": they become missing"
-    missing = sorted({*facts.gaps, *gaps}) or facts.empty or bool(rest)
+    signs = sorted({*facts.gaps, *gaps})
+    missing = ["", *signs] if signs and facts.empty else signs or facts.empty or bool(rest)
     return {**fields, "missing": missing}, words
 
 

@@ -22,8 +22,8 @@ FEWEST_ORDERED, ABOUT = 0.1, 0.9
 #: A column holds ids of other units where more than so many of its values are some, and this share of them at least;
 #: ids are close together where they are this share of the whole numbers between the first and the last.
 FEWEST_KIN, KIN, CLOSE = 5, 0.2, 0.1
-#: A column is true of a record alone where more than this share of the persons with several, and with a value, lack it
-#: in one: a release would fill it in all of theirs.
+#: A column is true of a record alone where more than this share of the records of persons with several, and with a
+#: value, lack it: a release would fill it in all of theirs.
 IN_PART = 0.05
 #: A column is proposed as constant where it differs within at most this share of the ids with several rows.
 FEW = 0.01
@@ -123,8 +123,8 @@ def _varying(
 ) -> tuple[dict[str, float], list[str]]:
     """Columns of which some id has several values → the share of such ids among those with several rows.
 
-    And the columns of which more than IN_PART of these ids that have a value have a gap too. A drafted code of gaps is
-    neither: the person has a value, which is not known.
+    And the columns of which more than IN_PART of the rows of these ids that have a value are gaps. A drafted code of
+    gaps is none: the person has a value, which is not known.
     """
     names = [*drafted]
     who = who_sql(source, source.index(unit, where="privacy.unit"))
@@ -142,11 +142,11 @@ def _varying(
         )
         rows = f"(SELECT *, {who} AS who FROM {source.relation}) WHERE who IS NOT NULL"
         sql = f"SELECT count(*) AS k, {each} FROM {rows} GROUP BY who"
-        counts = "count_if(d{0}), count_if(k > 1 AND f{0} > 0), count_if(f{0} BETWEEN 1 AND k - 1)"
+        counts = "count_if(d{0}), sum(k) FILTER (k > 1 AND f{0} > 0), sum(k - f{0}) FILTER (f{0} > 0)"
         parts = ", ".join(counts.format(i) for i in range(len(block)))
         ((several, *seen),) = engine.execute(f"SELECT count_if(k > 1), {parts} FROM ({sql})").fetchall()
         varying |= {n: differs / several for n, differs in zip(block, seen[::3], strict=True) if differs}
-        in_part += [n for n, have, part in zip(block, seen[1::3], seen[2::3], strict=True) if part > IN_PART * have]
+        in_part += [n for n, k, gaps in zip(block, seen[1::3], seen[2::3], strict=True) if gaps and gaps > IN_PART * k]
     return varying, in_part
 
 

@@ -245,7 +245,7 @@ def _missing(value: object, texts: tuple[str, ...], where: str) -> tuple[bool, t
         return value, ()
     if not isinstance(value, list | tuple):
         raise UserError(f"missing: got {value!r}", where=where, fix='true, false, or a list of texts: missing: ["?"]')
-    return True, tuple(t for t in text_list(value, "missing", where) if t or "" in texts)
+    return True, text_list(value, "missing", where)
 
 
 def _check_labels(texts: tuple[str, ...], other: str | None, where: str) -> None:

@@ -44,7 +44,7 @@ def arrow_type(column: Column) -> Any:
         return pa.bool_() if plain else pa.string()
     if column.other is not None or column.width is not None:
         return pa.string()
-    if column.numeric or (column.whole and not column.missing_texts):
+    if column.numeric or (column.whole and not any(column.missing_texts)):
         return pa.float64() if column.kind == "float" else pa.int64()
     return {"date": pa.date32(), "datetime": pa.timestamp("s")}.get(column.kind, pa.string())
 

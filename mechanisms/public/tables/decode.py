@@ -59,7 +59,7 @@ def labels(column: Column) -> tuple[str | None, ...]:
     texts: tuple[str | None, ...] = column.values
     if column.constant and texts == ("",):
         texts = (None,)  # no value, where a file can tell
-    gap = column.missing_texts[0] if column.missing_texts else None
+    gap = next(iter(column.missing_texts), "") or None
     other = [] if column.other is None else [column.other]
     return (*texts, *other, *([gap] if column.missing else []), *([None] if column.apart else []))
 
