@@ -55,9 +55,8 @@ def code_of(column: Column, value: object, *, rule: str, where: str) -> int:
     """
     if value is None:
         if column.missing_code is None:
-            raise UserError(
-                f"{rule}: column {column.name!r} is never missing", where=where, fix="a value of the column"
-            )
+            never = f"{rule}: column {column.name!r} is never missing"
+            raise UserError(never, where=where, fix="a value of the column")
         return column.missing_code
     text = as_text(value, rule, where)
     if text not in (known := column.codes_by_label):
