@@ -5,16 +5,17 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.rule_guess import (
     ASCENDING,
-    CodesOf,
     ascending_rows,
     guess_calendar,
     guess_determined,
@@ -53,16 +54,16 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ]
     taken = {name for step in rules.steps for name in step.takes}
     listed = [schema[n] for n in fields if n not in taken and n not in constants]
-    both = [(own, _code_batches(coded, own)) for own in (listed, [schema[n] for n in fields if n in constants])]
+    batches_of = partial(_code_batches, coded)
     hints += [
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
         "derive or impossible, as a draft writes it"
-        for own, codes in both
-        for one in guess_determined(own, codes)
+        for own in (listed, [schema[n] for n in fields if n in constants])
+        for one in guess_determined(own, batches_of)
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not any({one.source, one.target} <= {*clique} for clique, _ in schema.rules.zeros)
     ]
-    hints += _skipped(schema, guess_skipped(listed, _code_batches(coded, listed)))
+    hints += _skipped(schema, guess_skipped(listed, batches_of))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     with source.connect() as engine:
         calendar = guess_calendar(source, engine, {n: f for n, f in fields.items() if n not in constants}, ASCENDING)
@@ -75,7 +76,7 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ]
 
 
-def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[CodesOf]:
+def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
     for first in range(0, coded.rows, BATCH):
         part = slice(first, first + BATCH)
         yield {c.name: np.asarray(coded.column(c.name)[part]).astype(np.int64) for c in columns}

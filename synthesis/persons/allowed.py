@@ -35,6 +35,15 @@ class Bans(NamedTuple):
         """The same for persons of other constants."""
         return self._replace(keys=np.ascontiguousarray((self.strides @ constants.astype(np.int64)).T))
 
+    def shares(self) -> NDArray[np.float64]:
+        """(records,) how large a part of the persons may hold each record, as if rules were independent."""
+        shares = np.ones(len(self.rests))
+        for rule in range(len(self.strides)):
+            keys, persons = np.unique(self.keys[:, rule], return_counts=True)
+            rests, place = np.unique(self.rests[:, rule], return_inverse=True)
+            shares *= (persons @ ~self.cells[keys[:, None] + rests] / max(persons.sum(), 1))[place]
+        return shares
+
 
 def bans_of(zeros: Sequence[Zeros], table: CodedTable, names: Sequence[str], constants: Codes) -> Bans:
     """The rules (see `of_persons`) for the records of a table and persons whose constants have these names."""

@@ -21,6 +21,7 @@ from synthesis.persons.allowed import bans_of, brought
 from synthesis.persons.arrangement import Goals, Links, Undo, cost_of, links_of
 from synthesis.persons.opening import (
     deal,
+    drawn_cells,
     drawn_constants,
     drawn_levels,
     gap_edges,
@@ -103,6 +104,10 @@ def linked_persons(
     token_rows = np.lexsort((times, bins))
     world = _World(table, times, unit, bins, starts, constants, token_rows, zeros)
     targets = targets_of(asked, by_size, world.counts_of(asked, rng))
+    for target in (t for t in targets if zeros and t.asked.kinds() == (Trait.RECORDS, Trait.CONSTANT)):
+        of_size, constant = target.asked.question.features
+        groups, rows = np.array(of_size.groups)[sizes - 1], target.wanted.reshape(target.asked.values.shape)
+        constants[unit.constant.index(constant.column)] = drawn_cells(rows, groups, rng)
     world, links, room, goals, aims = _opened(world, targets, by_name, rng)
     costs = _descended(links, room, goals, aims, rng, sweeps, progress)
     for row, name in enumerate(sheet_of([t.asked.question for t in targets]).constants):
@@ -176,9 +181,12 @@ def _opened(
     members, state = np.zeros(records, np.int64), np.array([rng.integers(1, 2**63)], np.uint64)
     owners = np.repeat(np.arange(sizes.size), sizes)
     bans = bans_of(world.zeros, world.table, world.unit.constant, world.constants)
+    wanted = drawn_levels(means, groups, _signs(levels), rng)
+    if world.zeros:  # of what a person may hold, first what few others may
+        levels, wanted = np.column_stack([levels, bans.shares()]), np.column_stack([wanted, np.zeros(sizes.size)])
     deal(
         members, slot_of_token, owners, world.bins, bin_begins, stay, columns[same[0]].size if same else 1,
-        levels, staying, drawn_levels(means, groups, _signs(levels), rng), bans, state,
+        levels, staying, wanted, bans, state,
     )  # fmt: skip
     if world.zeros and records:
         codes = [columns[n].size for n in world.unit.constant]

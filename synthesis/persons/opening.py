@@ -44,12 +44,9 @@ def drawn_constants(
     for row, (name, size) in enumerate(zip(names, sizes, strict=True)):
         sums, weights = [np.ones(size)], [1e-12]
         for one in asked:
-            axis = next(
-                (i for i, f in enumerate(one.question.features) if f.kind is Trait.CONSTANT and f.column == name),
-                -1,
-            )
-            if one.question.level == "persons" and axis >= 0 and one.values.shape[axis] == size:
-                axes = tuple(i for i in range(one.values.ndim) if i != axis)
+            every = [(f.kind, f.column) for f in one.question.features]
+            axes = tuple(i for i, own in enumerate(every) if own != (Trait.CONSTANT, name))
+            if one.question.level == "persons" and [*np.delete(one.values.shape, axes)] == [size]:
                 sums.append(one.values.sum(axis=axes))
                 weights.append(size / max(one.stddev**2 * one.values.size, 1e-12))
         margin = np.average(sums, axis=0, weights=weights)
@@ -65,10 +62,8 @@ def stays(
     Args:
         times: (records,) of each slot.
     """
-    same = next(
-        (t for t in targets if Trait.SAME in t.asked.kinds() and t.asked.question.features[1].column == column),
-        None,
-    )
+    alike = (t for t in targets if Trait.SAME in t.asked.kinds())
+    same = next((t for t in alike if t.asked.question.features[1].column == column), None)
     if same is None or times.size == 0:
         return np.zeros(times.size, np.bool_)
     cells = same.wanted.reshape(same.asked.values.shape[0], 2, -1)
@@ -97,20 +92,17 @@ def drawn_levels(
     levels = np.full((groups.size, len(means)), np.nan)
     rank = rng.random(groups.size)
     for row, (target, sign) in enumerate(zip(means, signs, strict=True)):
-        cell, last = (
-            _cells(target.wanted.reshape(target.asked.values.shape), groups, rng),
-            target.asked.values.shape[1] - 1,
-        )
+        shape = target.asked.values.shape
+        cell, last = drawn_cells(target.wanted.reshape(shape), groups, rng), shape[1] - 1
         order = rank * sign if sign else rng.random(groups.size)
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
-            valued = np.sort(cell[inside])
-            cell[inside[np.argsort(order[inside], kind="stable")]] = valued
+            cell[inside[np.argsort(order[inside], kind="stable")]] = np.sort(cell[inside])
         levels[:, row] = np.where(cell == last, np.nan, (cell + rng.random(groups.size)) / max(last, 1))
     return levels
 
 
-def _cells(wanted: Values, groups: Ints, rng: np.random.Generator) -> Ints:
+def drawn_cells(wanted: Values, groups: Ints, rng: np.random.Generator) -> Ints:
     """For each person a cell of its group's row of the wanted counts."""
     cells = np.zeros(groups.size, np.int64)
     for group in np.unique(groups):
@@ -134,10 +126,7 @@ def planned_times(
     """
     sizes, records = np.diff(starts), int(starts[-1])
     owners = np.repeat(np.arange(sizes.size), sizes)
-    first, span = (
-        target_of(targets, Trait.RECORDS, Trait.FIRST),
-        target_of(targets, Trait.RECORDS, Trait.SPAN),
-    )
+    first, span = (target_of(targets, Trait.RECORDS, kind) for kind in (Trait.FIRST, Trait.SPAN))
     if time is None or known.size == 0 or (first is None and span is None):
         return np.asarray(rng.random(records))
     low, high = (whole_times(b, time).astype(np.float64) for b in bin_bounds(time))
@@ -145,7 +134,7 @@ def planned_times(
     length = rng.random(sizes.size) * longest
     if span is not None:
         edges = np.array([*span.asked.question.features[1].groups, longest + 1], np.float64)
-        cell = np.minimum(_cells(span.wanted.reshape(span.asked.values.shape), groups, rng), edges.size - 2)
+        cell = np.minimum(drawn_cells(span.wanted.reshape(span.asked.values.shape), groups, rng), edges.size - 2)
         length = edges[cell] + rng.random(sizes.size) * np.maximum(edges[cell + 1] - edges[cell] - 1, 0)
     walked = _walk(targets, starts, groups, owners, length, rng)
     rows = np.ones((int(groups.max(initial=0)) + 1, low.size))
@@ -170,7 +159,7 @@ def _begun(
     """
     inside = rng.random(groups.size)
     for _ in range(CORRECTIONS + 1):
-        cell = _cells(rows, groups, rng)
+        cell = drawn_cells(rows, groups, rng)
         planned = (low[cell] + inside * (high[cell] - low[cell] + 1))[owners] + walked
         bins = _bins(planned, low)
         share = np.bincount(bins, minlength=low.size) / owners.size
@@ -203,9 +192,7 @@ def _walk(
     best, off = even, np.full(length.size, np.inf)
     for _ in range(WALKS):
         cell = np.zeros(records, np.int64)
-        for group in range(shape[0]):
-            inside = np.flatnonzero((groups[owners] == group) & (place > 0))
-            cell[inside] = codes_of(rows[group], inside.size, rng)
+        cell[place > 0] = drawn_cells(rows, groups[owners[place > 0]], rng)
         steps = np.floor(edges[cell] + rng.random(records) * (edges[cell + 1] - edges[cell])) * (place > 0)
         walked = np.cumsum(steps)
         walked -= walked[starts[:-1]][owners]

@@ -143,11 +143,8 @@ def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
     """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
     total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
     start, floor = _onto(base, total), total / base.size / 100
-    means = [
-        np.maximum(start * (1 - a) + a * neighbours(asked.values, asked.lines(), w), floor)
-        for a in PARTS
-        for w in WIDTHS
-    ]
+    near = [neighbours(asked.values, asked.lines(), w) for w in WIDTHS]
+    means = [np.maximum(start * (1 - a) + a * n, floor) for a in PARTS for n in near]
     means.append(np.maximum(_onto(nearest, total), floor))
     found, variance = likeliest(asked.values, asked.stddev, means)
     return _onto(np.where(asked.possible, found, 0.0), total), variance
@@ -169,9 +166,8 @@ def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
     for group in np.flatnonzero(several):
         beside = [g for g in (group - 1, group + 1) if 0 <= g < len(rows) and several[g]]
         if beside:
-            near[group] = (
-                np.maximum(np.average(share[beside], axis=0, weights=totals[beside] + 1e-9), 0.0) * totals[group]
-            )
+            mean = np.average(share[beside], axis=0, weights=totals[beside] + 1e-9)
+            near[group] = np.maximum(mean, 0.0) * totals[group]
     means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
     for start in (base.reshape(rows.shape), nearest.reshape(rows.shape)):
         means += [np.maximum((1 - a) * start + a * common, 0.01 * common)[open_cells] for a in PARTS[:-1]]

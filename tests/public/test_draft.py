@@ -569,3 +569,13 @@ def test_sparse_codes_follow_from_the_names_that_they_stand_for_and_flags_from_t
     monkeypatch.setattr(rule_guess, "MOST_DETERMINED", 2)  # many flags leave room for the rest
     swapped = "".join(f"{'ny'[i % 4 > 0]},d{i % 4},{codes[i % 4]}\n" for i in range(800))
     assert '"code": {from: "district"' in drafted(csv(tmp_path, "votes,district,code\n" + swapped))[0]
+
+
+def test_pairs_are_looked_for_in_the_columns_that_may_tell_alone(tmp_path, monkeypatch):
+    read, encoding = list[str](), rule_guess.encoding
+    monkeypatch.setattr(
+        rule_guess, "encoding", lambda own, schema: read.extend(c.name for c in schema.columns) or encoding(own, schema)
+    )
+    rows = [f"{'ab'[i % 2]},{'xy'[i % 3 // 2] if i % 2 else ''},{i / 7:.3f}\n" for i in range(300)]
+    text, _ = drafted(csv(tmp_path, f"job,ward,wage\n{''.join(rows)}"))
+    assert {*read} == {"job", "ward"} and '- {"job": ["a"], "ward": {}}' in text

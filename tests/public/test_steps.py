@@ -191,6 +191,9 @@ def test_zeros_of_the_measured_domain_are_those_whose_rows_break_a_rule() -> Non
     recoded = cliques[("a", "bc")].reshape(2, 4)
     assert recoded.tolist() == [[False] * 4, [False, False, False, True]]
     assert ("a", "type") in cliques  # group is derived: the zeros are told of what it follows from
+    empty = {"kind": "categorical", "values": ["x", ""], "missing": ["NA"]}
+    skipped = facts({"a": TWO, "b": empty}, impossible=[{"a": "a", "b": {}}]).zeros[0][1]
+    assert skipped.tolist() == [True, False, False, False, False, False]  # neither an empty text nor a gap is a value
 
 
 def test_rules_survive_saving(tmp_path: Path) -> None:
@@ -293,6 +296,7 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"impossible": [{"a": "a"}, {"a": "b"}]}, "impossible: a: every combination is impossible"),
     ({"impossible": [{"a": "a", "bb": "x"}]}, "impossible: rule 1: no column 'bb'"),
     ({"impossible": [{"a": None, "b": "x"}]}, "impossible: rule 1: column 'a' is never missing"),
+    ({"impossible": [{"a": {}, "b": "x"}]}, "impossible: rule 1: column 'a' is never missing"),
     ({"impossible": [{"a": {"min": 3}}]}, "impossible: rule 1: column 'a': got {'min': 3}"),
     ({"impossible": {"a": "a"}}, "impossible: got {'a': 'a'}"),
     ({"availability": {"f": {"columns": ["a", "b"]}}}, "availability 'f': column 'a' is never missing"),

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from shlex import quote
 from typing import Any
 
@@ -156,9 +157,10 @@ def _told_by_others(
         own = {n: f for n, f in drafted.items() if (n in constants) == fixed}
         if own:
             schema = parse_schema({"columns": own}, where="the draft")
-            found = guess_determined(schema.columns, code_batches(source, schema))
+            batches_of = partial(code_batches, source, schema)
+            found = guess_determined(schema.columns, batches_of)
             follows += [replace(one, complete=one.complete and not fixed) for one in found]
-            skipped += guess_skipped(schema.columns, code_batches(source, schema))
+            skipped += guess_skipped(schema.columns, batches_of)
     return follows, skipped
 
 

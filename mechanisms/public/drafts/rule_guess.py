@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,8 @@ HOPELESS = (1_000, 20)
 
 Drafted = Mapping[str, Fields]
 Pair = tuple[str, str, int, int]
-#: Column → codes of rows.
-CodesOf = Mapping[str, NDArray[np.int64]]
+#: Of some columns: column → codes of the rows, batch by batch.
+BatchesOf = Callable[[Sequence[Column]], Iterable[Mapping[str, NDArray[np.int64]]]]
 
 
 def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -> list[tuple[str, str, int]]:
@@ -255,14 +255,14 @@ class Determined:
     complete: bool
 
 
-def code_batches(source: Source, schema: Schema) -> Iterator[CodesOf]:
-    """Column → codes of the rows, batch by batch. NOT private."""
-    coded = encoding(source, schema)
+def code_batches(source: Source, schema: Schema, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
+    """Column → codes of the rows, batch by batch, of these columns of the schema. NOT private."""
+    coded = encoding(source, replace(schema, columns=tuple(columns)))
     for batch in source.batches(coded.select, first=coded.types):
-        yield {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(schema.columns)}
+        yield {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(columns)}
 
 
-def guess_determined(given: Sequence[Column], batches: Iterable[CodesOf]) -> list[Determined]:
+def guess_determined(given: Sequence[Column], batches_of: BatchesOf) -> list[Determined]:
     """Of each target the source with the fewest values; of two columns that say the same, the later one. NOT private.
 
     A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target.
@@ -281,7 +281,7 @@ def guess_determined(given: Sequence[Column], batches: Iterable[CodesOf]) -> lis
         if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name])
         or (b.kind == "integer" and a.kind != "integer")  # codes that nothing has count too
     }
-    for codes in batches:
+    for codes in batches_of(columns):
         for (a, b), counts in tried.items():
             cells = codes[a] * counts.shape[1] + codes[b]
             counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from mechanisms.public.drafts.rule_guess import LAMBDA, MOST_DETERMINED, CodesOf, is_listed
+from mechanisms.public.drafts.rule_guess import LAMBDA, MOST_DETERMINED, BatchesOf, is_listed
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
 from mechanisms.public.schema.code_labels import label_of
@@ -41,7 +41,7 @@ class Skipped:
         return {self.source: [*self.at] if self.at else {}, self.target: {}}
 
 
-def guess_skipped(given: Sequence[Column], batches: Iterable[CodesOf]) -> list[Skipped]:
+def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skipped]:
     """Of each column that may be empty the one that tells most of the rows in which it is, if any does. NOT private.
 
     A listed column tells by its values, any other by being empty or not. Cost: rows × sources × targets.
@@ -53,7 +53,7 @@ def guess_skipped(given: Sequence[Column], batches: Iterable[CodesOf]) -> list[S
     sizes = [c.size if is_listed(c) else 2 for c in sources]
     held = [np.zeros((size, len(targets))) for size in sizes]
     rows = [np.zeros(size) for size in sizes]
-    for codes in batches:
+    for codes in batches_of([*{c.name: c for c in (*sources, *targets)}.values()]):
         filled = np.stack([codes[c.name] != c.missing_code for c in targets], axis=1).astype(np.float32)
         for i, source in enumerate(sources):
             own = codes[source.name] if is_listed(source) else (codes[source.name] == source.missing_code).astype(int)
@@ -79,8 +79,6 @@ def _skipped(source: Column, target: Column, rows: np.ndarray, held: np.ndarray)
     at = (rows >= FEWEST_UNITS) & (expected >= EXPECTED_EACH) & (held <= (1 - LAMBDA) * expected)
     empty = int((rows - held)[at].sum())
     explained = empty / max((rows - held).sum(), 1) if expected[at].sum() >= EXPECTED else 0.0
-    if is_listed(source):
-        labels = tuple(label_of(source, int(c)) for c in np.flatnonzero(at))
-    else:
-        labels = (None,) if at[1] else ()
+    codes = np.flatnonzero(at) if is_listed(source) else [source.missing_code or 0] * int(at[1])
+    labels = tuple(label_of(source, int(c)) for c in codes)
     return explained, Skipped(source.name, target.name, labels, empty, int(rows[at].sum()))

@@ -61,9 +61,8 @@ def of_persons(
         check_cells(domain.shape(names), f"rules that share a constant ({', '.join(names)})", where)
         if (own_cells := domain.cells([n for n in names if n in constants])) > MOST_CONSTANTS:
             fix = f"at most {MOST_CONSTANTS:,}, each of which is tried for each person: coarser or fewer constants"
-            raise UserError(
-                f"rules about {', '.join(names)}: {own_cells:,} combinations of constants", where=where, fix=fix
-            )
+            problem = f"rules about {', '.join(names)}: {own_cells:,} combinations of constants"
+            raise UserError(problem, where=where, fix=fix)
         codes = split_cells(np.arange(domain.cells(names)), names, domain.shape(names))
         linked = [z for z in linked if all(z is not s for s in shared)] + [
             (names, broken(codes, domain, (*shared, one)))

@@ -55,9 +55,8 @@ def code_of(column: Column, value: object, *, rule: str, where: str) -> int:
     """
     if value is None:
         if column.missing_code is None:
-            raise UserError(
-                f"{rule}: column {column.name!r} is never missing", where=where, fix="a value of the column"
-            )
+            never = f"{rule}: column {column.name!r} is never missing"
+            raise UserError(never, where=where, fix="a value of the column")
         return column.missing_code
     text = as_text(value, rule, where)
     if text not in (known := column.codes_by_label):
@@ -68,16 +67,16 @@ def code_of(column: Column, value: object, *, rule: str, where: str) -> int:
 
 
 def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDArray[np.bool_]:
-    """Which codes a pattern means: a value, a list of values, {min, max} of whole numbers, or {}: any but missing.
+    """Which codes a pattern means: a value, a list of values, {min, max} of whole numbers, or {}: any but empty ones.
 
     Raises:
-        UserError: an unknown value, or bounds on a column that has none, or that cut a bin.
+        UserError: an unknown value, bounds on a column that has none, or that cut a bin; {} of one that is never empty.
     """
     is_meant = np.zeros(column.size, np.bool_)
     if isinstance(meant, Mapping) and not meant:
-        is_meant[:] = True
-        is_meant[[] if column.missing_code is None else column.missing_code] = False
-        return is_meant
+        gaps: list[object] = [""] if "" in column.codes_by_label else []
+        gaps += [] if column.missing_code is None else [None]
+        return ~codes_meant(column, gaps or None, rule=rule, where=where)
     if isinstance(meant, Mapping):
         is_meant[: column.value_codes] = _between(column, meant, rule, where)
         return is_meant

@@ -72,6 +72,19 @@ def test_what_dealing_does_not_bring_is_told_and_answers_clear_what_cannot_be():
         of_persons([(("team", "sex"), np.ones(28, bool))], UNIT.constant, DOMAIN, "t")
 
 
+def test_constants_stay_as_frequent_as_measured_where_one_of_them_skips_a_question():
+    table, times, owners = world(5, 600)
+    kept = np.flatnonzero((table.column("sex") == 1) | (np.arange(times.size) % 3 == 0))  # and has fewer records
+    columns = {n: np.array(table.column(n)[kept]) for n in DOMAIN.names}
+    columns["hits"][columns["sex"] == 0] = 10
+    table = CodedTable(DOMAIN, tuple(columns[n] for n in DOMAIN.names))
+    owners = np.unique(owners[kept], return_inverse=True)[1]
+    skipped = (("hits", "sex"), (np.arange(22) % 2 == 0) & (np.arange(22) < 20))
+    answers, own = answers_of(table, times[kept], owners, UNIT, 1.0), np.unique(owners, return_index=True)[1]
+    made = linked_persons(table, times[kept], UNIT, COLUMNS, answers, [skipped], seed=1)
+    assert (made.constants[0] == 0).sum() > 0.6 * (columns["sex"][own] == 0).sum()
+
+
 @few(60)
 @given(st.integers(0, 10**6), st.lists(st.booleans(), min_size=2, max_size=4), st.integers(1, 6))
 def test_values_around_constants_ascend_and_those_of_one_record_change_places(seed, constant, most):
