@@ -106,7 +106,7 @@ def main(arguments: Sequence[str]) -> int:
     runs = planned(names, wanted, given.epsilons or [0.1, 1.0, 10.0], given.seeds or (2 if quick else None))
     known = Results(given.root / "results.jsonl")
     if given.page:
-        asked = (given.tables, given.methods)
+        asked = (names if given.tables else [], given.methods)
         runs = [r for r in known.rows if all(not a or n in a for a, n in zip(asked, (r.table, r.method), strict=True))]
     missing = [r for r in runs if not given.page and (r not in known.rows or r.method in given.again)]
     terms = Terms(given.data, given.root, given.environments, given.minutes * 60)
