@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from evaluation.cube import Cubes, map_cubes
 from evaluation.metric import Inputs, Options
@@ -285,8 +284,8 @@ def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical:
             "type": list(cubes.types),
             "real": records[0],
             "synthetic": records[1],
-            "rank": rankdata(-records[0], "min").astype(int),
-            "synthetic_rank": rankdata(-records[1], "min").astype(int),
+            "rank": pd.Series(records[0]).rank(method="min", ascending=False).astype(int),
+            "synthetic_rank": pd.Series(records[1]).rank(method="min", ascending=False).astype(int),
             **{name.upper(): values for name, values in sums.items()},
             "Total": weighted,
         }
