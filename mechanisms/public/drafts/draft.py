@@ -133,7 +133,7 @@ def draft_schema(
     orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
     for low, high, _, _ in [*orders] * len(orders):  # until bounds have passed along chains of pairs
         with_same_bins(by_name, low, high)
-    told = _told_by_others(source, by_name, constant)
+    dependent = _dependent_columns(source, by_name, constant)
     said = _said_of_pairs(orders, alike)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
@@ -141,10 +141,10 @@ def draft_schema(
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, told)
+    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, dependent)
 
 
-def _told_by_others(
+def _dependent_columns(
     source: Source, drafted: Mapping[str, FieldDict], constants: Collection[str]
 ) -> tuple[Sequence[Determined], Sequence[Skipped]]:
     """Columns that follow from others, and those that are empty where others have certain values.
@@ -240,10 +240,10 @@ def _rules(
     orders: Sequence[tuple[str, str, int, int]],
     calendar: Mapping[str, Mapping[str, tuple[str, int, int]]],
     computed: Sequence[tuple[str, str, int]],
-    told: tuple[Sequence[Determined], Sequence[Skipped]],
+    dependent: tuple[Sequence[Determined], Sequence[Skipped]],
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
-    follows, skipped = told
+    follows, skipped = dependent
     expressions = [
         f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
         for c, e, n in computed

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from mechanisms.public.drafts.rule_guess import LAMBDA, MOST_DETERMINED, BatchesOf, is_listed
@@ -27,6 +28,7 @@ class Skipped:
     Attributes:
         at: labels of the source, None for missing; empty: any value.
         empty: in how many rows the target is empty, of `rows` in which the source has these values.
+        explained: their share of all rows in which the target is empty.
     """
 
     source: str
@@ -34,6 +36,7 @@ class Skipped:
     at: tuple[str | None, ...]
     empty: int
     rows: int
+    explained: float
 
     @property
     def rule(self) -> dict[str, object]:
@@ -63,22 +66,24 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skippe
     skipped = []
     for t, target in enumerate(targets):
         own = [
-            (explained, one)
+            _skipped(source, target, rows[i], held[i][:, t])
             for i, source in enumerate(sources)
             if source.name != target.name and source.size * target.size <= MAX_COMBINATIONS
-            for explained, one in [_skipped(source, target, rows[i], held[i][:, t])]
-            if explained >= EXPLAINED
         ]
-        skipped += [max(own, key=lambda e: (e[0], None not in e[1].at))[1]] if own else []
+        best = max(own, key=lambda one: (one.explained, None not in one.at), default=None)
+        if best is not None and best.explained >= EXPLAINED:
+            skipped.append(best)
     return skipped
 
 
-def _skipped(source: Column, target: Column, rows: np.ndarray, held: np.ndarray) -> tuple[float, Skipped]:
-    """The values of the source at which the target is empty, and what share of its empty rows they explain."""
+def _skipped(source: Column, target: Column, rows: NDArray[np.float64], held: NDArray[np.float64]) -> Skipped:
+    """The values of the source at which the target is empty, of rows by code and those that hold the target."""
     expected = rows * (held.sum() / max(rows.sum(), 1))
     at = (rows >= FEWEST_UNITS) & (expected >= EXPECTED_EACH) & (held <= (1 - LAMBDA) * expected)
     empty = int((rows - held)[at].sum())
     explained = empty / max((rows - held).sum(), 1) if expected[at].sum() >= EXPECTED else 0.0
-    codes = np.flatnonzero(at) if is_listed(source) else [source.missing_code or 0] * int(at[1])
-    labels = tuple(label_of(source, int(c)) for c in codes)
-    return explained, Skipped(source.name, target.name, labels, empty, int(rows[at].sum()))
+    if is_listed(source):
+        labels = tuple(label_of(source, int(code)) for code in np.flatnonzero(at))
+    else:
+        labels = (None,) if at[1] else ()
+    return Skipped(source.name, target.name, labels, empty, int(rows[at].sum()), explained)
