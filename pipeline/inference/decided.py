@@ -115,7 +115,7 @@ def pairs_of_persons(
     return [p for p in pairs if frozenset(p) in held], [p for p in pairs if frozenset(p) not in held]
 
 
-def pairs_told(
+def pairs_of_columns(
     measurements: Measurements, schema: Schema | None
 ) -> tuple[list[Clique], set[Clique], list[Clique], list[Clique]]:
     """All pairs of columns of records, those of them in a measured marginal, and both as of `pairs_of_persons`."""
@@ -137,7 +137,7 @@ def decided(measurements: Measurements, schema: Schema | None = None) -> Decided
     Args:
         schema: the released one, which tells of which pairs answers about persons are.
     """
-    every, inside, held, never = pairs_told(measurements, schema)
+    every, inside, held, never = pairs_of_columns(measurements, schema)
     records = max(estimate_total(measurements), 1.0)
     every_cell = tuple(a for a in measurements.answers if isinstance(a.query, Identity | ResidualQuery))
     cells = replace(measurements, answers=every_cell)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from typing import NamedTuple
 
 import numpy as np
 
@@ -198,8 +199,12 @@ def marginal_estimate(measurements: Measurements, clique: Clique, *, alone: bool
     return min(solved, key=lambda t: float(t.errors.sum())) if solved else None
 
 
-#: A weighted number of records: unbiased, may be negative; its standard error; the marginals that it comes from.
-CountEstimate = tuple[float, float, tuple[Clique, ...]]
+class CountEstimate(NamedTuple):
+    """A weighted number of records: unbiased, may be negative; its standard error; the marginals that it comes from."""
+
+    value: float
+    error: float
+    sources: tuple[Clique, ...]
 
 
 def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) -> CountEstimate | None:
@@ -217,7 +222,8 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
     whole = rebuilt_of(measurements, clique) is not None or any(isinstance(a.query, Identity) for a in having)
     estimates: list[CountEstimate] = []
     if whole and (marginal := marginal_estimate(measurements, clique)) is not None:
-        estimates = [(float(marginal.values @ product.ravel()), marginal.spread(product.ravel()), marginal.sources)]
+        value, error = float(marginal.values @ product.ravel()), marginal.spread(product.ravel())
+        estimates = [CountEstimate(value, error, marginal.sources)]
     if not whole or (marginal is not None and marginal.mixed is None):
         used = {a.event for a in having if isinstance(a.query, Identity)}
         for answer in (a for a in having if not isinstance(a.query, Identity) and a.event not in used):
@@ -225,14 +231,14 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
             goal = np.broadcast_to(np.expand_dims(product, axes), measurements.domain.shape(answer.clique))
             if (solved := least_weights(answer.query, goal.ravel())) is not None:
                 error = answer.stddev * float(np.linalg.norm(solved))
-                estimates.append((float(solved @ answer.values), error, (answer.clique,)))
-    estimates = [estimate for estimate in estimates if estimate[1] > 0]
+                estimates.append(CountEstimate(float(solved @ answer.values), error, (answer.clique,)))
+    estimates = [estimate for estimate in estimates if estimate.error > 0]
     if not estimates:
         return None
-    precision = np.array([error**-2 for _, error, _ in estimates])
-    value = precision @ [value for value, _, _ in estimates] / precision.sum()
-    sources = tuple(dict.fromkeys(clique for _, _, its in estimates for clique in its))
-    return float(value), float(precision.sum() ** -0.5), sources
+    precision = np.array([one.error**-2 for one in estimates])
+    value = precision @ [one.value for one in estimates] / precision.sum()
+    sources = tuple(dict.fromkeys(clique for one in estimates for clique in one.sources))
+    return CountEstimate(float(value), float(precision.sum() ** -0.5), sources)
 
 
 def summed(clique: Clique, answers: Sequence[NoisyMarginal], shapes: Sequence[tuple[int, ...]]) -> MarginalEstimate:
