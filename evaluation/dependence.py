@@ -164,7 +164,7 @@ def _alike(options: Options) -> float:
     return max(float((sizes**2).sum() / max(sizes.sum(), 1.0)), 1.0)
 
 
-def _told(label: str, real: float | None, synthetic: float | None) -> JsonDict:
+def _figure(label: str, real: float | None, synthetic: float | None) -> JsonDict:
     """One figure of a pair of columns, in words and in both tables; None where it has none, as a mean of nobody."""
     return {"what": label, "real": real, "synthetic": synthetic}
 
@@ -183,7 +183,7 @@ def change(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> J
     numbers = middles(first), middles(second)
     if numbers[0] is not None and numbers[1] is not None:
         label = f"correlation of {first.name} and {second.name}"
-        return _told(label, *(_correlation(c, numbers[0], numbers[1]) for c in (real, synthetic)))
+        return _figure(label, *(_correlation(c, numbers[0], numbers[1]) for c in (real, synthetic)))
     if numbers[0] is not None:
         return _group_mean(second, first, numbers[0], real.T, synthetic.T)
     if numbers[1] is not None:
@@ -191,7 +191,7 @@ def change(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> J
     if first.value_codes == second.value_codes == 2:
         names = code_names(first)[1], code_names(second)[1]
         label = f"odds ratio of {first.name} = {names[0]} and {second.name} = {names[1]}"
-        return _told(label, _odds_ratio(real), _odds_ratio(synthetic))
+        return _figure(label, _odds_ratio(real), _odds_ratio(synthetic))
     return _share(columns, real, synthetic)
 
 
@@ -235,7 +235,7 @@ def _group_mean(group: Column, measured: Column, numbers: Floats, real: Floats, 
     code = int(np.argmax(np.nan_to_num(moved) * np.sqrt(real[:, : len(numbers)].sum(axis=1))))
     label = f"mean {measured.name} where {group.name} = {code_names(group)[code]}"
     values = [None if math.isnan(m[code]) else float(m[code]) for m in means]
-    return _told(label, values[0], values[1])
+    return _figure(label, values[0], values[1])
 
 
 def _share(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> JsonDict:
@@ -246,4 +246,4 @@ def _share(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> J
     first, second = columns
     label = f"share of {second.name} = {code_names(second)[j]} where {first.name} = {code_names(first)[i]}"
     values = [float(c[i, j] / c[i].sum()) if c[i].sum() > 0 else None for c in (real, synthetic)]
-    return _told(label, values[0], values[1])
+    return _figure(label, values[0], values[1])

@@ -273,7 +273,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
         hints += [f"{spelled}: one spelling of each in the table"] if spelled else []
     gaps = listed_gaps(column.values) if column.kind == "categorical" and not column.constant else []
     empty = column.missing_code is not None and counts[column.missing_code] > 0  # such cells stay empty
-    cure = listed([*(column.missing_texts or [""] * int(empty)), *gaps])
+    cure = listed([*(column.missing_texts or ([""] if empty else [])), *gaps])
     hints += [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {cure}"] if gaps else []
     if column.kind in ORDERED_KINDS and present:
         hints += _crowded_bin(column, values, present)

@@ -23,7 +23,7 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, plain_edges
 from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.decided import pairs_told
+from pipeline.inference.decided import pairs_of_columns
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
@@ -171,7 +171,7 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     """
     names = varied_columns(measurements.domain)
     columns = {n for a in measurements.answers for n in a.clique}
-    every, inside, held, never = pairs_told(measurements, schema)
+    every, inside, held, never = pairs_of_columns(measurements, schema)
     unmeasured = tuple(n for n in names if n not in columns)
     noisy, most = _one_way(measurements, [n for n in names if n in columns])
     if schema is not None and schema.rules.unit is not None:

@@ -153,8 +153,8 @@ def solved_views(measurements: Measurements, solution: str, zeros: Zeros) -> Vie
     Raises:
         UserError: another word; as `consistent`.
     """
-    known = {"leastnorm": "least_norm"}.get(solution, one_of(solution, SOLUTIONS, "solution"))
-    return ViewModel(consistent(measurements, zeros=zeros), MaxentSpec(solution=known))
+    named = {"leastnorm": "least_norm"}.get(solution, one_of(solution, SOLUTIONS, "solution"))
+    return ViewModel(consistent(measurements, zeros=zeros), MaxentSpec(solution=named))
 
 
 def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:

@@ -79,7 +79,7 @@ def test_a_plan_loads_no_compiler_no_scientific_library_and_no_data_frames(setti
 
 
 def test_scores_load_no_statistics_library(tmp_path: Path):
-    """It takes a tenth of the time that scoring two tables of 50,000 rows does."""
+    """It is slow to load, and a rank needs none of it."""
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text("x,y\n" + "".join(f"{i % 7},{i % 3}\n" for i in range(300)))
     code, names = loaded("score", "real=a.csv", "synthetic=b.csv", cwd=tmp_path)

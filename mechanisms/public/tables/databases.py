@@ -135,6 +135,7 @@ class _Sqlite:
         return None if found is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", found[0], count=1)
 
     def table(self, schema: str, name: str) -> StoredTable | None:
+        """The users' own table of that name; None for a view, or where there is none."""
         asked = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         asked += " AND name NOT LIKE 'sqlite~_%' ESCAPE '~' AND lower(name) = lower(?)"
         asked = f"SELECT t.name, c.name FROM ({asked}) t"
