@@ -79,10 +79,10 @@ def fresh(release: Path, work: Path) -> Path:
     return shutil.copytree(release, work)
 
 
-def called_sound(release: Path, work: Path, every: int) -> list[str]:
-    """Each `every`-th forgery of a release that `verify` calls sound; all papers and digests are made anew."""
+def called_sound(release: Path, work: Path, every: int, of=tuple(FILES)) -> list[str]:
+    """Each `every`-th forgery of some files that `verify` calls sound; all papers and digests are made anew."""
     contents = {k: content_of(release / name) for k, name in FILES.items()}
-    listed = [(k, *forgery) for k, content in contents.items() for forgery in forgeries(content)]
+    listed = [(k, *forgery) for k in of for forgery in forgeries(contents[k])]
     passed = []
     for which, what, place, new in listed[::every]:
         fresh(release, work)
@@ -98,7 +98,7 @@ def called_sound(release: Path, work: Path, every: int) -> list[str]:
                 passed.append(name_of(which, what, place, contents["privacy"]))
         except UserError:  # no release at all
             continue
-    assert len(listed) > 600
+    assert len(listed) > 400
     return passed
 
 
@@ -200,7 +200,10 @@ def unexpected(passed: list[str]) -> list[str]:
     return [p for p in passed if not any(re.fullmatch(allowed, p) for allowed in PROMISES_NOTHING)]
 
 
-@pytest.mark.parametrize("name", ["pairs", pytest.param("mwem", marks=pytest.mark.slow)])
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in RELEASES if name != "pairs"]
+
+
+@pytest.mark.parametrize("name", ["pairs", *SLOW])
 def test_every_leaf_of_the_statement_and_of_the_answers_is_held_to_the_rest(release_of, tmp_path, monkeypatch, name):
     passed = called_true(release_of(name), tmp_path / "work", monkeypatch)
     assert passed and unexpected(passed) == []
@@ -265,11 +268,13 @@ def test_what_may_stop_a_run_cannot_be_taken_out_of_the_papers(tmp_path, at_most
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RELEASES)
-def test_every_small_forgery_is_refused_but_of_words_that_promise_nothing(release_of, tmp_path, name):
+def test_every_small_forgery_of_the_other_papers_is_refused_but_of_words_that_promise_nothing(
+    release_of, tmp_path, name
+):
+    """Those of the statement and of the answers are refused by fewer checks, each of them, in a test above."""
     assert verify(release_of(name)).sound
-    passed = called_sound(release_of(name), tmp_path / "work", every=1)
-    assert passed, "words of the publisher may change"
-    assert unexpected(passed) == []
+    papers = ("manifest", "schema", "croissant", "deployment")
+    assert unexpected(called_sound(release_of(name), tmp_path / "work", every=1, of=papers)) == []
 
 
 def edited(name, old, new):

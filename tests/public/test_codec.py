@@ -263,6 +263,20 @@ def test_decimals_are_kept_where_the_bin_holds_such_a_number() -> None:
     assert set(np.round(drawn[:, 2], 9)) == {0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0}
 
 
+@pytest.mark.parametrize(("kind", "scale"), [("integer", 1), ("float", 1), ("float", 0.01)])
+def test_every_multiple_in_a_bin_is_drawn_as_often_and_a_bin_without_one_keeps_its_values(
+    kind: str, scale: float
+) -> None:
+    edges = [scale * x for x in (0, 30, 49, 160, 200 if kind == "float" else 201)]
+    x = {"kind": kind, "bins": {"edges": edges}, "multiple_of": 50 * scale}
+    drawn = decode_column(np.array([0, 1, 2, 3] * 9_000), schema(x=x).columns[0], np.random.default_rng(0))
+    of_bin = drawn.to_numpy().reshape(-1, 4)
+    assert set(of_bin[:, 0]) == {0} and (30 * scale <= of_bin[:, 1]).all() and (of_bin[:, 1] < 49 * scale).all()
+    for values, multiples in ((of_bin[:, 2], (50, 100, 150)), (of_bin[:, 3], (200,))):
+        assert values.tolist().count(round(multiples[0] * scale, 9)) == pytest.approx(9_000 / len(multiples), rel=0.05)
+        assert set(values.tolist()) == {round(m * scale, 9) for m in multiples}
+
+
 def test_csv_quotes_only_what_needs_it(tmp_path: Path) -> None:
     facts = schema(**{"a, b": {"kind": "categorical", "values": ["x", "y,z", 'q"']}, "n": AGE})
     write_table(tmp_path / "t.csv", coded(facts, [[0, 1, 2, 3], [1, 2, 3, 10]]), facts, np.random.default_rng(0))

@@ -43,12 +43,14 @@ def numbers(draw: st.DrawFn) -> dict[str, Any]:
         bins = draw(st.one_of(st.none(), st.integers(1, span).map(lambda n: {"count": n})))
         fields: dict[str, Any] = {"kind": "integer", "min": low, "max": low + span}
         fields |= {} if bins is None else {"bins": bins}
+        fields |= {"multiple_of": draw(st.integers(2, 600))} if draw(st.booleans()) else {}
         fields |= draw(st.sampled_from([{}, {"strip": ["$", ","]}, {"strip": [".", " EUR"], "decimal": ","}]))
     else:
         scale = draw(st.sampled_from([1e-9, 0.01, 1.0, 1e9]))
         fields = {"kind": "float", "min": (low % 997) * scale, "max": (low % 997 + span) * scale}
         fields |= {"bins": {"count": draw(st.integers(1, 70))}}
-        fields |= {"decimals": draw(st.integers(0, 6))} if draw(st.booleans()) else {}
+        written = {"decimals": draw(st.integers(0, 6))}, {"multiple_of": draw(st.sampled_from([0.05, 0.3, 2.5, 1e-9]))}
+        fields |= draw(st.sampled_from([{}, *written]))
         fields |= draw(st.sampled_from([{}, {"strip": ["$", ","]}, {"decimal": ","}, {"strip": ["."], "decimal": ","}]))
     return fields | draw(further())
 

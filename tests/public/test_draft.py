@@ -53,6 +53,22 @@ def test_kinds_are_guessed_from_the_data_said_to_be_guesses_and_encode_the_table
     assert table.rows == 500 and not report.marked
 
 
+def test_rounded_amounts_are_drafted_as_multiples_in_bins_of_one_each_where_they_are_few(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    pay = 50 * rng.integers(0, 90, 3_000) + 13 * (rng.random(3_000) < 0.01)
+    few, hours, cost = (
+        250 * rng.integers(2, 27, 3_000),
+        rng.integers(0, 90, 3_000) / 2,
+        rng.integers(0, 9_000, 3_000) / 10,
+    )
+    rows = [f"{p},{f},{h},{c},{p + 1}" for p, f, h, c in zip(pay, few, hours, cost, strict=True)]
+    text, facts = drafted(csv(tmp_path, "\n".join(["pay,few,hours,cost,odd", *rows]) + "\n"))
+    assert [c.multiple_of for c in facts.columns] == [50, 250, 0.5, None, None] and facts["cost"].decimals == 1
+    assert "nearly all are multiples of 50" in text and facts["few"].size == 25
+    low, high = facts["few"].grid.spans
+    assert all(len([m for m in range(500, 6_750, 250) if a <= m <= b]) == 1 for a, b in zip(low, high, strict=True))
+
+
 @pytest.mark.parametrize("few", [["nEiN"], ["nEiN", "Ja"], ["yes", "nEiN"]])
 def test_a_spelling_of_one_person_is_not_quoted(tmp_path: Path, few: list[str]) -> None:
     many = [] if few[0] == "yes" else ["yes"] * 300

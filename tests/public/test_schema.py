@@ -19,7 +19,7 @@ source: the codebook
 confirmed_public: true
 columns:
   age: {kind: integer, min: 17, max: 90, bins: {count: 32}}
-  hours: {kind: integer, bins: {edges: [1, 20, 40, 41, 60, 100]}}
+  hours: {kind: integer, bins: {edges: [1, 20, 40, 41, 60, 100]}, multiple_of: 5}
   fare: {kind: float, min: 0, max: 100, bins: {count: 20}, decimals: 2}
   workclass: {kind: categorical, values: [Private, State-gov], other: Other, missing: ["?"]}
   grade: {kind: categorical, values: [low, mid, high], ordinal: true, missing: false}
@@ -224,6 +224,9 @@ COLUMN_MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"kind": "float", "min": 0, "max": 9, "bins": {"edges": [0, 5, 8]}}, "edges do not fit min and max"),
     ({"kind": "float", "min": 1e15, "max": 1e15 + 1, "bins": {"count": 20}}, "the bins are too narrow"),
     ({"kind": "float", "min": 0, "max": 9, "decimals": -1}, "decimals: got -1"),
+    ({"kind": "float", "min": 0, "max": 9, "multiple_of": 0}, "multiple_of: got 0"),
+    ({**INTEGER, "multiple_of": 2.5}, "multiple_of: got 2.5"),
+    ({"kind": "float", "min": 0, "max": 9, "multiple_of": 0.5, "decimals": 1}, "decimals and multiple_of"),
     ({"kind": "float", "min": 0, "max": 9, "decimal": [","]}, "decimal: got [',']"),
     ({"kind": "float", "min": 0, "max": 9, "other": "12"}, "other: '12' reads as a value"),
     ({**DATE, "other": "2016-02-02"}, "other: '2016-02-02' reads as a value"),

@@ -1,5 +1,6 @@
 """Values inside bins follow the fine answers: their laws, and what noise must not do."""
 
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -17,6 +18,7 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.fine_cells import cells_of_bins, finest, plain_edges
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.arrow_columns import decode_column
+from mechanisms.public.tables.decode import draw
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.expected_errors import expected_error
 from synthesis.numbers.far_cells import _Cells, with_far_cells_cleared
@@ -59,7 +61,7 @@ def drawn(schema, name, fine, bins, rng, rows):
     """Values of a column whose bins follow its shape, as they would be written."""
     shape = shape_of(schema[name], fine, bins)
     codes = rng.choice(shape.counts.size, rows, p=shape.counts / shape.counts.sum())
-    return schema[name].grid.nearest(codes, shape.inside(codes, rng))
+    return draw(codes, replace(schema[name], shape=shape), rng).values
 
 
 @settings(max_examples=80, deadline=None)
@@ -218,6 +220,16 @@ def test_prices_that_end_in_99_stay_where_cells_are_as_fine_as_cents():
     for value, share in ((0.99, 0.5), (1.99, 0.3)):
         near = np.abs(made - value) <= 0.0101
         assert near.mean() == pytest.approx(share, abs=0.03), "evenly inside bins it would be a sixteenth of that"
+
+
+def test_rounded_amounts_are_drawn_as_multiples_and_as_often_as_they_were_measured():
+    rng = np.random.default_rng(21)
+    for scale, kind in ((1, "integer"), (0.01, "float")):
+        pay = {"kind": kind, "min": 0, "max": 20_000 * scale, "bins": {"count": 10}, "multiple_of": 50 * scale}
+        values = (50 * np.rint(rng.gamma(2, 40, 60_000).clip(0, 400))).astype(np.int64) * scale
+        made = kept(schema_of(pay={**pay, "missing": False}), "pay", values.astype(float), rng, stddev=4.0)
+        assert set(made.tolist()) <= {round(50 * i * scale, 9) for i in range(401)}
+        assert np.mean(made) == pytest.approx(np.mean(values), rel=0.01)
 
 
 def test_as_many_decimals_are_written_as_the_schema_says():

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Moments, Numbers
+from mechanisms.public.drafts.seen import FEWEST_UNITS, STEPS, ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import (
     FEWEST,
@@ -153,8 +153,17 @@ class Look:
             coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0),
             {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
         ).fetchall()
+        each = [f"sum(n) FILTER (abs(x / {s} - round(x / {s})) < 1e-6)" for s in STEPS]
+        whole = f"SELECT i, sum(n), {', '.join(each)} FROM {cells} WHERE x <> 0 AND x NOT IN ({codes}) GROUP BY i"
+        of_steps = {
+            i: dict(zip((0, *STEPS), (int(n or 0) for n in every), strict=True))
+            for i, *every in self._engine.execute(whole).fetchall()
+        }
         found = {i: (codes_seen.get(i, {}), steps.get(i, {})) for i, *_ in rows}
-        return {i: Numbers(int(c), int(w), a, b, int(d), *found[i], (p, q)) for i, c, w, a, b, d, p, q in rows}
+        return {
+            i: Numbers(int(c), int(w), a, b, int(d), *found[i], (p, q), of_steps.get(i, {}))
+            for i, c, w, a, b, d, p, q in rows
+        }
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:
         """The days and times of a column, each read by the first form that fits."""

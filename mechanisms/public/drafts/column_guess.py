@@ -48,6 +48,8 @@ FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 FEW_ROWS = 20
 #: Bounds of dates that lie so many years apart are whole years; of others whole months.
 MANY_YEARS = 5
+#: Rounded amounts take at least so many steps.
+FEW_STEPS = 10
 #: What is said of days.
 DAYS_GUESSED = "dates or times ({}); bounds are those seen, rounded outwards"
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
@@ -173,7 +175,8 @@ def _of_numbers(
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
     fields, words = _bins(seen, low, high)
     if said := said_thousands(reading, shapes):
-        fields.pop("decimals", None)  # who writes it decides
+        for name in ("decimals", "multiple_of"):
+            fields.pop(name, None)  # who writes it decides
         doubt += f"; {said}"
     return {**fields, **reading.fields(), "missing": missing or facts.empty or odd}, words + doubt
 
@@ -186,7 +189,10 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
         low, high = _round_ends(int(low), int(high))
         return {"kind": "integer", "min": low, "max": high}, f"whole numbers, one code each; {outwards}"
     kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
-    decimals = {} if whole else {"decimals": min(seen.decimals, 9)}
+    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9)}
+    step = seen.multiple_of
+    if step is not None and high - low >= FEW_STEPS * step:
+        decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"
     if edges := seen.growing_edges(low, high):
         listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in edges if not whole or e == int(e)]
         fields = {"min": listed[0], "max": listed[-1], "bins": {"edges": listed}}
@@ -196,6 +202,8 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     power = math.floor(math.log10(high - low) - 1)
     low, high = (_rounded(end, power, up=up) for end, up in ((low, False), (high, True)))
     count = 32 if whole else 20
+    if "multiple_of" in decimals:  # of few multiples a bin for each
+        count = min(count, math.floor((high - low) / decimals["multiple_of"]) + 1)
     ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
     words = f"{'whole numbers' if whole else 'numbers'} in {count} bins; {outwards}"
     return kind | ends | {"bins": {"count": count}} | decimals, words

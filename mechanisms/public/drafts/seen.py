@@ -17,6 +17,9 @@ FEWEST_UNITS = 10
 FAR_OUT = 3
 #: The least and the largest number, or day; None: there is none.
 Ends: TypeAlias = tuple[Any, Any]
+#: Of at least so many numbers this share are multiples of one of these steps, where amounts are rounded to it.
+ROUNDED, FEWEST_ROUNDED = 0.98, 50
+STEPS = (0.05, 0.25, 0.5, 5, 10, 25, 50, 100, 250, 500, 1000)
 #: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
 #: edge of growing ones.
 SKEWED, FEW_BELOW = 0.8, 0.05
@@ -31,6 +34,7 @@ class Numbers:
         low, high: the least and the largest one, but for codes of gaps.
         decimals: the most decimals.
         codes: numbers that often stand for gaps → how many units hold each, at least.
+        multiples: of some steps how many numbers that are neither 0 nor codes of gaps are multiples; 0: of all of them.
         inner: the least and the largest number but for codes of gaps that enough units hold, or that have enough
             numbers beyond them; None where all have few.
         steps: numbers above 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that they reach: its rank (of
@@ -45,6 +49,14 @@ class Numbers:
     codes: dict[float, int] = field(default_factory=dict)
     steps: Mapping[int, int] = field(default_factory=dict)
     inner: Ends = (None, None)
+    multiples: Mapping[float, int] = field(default_factory=dict)
+
+    @property
+    def multiple_of(self) -> float | None:
+        """The largest step of which nearly all numbers are multiples; None where there is none, or few numbers."""
+        count, written = self.multiples.get(0, 0), 1 if self.wholes == self.count else 10.0**-self.decimals
+        fit = [s for s, n in self.multiples.items() if s > written and n >= ROUNDED * max(count, FEWEST_ROUNDED)]
+        return max(fit, default=None)
 
     def gap_codes(self) -> tuple[float, ...]:
         """Codes of gaps that enough units hold, and that lie apart from all other numbers."""

@@ -13,6 +13,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import known_column
 from mechanisms.public.rules.expressions import Expression, Type, parse_expression
 from mechanisms.public.rules.transforms import Unread
+from mechanisms.public.schema.bins import multiple
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 
 FIELD = "expression"
@@ -43,6 +44,8 @@ class Computed(Unread):
             values = np.floor(values + 0.5)
         elif column.decimals is not None:
             values = np.round(values, column.decimals)
+        if column.multiple_of is not None:
+            values = multiple(np.rint(values / column.multiple_of), column.multiple_of)
         low, high = column.bounds
         if column.outside == "missing":
             values[(values < low) | (values > high)] = np.nan

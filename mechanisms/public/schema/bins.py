@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import TypeAlias
 
@@ -202,6 +203,11 @@ class IntegerGrid:
 
 #: The value codes of an ordered column.
 Grid: TypeAlias = FloatGrid | IntegerGrid
+
+
+def multiple(steps: Floats, step: float) -> Floats:
+    """So many steps, in the digits in which a step is written: 3 of 0.05 are 0.15."""
+    return np.round(steps * step, max(-int(Decimal(repr(step)).as_tuple().exponent), 0))
 
 
 def within(grid: Grid, ranges: Sequence[tuple[float, float]]) -> Grid:

@@ -47,6 +47,7 @@ class Column:
         low, high: ordered kinds: bounds, both included; days or seconds from 1970-01-01 for dates and times.
         bins: ordered kinds: the discretization; None for one code per whole number.
         decimals: float: decimals of decoded values.
+        multiple_of: integer, float: decoded values are multiples of it, where the bin holds one.
         format: date kinds: strftime format of the text; None for ISO.
         more_formats: date kinds: further formats that are read, in this order; "ISO" among them.
         strip: numbers: texts that are taken out before a number is read.
@@ -84,6 +85,7 @@ class Column:
     high: float = 0
     bins: Bins | None = None
     decimals: int | None = None
+    multiple_of: float | None = None
     format: str | None = None
     more_formats: tuple[str, ...] = ()
     strip: tuple[str, ...] = ()

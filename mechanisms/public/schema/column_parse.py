@@ -40,8 +40,8 @@ RANGE = ("min", "max", "bins", "fine", "bounds", "within")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
     "categorical": ("values", "size", "ordinal", "spellings", "prefix"),
-    "integer": (*RANGE, "strip", "decimal"),
-    "float": (*RANGE, "decimals", "strip", "decimal"),
+    "integer": (*RANGE, "multiple_of", "strip", "decimal"),
+    "float": (*RANGE, "decimals", "multiple_of", "strip", "decimal"),
     "date": (*RANGE, "format", "formats"),
     "datetime": (*RANGE, "format", "formats"),
     "flag": ("true", "false", "spellings"),
@@ -153,8 +153,14 @@ def _ordered(kind: str, given: Fields, where: str) -> FieldDict:
     fine = given.get("fine")
     if fine is not None:
         fine = whole_number(fine, "fine", where, low=0, high=MAX_FINE)
+    multiple = (
+        None if given.get("multiple_of") is None else bound(given["multiple_of"], kind, form, "multiple_of", where)
+    )
+    if multiple is not None and (multiple <= 0 or decimals is not None):
+        problem = "decimals and multiple_of" if multiple > 0 else f"multiple_of: got {given['multiple_of']!r}"
+        raise UserError(problem, where=where, fix="multiple_of alone, above 0, for example multiple_of: 50")
     parts = {"low": low, "high": high, "bins": bins, "decimals": decimals, "format": form, "more_formats": further}
-    return parts | {"fine": fine} | parse_signs(given, where)
+    return parts | {"fine": fine, "multiple_of": multiple} | parse_signs(given, where)
 
 
 def bound(value: object, kind: str, form: str | None, field: str, where: str) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
-from mechanisms.public.schema.bins import LENGTHS, Bins
+from mechanisms.public.schema.bins import LENGTHS, Bins, multiple
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: A bin of several values is crowded where it holds so much of the records.
@@ -54,8 +54,7 @@ def bins_of_several(column: Column) -> NDArray[np.bool_] | None:
     edges = plain_edges(column)
     if edges is None:
         return None
-    step = _least_step(column) if column.kind == "float" else 1.0
-    return np.asarray(np.diff(edges) > step * (1 + 1e-9))
+    return np.asarray(np.diff(edges) > _least_step(column) * (1 + 1e-9))
 
 
 def wide(column: Column) -> bool:
@@ -86,7 +85,7 @@ def log_cut(column: Column) -> Column:
             cuts += [p for p in (0.0, least, *sizes, *(-x for x in sizes)) if low < p < high]
     if column.kind == "integer":
         cuts = [p for p in cuts if p == int(p)]
-    every = np.unique(np.concatenate([edges, cuts]))
+    every = np.unique(np.concatenate([edges, _at_multiples(column, np.array(cuts))]))
     return replace(column, bins=Bins(edges=_as_declared(column, every))) if cuts else column
 
 
@@ -98,9 +97,19 @@ def _decades(steps: Sequence[float], low: float, high: float) -> list[float]:
 
 def _least_step(column: Column) -> float:
     """How far values of a column of numbers lie apart at least."""
-    if column.kind == "integer":
-        return 1.0
-    return _peak(column) if column.decimals is None else max(10.0**-column.decimals, _peak(column))
+    if column.kind != "float":
+        return column.multiple_of or 1.0
+    written = column.multiple_of or (0.0 if column.decimals is None else 10.0**-column.decimals)
+    return max(written, _peak(column))
+
+
+def _at_multiples(column: Column, places: Floats) -> Floats:
+    """Places inside the bounds, moved up to the next multiples that the column's values are, where they are some."""
+    step = column.multiple_of
+    if step is None:
+        return places
+    moved = multiple(np.ceil(np.round(places / step, 9)), step)
+    return np.asarray(moved[(moved >= column.low) & (moved <= column.high)], np.float64)
 
 
 def _peak(column: Column) -> float:
@@ -123,6 +132,7 @@ def finest(column: Column) -> Column:
         cells = np.concatenate([*parts, edges[-1:]])
         cells = np.unique(cells if floats else np.rint(cells))
         cells = _with_peaks(column, edges, cells)
+    cells = cells if column.multiple_of is None else np.unique([*edges, *_at_multiples(column, cells)])
     if len(cells) <= len(edges):
         return column
     bins = Bins(edges=_as_declared(column, cells))

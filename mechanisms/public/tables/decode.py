@@ -13,7 +13,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.ordered import all_ascending
 from mechanisms.public.rules.unit_ids import assign_units
-from mechanisms.public.schema.bins import within
+from mechanisms.public.schema.bins import Grid, multiple, within
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -77,13 +77,38 @@ def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
 
 def _inside(codes: Codes, column: Column, rng: np.random.Generator) -> NDArray[Any]:
     """Values inside the bins, and inside the ranges of a condition: by the column's shape, where it has one."""
+    if column.within is not None and len(column.within) > 1:
+        return within(column.grid, column.within).draw(codes, rng)
     grid = column.grid if column.within is None else within(column.grid, column.within)
-    if column.shape is None or (column.within is not None and len(column.within) > 1):
-        return grid.draw(codes, rng)
-    limits = None if column.within is None else column.within[0]
-    if limits is not None and column.kind != "float":
-        limits = limits[0], np.floor(limits[1]) + 1  # where the last whole unit ends
-    return grid.nearest(codes, column.shape.inside(codes, rng, limits=limits))
+    if column.shape is None:
+        values: NDArray[Any] = grid.draw(codes, rng)
+    else:
+        limits = None if column.within is None else column.within[0]
+        if limits is not None and column.kind != "float":
+            limits = limits[0], np.floor(limits[1]) + 1  # where the last whole unit ends
+        values = grid.nearest(codes, column.shape.inside(codes, rng, limits=limits))
+    return values if column.multiple_of is None else _multiples(values, codes, grid, column)
+
+
+def _multiples(values: NDArray[Any], codes: Codes, grid: Grid, column: Column) -> NDArray[Any]:
+    """Multiples of what the column says in the place of values: each of a cell as often, or of the bin the nearest.
+
+    A value of a bin that holds no multiple stays as it is.
+    """
+    step = column.multiple_of or 1.0
+    low, last = (ends[codes] for ends in grid.spans)
+    high = last + 1 if column.kind != "float" else np.where(codes == grid.size - 1, np.nextafter(last, np.inf), last)
+    start, end = low, high
+    if column.shape is not None:
+        places = column.shape.places
+        cell = np.clip(np.searchsorted(places, values, side="right"), 1, len(places) - 1)
+        start, end = np.maximum(places[cell - 1], low), np.minimum(places[cell], high)
+    first, bin_first = np.ceil(np.round(start / step, 9)), np.ceil(np.round(low / step, 9))
+    held = np.ceil(np.round(end / step, 9)) - first
+    place = np.clip((values - start) / np.maximum(end - start, np.finfo(float).tiny), 0, 1 - 1e-9)
+    steps = np.where(held > 0, first + np.floor(place * held), np.rint(values / step))
+    taken = multiple(np.clip(steps, bin_first, np.maximum(np.ceil(np.round(high / step, 9)) - 1, bin_first)), step)
+    return np.where((taken >= low) & (taken < high), taken, values).astype(values.dtype)
 
 
 def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator, progress: Progress | None = None) -> Owned:
