@@ -60,6 +60,13 @@ class PersonScores:
         return self.part_of_shuffled("synthetic") if not self.reason else None
 
     @property
+    def farthest(self) -> tuple[str, float, float] | None:
+        """The column whose share of steps in which it stays the same is farthest off: its name, synthetic, real."""
+        real, own = (self.figures[side].levels["same"] for side in ("real", "synthetic"))
+        apart = [(n, s, r) for n, r in real.items() if r is not None and (s := own[n]) is not None]
+        return max(apart, key=lambda each: abs(each[1] - each[2]), default=None)
+
+    @property
     def reason(self) -> str:
         """Why there is no score; empty where there is one."""
         for side in ("real", "synthetic"):

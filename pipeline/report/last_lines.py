@@ -44,6 +44,8 @@ MISPLACED = {"anita_1way": (3, 0.1), "anita_2way": (1, 0.25)}
 MANY_LOST = 0.01
 #: A score of persons that is as that of shuffled owners, 1, or worse.
 SHUFFLED = 0.98
+#: The column in which persons are farthest from real ones is named where the share of steps differs by so much.
+UNLIKE = 0.2
 
 
 def summary(card: Scorecard) -> str:
@@ -255,16 +257,27 @@ def _quality(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
     if done.scores is None:
         return []
     verdict = done.scores.privacy
-    persons = done.scores.outcomes.get("persons")
-    at_random = persons is not None and persons.score is not None and persons.score >= SHUFFLED
     untried = verdict is None or "holdout" not in verdict.rows
     tried = [UNTRIED] if untried or verdict is None else list(verdict.lines)
     card = replace(done.scores, privacy=None)
     quality = scored_lines(card, listed=True) if listed else [*card.notices, *_accuracy(card)]
     first, *others = [*quality, *(() if untried else tried)] if listed else quality or ["no accuracy was asked for"]
-    others = [*others, *(["persons: no better than shuffled owners"] if at_random else [])]
+    others += _whole_persons(done.scores)
     shown = [("quality", [f"NOT private: {first}"]), ("", others)]
     return [*shown, *(() if listed and not untried else [("memory", tried)])]
+
+
+def _whole_persons(card: Scorecard) -> list[str]:
+    """That persons are no better than shuffled owners, or the column in which they are farthest from real ones."""
+    outcome = card.outcomes.get("persons")
+    if outcome is None or outcome.score is None:
+        return []
+    if outcome.score >= SHUFFLED:
+        return ["persons: no better than shuffled owners"]
+    far = outcome.result.farthest
+    if far is None or abs(far[1] - far[2]) < UNLIKE:
+        return []
+    return [f"persons: {far[0]} is as in the record before in {far[1]:.0%} of steps (real: {far[2]:.0%})"]
 
 
 def here(path: Path) -> str:

@@ -106,6 +106,15 @@ def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place:
     assert "town" not in {n for e in statement["events"] if e not in asked for n in e["clique"] or ()}
 
 
+def test_the_last_lines_name_the_column_in_which_persons_are_farthest_from_real_ones(place: Path, capsys) -> None:
+    scored = [*(r for r in RUN if "evaluation" not in r), "evaluation.metrics=[persons]", "console=always"]
+    assert command("run", *scored, "privacy.epsilon=0.5", "hydra.run.dir=few") == 0
+    lines = " ".join(capsys.readouterr().out.split())
+    own, real = (100 * kept_ward(pd.read_csv(t)) for t in ("few/release/synthetic.csv", "stays.csv"))
+    assert own < real - 21
+    assert f"persons: ward is as in the record before in {own:.0f}% of steps (real: {real:.0f}%)" in lines
+
+
 @pytest.mark.slow
 def test_more_and_fewer_rows_are_whole_persons_too_and_a_seed_gives_them_again(place: Path) -> None:
     for name, rows in (("few", 200), ("many", 9000), ("one", 1)):
