@@ -21,6 +21,8 @@ LABELS = {
     "good": "passed",
 }
 STYLES = {"passed": "passed", "failed": "failed", "not judged": "soft"}
+#: The three farthest columns, and the farthest pair, are named where at least so many of its records lie elsewhere.
+MISPLACED = {"anita_1way": (3, 0.1), "anita_2way": (1, 0.25)}
 #: A setting that a reason asks for.
 ASKED = re.compile(r"(?:evaluation\.\w+|holdout)=\w+")
 
@@ -32,24 +34,25 @@ def header_cards(scores: Json) -> list[HeadCard]:
     return [*others, privacy] if privacy.value == "not judged" else [privacy, *others]
 
 
-def in_short(scores: Json, drawn: Json) -> str:
+def in_short(scores: Json) -> str:
     """How good the table is in words, and what is farthest from the real one; empty where nothing tells."""
     labels = {w: (scores["metrics"].get(n, {}).get("reading") or {}).get("label") for n, w in ACCURACIES.items()}
     said = [f"{' and '.join(w for w, own in labels.items() if own == label)} are {label}" for label in LABELS]
     said = [line for line in said if not line.startswith(" are ")]
     text = f"In short: {', '.join(reversed(said))}." if said else ""
-    columns = [(c["tvd"], c["name"]) for c in drawn.get("columns", ()) if c["tvd"] is not None]
-    pairs = drawn.get("pairs") or {"names": (), "tvd": ()}
-    apart = [
-        (value, f"{pairs['names'][i]} × {pairs['names'][j]}")
-        for i, line in enumerate(pairs["tvd"])
-        for j, value in enumerate(line[:i])
-        if value is not None
-    ]
-    worst = [
-        f"{name} ({value:.0%} of its records misplaced)" for value, name in (max(p) for p in (columns, apart) if p)
-    ]
-    return text + (f" Farthest from the real table: {'; '.join(worst)}." if worst else "")
+    worst = farthest(scores["metrics"])
+    return text + (f" Farthest from the real table: {', '.join(worst)}." if worst else "")
+
+
+def farthest(metrics: Mapping[str, Json]) -> list[str]:
+    """Columns and pairs of which many records lie elsewhere than in the real table, in words; the farthest first.
+
+    Args:
+        metrics: as in scores.json.
+    """
+    tops = [(metrics.get(name, {}).get("worst", [])[:few], least) for name, (few, least) in MISPLACED.items()]
+    far = [w for own, least in tops for w in own if w["tvd"] >= least]
+    return [f"{' × '.join(w['attributes'])} ({w['tvd']:.0%} of its records misplaced)" for w in far]
 
 
 def accuracy_card(metrics: Json) -> HeadCard:

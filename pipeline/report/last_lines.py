@@ -22,6 +22,7 @@ from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.units import said_loss
 from pipeline.console import WIDTH, folded, labelled
 from pipeline.folders import REHEARSAL
+from pipeline.report.header_cards import farthest
 from pipeline.report.score_sections import numbers_lines
 from pipeline.statement.format_2 import start_named
 from pipeline.statement.statement import NO_HOLDOUT
@@ -38,8 +39,6 @@ PROMISE = 2
 WAYS = {name: ACCURACIES[name] for name in ("anita_2way", "anita_1way", "anita_3way")}
 #: Said where nothing can tell whether the table knows its rows.
 UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
-#: The three farthest columns, and the farthest pair, are named where at least so many of its records lie elsewhere.
-MISPLACED = {"anita_1way": (3, 0.1), "anita_2way": (1, 0.25)}
 #: A column that loses more of its values than this is told before all that may be left out.
 MANY_LOST = 0.01
 #: A score of persons that is as that of shuffled owners, 1, or worse.
@@ -95,9 +94,9 @@ def _accuracy(card: Scorecard) -> list[str]:
         for (words, o), end in zip(scored.items(), ends, strict=True)
     ]
     baseline = " (sampling baseline)" if set(ends) - {None} else ""
-    tables = [(scored[ACCURACIES[n]], most) for n, most in MISPLACED.items() if ACCURACIES[n] in scored]
-    worst = [w for o, (few, least) in tables for w in o.result.to_json()["worst"][:few] if w["tvd"] >= least]
-    far = [f"{' × '.join(w['attributes'])} ({w['tvd']:.0%} of its records misplaced)" for w in worst]
+    far = farthest(
+        {name: o.result.to_json() for name, o in card.outcomes.items() if name in WAYS and o.score is not None}
+    )
     lines = [f"accuracy{baseline}: {', '.join(own)}"] if own else []
     return [*lines, f"farthest from the real table: {', '.join(far)}"] if far else lines
 

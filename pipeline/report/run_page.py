@@ -140,7 +140,7 @@ def _page(
 ) -> Page:
     files, first_lines = drawn.get("files"), list(scores.get("first", ()))
     notes = [first_lines.pop(0)] if first_lines and (scores.get("release") or {}).get("private") else []
-    notes = [*(line for line in [in_short(scores, drawn)] if line), *notes]
+    notes = [*(line for line in [in_short(scores)] if line), *notes]
     return Page(
         title,
         subject + (f", scored {files['scored']}; schema: {files['schema']}" if files else ""),

@@ -71,12 +71,12 @@ def test_a_card_bears_the_worst_word_in_its_colour_and_marks_what_independent_co
     metrics = {"anita_1way": part(0.98, "good", 0.99, 0.0, "no overlap"), "anita_2way": part(0.94, "weak", 0.99, 0.97)}
     every = {"metrics": metrics | {"dependence": part(0.5, "fair", 1.0, 0.0)}}
     card, similarity, _ = header_cards(every)
-    columns = [{"name": "a", "tvd": 0.1}, {"name": "b", "tvd": 0.25}, {"name": "empty", "tvd": None}]
-    pairs = {"names": ["a", "b"], "tvd": [[None, 0.5], [0.5, None]]}
     said = "In short: single columns are good, pairs are weak."
-    assert in_short(every, {}) == said and in_short({"metrics": {}}, {}) == ""
-    assert in_short(every, {"columns": columns, "pairs": pairs}) == (
-        f"{said} Farthest from the real table: b (25% of its records misplaced); b × a (50% of its records misplaced)."
+    assert in_short(every) == said and in_short({"metrics": {}}) == ""
+    far = {"anita_1way": [("b", 0.25), ("a", 0.09)], "anita_2way": [("b × a", 0.5), ("b × c", 0.4)]}
+    worst = {n: [{"attributes": a.split(" × "), "tvd": t} for a, t in own] for n, own in far.items()}
+    assert in_short({"metrics": {n: own | {"worst": worst.get(n)} for n, own in every["metrics"].items()}}) == (
+        f"{said} Farthest from the real table: b (25% of its records misplaced), b × a (50% of its records misplaced)."
     )
     assert (card.value, card.word, card.style) == ("96.0%", "weak", "failed")
     assert card.words == "mean of single columns 98.0% (good), pairs 94.0% (weak)"
