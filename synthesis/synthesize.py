@@ -30,7 +30,8 @@ def rows_of_model(
     Guarantee: post-processing; costs no privacy.
     """
     count = default_rows(measurements) if rows is None else rows
-    return mended(model.rows(count, rng, progress), check_zeros(measurements.domain, zeros), rng)
+    table = _as_asked(model.rows(count, rng, progress), model, measurements, count)
+    return mended(table, check_zeros(measurements.domain, zeros), rng)
 
 
 def synthesize(
@@ -56,4 +57,13 @@ def synthesize(
     count = default_rows(measurements) if rows is None else rows
     impossible = check_zeros(measurements.domain, zeros)
     synthesized = synthesizer.make(measurements, rows=count, rng=rng, zeros=impossible, progress=progress)
-    return replace(synthesized, table=mended(synthesized.table, impossible, rng))
+    table = _as_asked(synthesized.table, synthesizer, measurements, count)
+    return replace(synthesized, table=mended(table, impossible, rng))
+
+
+def _as_asked(table: CodedTable, maker: object, measurements: Measurements, count: int) -> CodedTable:
+    """The table, if it has as many rows and the columns that were asked for: a plugin may make others."""
+    if table.rows != count or table.domain != measurements.domain:
+        made = f"{type(maker).__name__} made {table.rows:,} rows of {', '.join(table.domain.names)[:80]}"
+        raise UserError(made, where="synthesis.name", fix=f"a synthesizer that makes {count:,} rows of the domain")
+    return table

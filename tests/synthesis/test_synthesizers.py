@@ -89,6 +89,14 @@ class TestEverySynthesizer:
         with pytest.raises(UserError, match=r"synthesis\.rows"):
             self.rows_of(name, noisy(people(), 3.0), -1)
 
+    def test_other_rows_than_those_asked_for_are_refused(self, name, monkeypatch):
+        make = SYNTHESIZERS[name].make
+        monkeypatch.setattr(
+            SYNTHESIZERS[name], "make", lambda own, m, *, rows, **more: make(own, m, rows=rows + 1, **more)
+        )
+        with pytest.raises(UserError, match=r"synthesis\.name: \w+ made 11 rows"):
+            self.rows_of(name, noisy(people(), 3.0), 10)
+
     def test_its_memory_is_predicted_and_grows_with_rows_and_cells(self, name):
         made = SYNTHESIZERS[name]()
         few, many = (made.predicted_bytes(TOWN, [("age", "job")], rows) for rows in (10**5, 10**6))
