@@ -89,6 +89,14 @@ def test_columns_are_looked_at_some_at_a_time(tmp_path: Path, monkeypatch: pytes
     assert drafted(tmp_path, HEAD + rows()) == whole
 
 
+@pytest.mark.parametrize("form", ["{0}/{1:02}", "{0}-Q{2}", "{0}/{3}"])
+def test_school_years_and_quarters_are_in_order_and_order_where_there_is_no_date(tmp_path: Path, form: str) -> None:
+    terms = [form.format(2018 + k, 19 + k, 1 + k % 4, 2019 + k) for k in range(4)]
+    lines = [f"{i},{'fm'[i % 2]},{1940 + i % 50},{terms[k]},{(i * 7 + k) % 90}" for k in range(4) for i in range(90)]
+    text = drafted(tmp_path, "who,sex,born,term,score\n" + "\n".join(lines) + "\n")
+    assert "ordinal: true" in text and "in the order of years" in text and "\n  order: term\n" in text
+
+
 def test_no_date_orders_that_differs_within_few_persons(tmp_path: Path) -> None:
     """A birth date with a typing error in one of sixty persons was the first date that varies: it ordered all."""
     lines = [

@@ -38,6 +38,8 @@ ANSWERS, ANSWER_WORDS = 0.9, 3
 DIAGNOSIS, CODED, CHAPTERS = re.compile(r"[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4}|[0-9A-Z]{0,2})"), 0.95, 3
 #: A code of digits with a letter in place of one, as those of communes of Corsica (2A004).
 LETTERED = re.compile("(?=.*[0-9].*[0-9])[0-9]*[A-Z][0-9]*")
+#: A school year, a quarter, a half year: 2019/20, 2019-Q1, 2019H2; their texts sort as they follow each other.
+PERIOD = re.compile(r"(19|20)[0-9]{2}[-/ ]?([A-Z]{0,2}[0-9]{1,2}|(19|20)[0-9]{2})")
 #: Postal codes with letters.
 POSTCODE = re.compile("(?=.*[A-Z])[A-Z0-9]{2,5}[- ]?[A-Z0-9]{2,4}")
 #: More than so many texts are codes rather than a list that a person reads; so long are their beginnings.
@@ -122,9 +124,11 @@ def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, in
     counts = {v: sum(spelled[v].values()) for v in values}
     words, own, said = _letters(counts), sum(len(spelled[v]) for v in values), ""
     fields: FieldDict = {"kind": "categorical", "values": [v for v in values if v not in words.values()]}
+    if len(values) > 2 and all(PERIOD.fullmatch(v) for v in values):
+        fields["ordinal"], said = True, "; in the order of years"
     if words:
         fields["spellings"] = {letter: [word] for letter, word in words.items()}
-        said = "; letters are joined with the words that begin with them: are they the same?"
+        said += "; letters are joined with the words that begin with them: are they the same?"
     if own > len(values):
         fields.setdefault("spellings", "common")
         said += f"; {own} spellings in the table: capitals and spaces around do not count"

@@ -160,7 +160,7 @@ def _as_read(text: str, fields: Fields) -> str:
 
 
 def _order(varying: Mapping[str, float], drafted: Mapping[str, Fields]) -> str | None:
-    """The first column of dates or times that differs within about as many persons as any, else the first of years.
+    """The first column of dates or times that differs within about as many persons as any, else of years, or of parts.
 
     None that differs within few persons: a birth date with typing errors orders nothing.
     """
@@ -170,7 +170,8 @@ def _order(varying: Mapping[str, float], drafted: Mapping[str, Fields]) -> str |
         for n in varying
         if drafted[n]["kind"] == "integer" and YEARS[0] <= drafted[n]["min"] <= drafted[n]["max"] <= YEARS[1]
     ]
-    for names in (dates, years):
+    parts = [n for n in varying if drafted[n].get("ordinal")]  # school years, quarters: see `PERIOD`
+    for names in (dates, years, parts):
         most = max((varying[n] for n in names), default=0)
         if most >= FEWEST_ORDERED:
             return next(n for n in names if varying[n] >= ABOUT * most)
