@@ -239,3 +239,25 @@ def test_a_draft_proposes_what_no_row_breaks_and_nothing_else(tmp_path: Path) ->
     text = draft_schema(source(tmp_path / "t.csv"), "t")
     assert 'stay"}' not in text and '"stay": {' not in text and '"age": {expression: "years(born, discharged)"}' in text
     assert "derive" not in draft_schema(source(csv(tmp_path, "a,b\n1,2\n", "u.csv")), "t")
+
+
+def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({name: rng.integers(0, 90_000, 600) / 100 for name in ("base", "bonus", "tax")})
+    table["boys"], table["girls"], table["rooms"] = rng.integers(0, 5, (3, 600))
+    table["net pay"] = (table.base + table.bonus).round(2)
+    table["gross"], table["kids"] = (table["net pay"] + table.tax).round(2), table.boys + table.girls
+    table.to_csv(tmp_path / "t.csv", index=False)
+    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    lines = {line.partition(": {expression: ")[::2] for line in text.splitlines() if "expression" in line}
+    sums = {'"kids"': "boys + girls", '"net pay"': "base + bonus", '"gross"': "tax + `net pay`"}
+    assert lines == {(f"#   {n}", f'"{e}"}}  # in all 600 rows, which no row breaks') for n, e in sums.items()}
+    rules = "derive: " + str({n.strip('"'): {"expression": e} for n, e in sums.items()})
+    (tmp_path / "own.yaml").write_text(f"{text}\n{rules}\n", encoding="utf-8")
+    own = load_schema(tmp_path / "own.yaml")
+    write_rows(tmp_path / "rows.csv", own, 50, column=None, most=1, rng=np.random.default_rng(0))
+    made = pd.read_csv(tmp_path / "rows.csv")
+    np.testing.assert_allclose(made.gross, made.tax + made.base + made.bonus, atol=0.011)
+    table.loc[599, ["kids", "gross"]] += 1
+    table.to_csv(tmp_path / "t.csv", index=False)
+    assert draft_schema(source(tmp_path / "t.csv"), "t").count("expression") == 1

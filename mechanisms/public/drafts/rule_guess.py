@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from mechanisms.public.drafts.column_facts import MAX_VALUES, filled
 from mechanisms.public.drafts.seen import FEWEST_UNITS
@@ -21,7 +22,7 @@ from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.encode import encoding, read_sql
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.value_summaries import value_batches
+from mechanisms.public.tables.value_summaries import agree, value_batches
 
 #: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
 TRIED = ("days", "years")
@@ -29,6 +30,8 @@ TRIED = ("days", "years")
 WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
 #: More dates, or more whole numbers, than that are not tried.
 MOST = 12
+#: Of so many numbers, in so many rows, sums are looked for; weights below that are none.
+SUMMED, SUMMED_ROWS, NONE = 40, 2_000, 1e-6
 #: An expression is proposed where at least so many rows hold a value, of at least two kinds.
 FEWEST_COMPUTED = 10
 #: Rows that are looked at first.
@@ -70,27 +73,46 @@ def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -
 
     Args:
         drafted: column → its declaration.
-        measured: dates of which no expression is proposed.
+        measured: columns of which no expression is proposed, nor one that adds them.
     """
-    first = [
-        [n for n, f in drafted.items() if f["kind"] in kinds][:MOST] for kinds in (("date", "datetime"), ("integer",))
-    ]
-    if not all(first):
+    numbers = [n for n, f in drafted.items() if f["kind"] in ("integer", "float")]
+    whole = [n for n in numbers if drafted[n]["kind"] == "integer"][:MOST]
+    dates = [n for n, f in drafted.items() if f["kind"] in DATE_KINDS][:MOST]
+    added = [n for n in numbers if n not in measured][:SUMMED]
+    names = dict.fromkeys([*(dates if whole else ()), *(whole if dates else ()), *(added if len(added) > 2 else ())])
+    if not names:
         return []
-    schema = parse_schema({"columns": {n: drafted[n] for names in first for n in names}}, where="the draft")
-    dates, numbers = ([schema[n] for n in names] for names in first)
-    asked = [*dates, *numbers]
-    types = value_types({c.name: c for c in asked})
-    each = [(number, a, b) for number in numbers for a, b in itertools.permutations(dates, 2)]
+    schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft")
+    types = value_types({c.name: c for c in schema.columns})
+    each = [(schema[n], schema[a], schema[b]) for n in whole for a, b in itertools.permutations(dates, 2)]
     lengths = [(n, a, b) for n, a, b in each if a.kind == b.kind == "date" and n.low >= 0 and b.name not in measured]
     texts = [(b, f"{_marked(a)} + {_marked(n)}") for n, a, b in lengths]
     texts += [(n, f"{word}({_marked(a)}, {_marked(b)})") for n, a, b in each for word in TRIED]
+    texts += _sums(source, [schema[n] for n in added]) if len(added) > 2 else []
     tried = [(target, parse_expression(text, types, "the draft")) for target, text in texts]
     held: dict[str, tuple[Expression, int]] = {}
-    for target, expression, rows in _holding(source, asked, tried) if tried else ():
+    for target, expression, rows in _holding(source, schema.columns, tried) if tried else ():
         if target not in held and not any(target in held[n][0].sources for n in expression.sources if n in held):
             held[target] = (expression, rows)
     return [(target, expression.text, rows) for target, (expression, rows) in held.items()]
+
+
+def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
+    """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first."""
+    first = next(value_batches(source, columns), None)
+    if first is None:
+        return []
+    rows = np.nan_to_num(np.column_stack([first[c.name][:SUMMED_ROWS] for c in columns]))
+    sums, taken = list[tuple[Column, str]](), set[int]()
+    for i in np.argsort(np.abs(rows).sum(axis=0), kind="stable").tolist():
+        others = [j for j in range(len(columns)) if j != i and j not in taken]
+        weights, rest = nnls(rows[:, others], rows[:, i])
+        parts = [j for j, w in zip(others, weights, strict=True) if w > NONE]
+        once = len(parts) > 1 and np.abs(weights[weights > NONE] - 1).max() <= NONE
+        if once and rest <= NONE * np.linalg.norm(rows[:, i]):
+            sums.append((columns[i], " + ".join(_marked(columns[j]) for j in parts)))
+            taken |= {*parts}
+    return sums
 
 
 def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]:
@@ -161,7 +183,7 @@ def _holding(
     for values in value_batches(source, asked):
         few = {name: own[:FEW] for name, own in values.items()}
         for part in (few, values):  # nearly all that is tried fails soon
-            tried = [(n, e) for n, e in tried if np.array_equal(e.values(part), part[n.name], equal_nan=True)]
+            tried = [(n, e) for n, e in tried if agree(part[n.name], e.values(part), n).all()]
         rows += len(values[asked[0].name])
         for name in {n.name for n, _ in tried}:
             present = values[name][~np.isnan(values[name])]

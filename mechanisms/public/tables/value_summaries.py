@@ -38,12 +38,12 @@ def rows_that_differ(source: Source, schema: Schema) -> dict[str, int]:
     for step in schema.rules.computed:
         column, count = schema[step.target], 0
         for values in value_batches(source, [*(schema[n] for n in step.sources), column]):
-            count += int(np.count_nonzero(~_same(values[column.name], step.values(values, column), column)))
+            count += int(np.count_nonzero(~agree(values[column.name], step.values(values, column), column)))
         differing[step.rule] = count
     return differing
 
 
-def _same(own: Floats, expected: Floats, column: Column) -> NDArray[np.bool_]:
+def agree(own: Floats, expected: Floats, column: Column) -> NDArray[np.bool_]:
     """Equal, or both missing; of a float, up to half of its last decimal."""
     near = 0.0 if column.kind != "float" else 10.0**-column.decimals / 2 if column.decimals is not None else 0.0
     slack = near + (1e-9 * np.abs(expected) if column.kind == "float" else 0.0)
