@@ -60,8 +60,8 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
     kind = known(config)
     if ("experiment", kind) not in offered_by:
         need_extra("matplotlib", f"experiment={kind}")
-    token = running.set(kind)
+    running.append(kind)
     try:
         return EXPERIMENTS[kind].run_and_tell(config, root, hydra_files)
     finally:
-        running.reset(token)
+        running.remove(kind)

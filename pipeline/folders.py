@@ -204,7 +204,8 @@ def not_in_release(path: Path, where: str) -> None:
     Raises:
         UserError: the path lies in a release folder.
     """
-    for parent in (path.resolve(), *path.resolve().parents):
+    place = Path(os.path.realpath(path))
+    for parent in (place, *place.parents):
         if (parent / "privacy.json").is_file() and (parent / "measurements").is_dir():
             fix = "another place: a release folder is published whole, and holds only what crossed the wall"
             raise UserError(f"{path} lies in the release folder {parent}", where=where, fix=fix)

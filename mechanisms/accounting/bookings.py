@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mechanisms.accounting.filters import USUAL, Filter, Limit, Totals
+from mechanisms.accounting.filters import USUAL, Filter, Limit
 from mechanisms.accounting.ledger import NONE, Mark
-from mechanisms.accounting.ledger_lock import forget, locked, record, recorded
+from mechanisms.accounting.ledger_lock import forget, locked, place_of, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import cannot_write, sync_folder, write_whole
@@ -110,9 +110,6 @@ class Book:
     def spends(self) -> tuple[Spend, ...]:
         return tuple(b.spend for b in self.bookings)
 
-    def totals(self) -> Totals:
-        return self.filter.totals(self.spends, self.limit)
-
     def admits(self, spends: Sequence[Spend]) -> bool:
         """Whether all of these could be booked beside what is booked already."""
         return self.filter.admits([*self.spends, *spends], self.limit)
@@ -124,9 +121,6 @@ class Book:
 
     def booked(self, name: str) -> Booking | None:
         return next((b for b in self.bookings if b.id == name), None)
-
-    def missing(self, bookings: Sequence[Booking]) -> list[Booking]:
-        return [b for b in bookings if self.booked(b.id) is None]
 
     def until(self, name: str) -> Book:
         """The book as it was right after that booking: what its run may say, whenever it says it."""
@@ -223,10 +217,8 @@ def book_runs(terms: LedgerTerms, bookings: Sequence[Booking]) -> Book:
     """
     with locked(terms.path) as path:
         book = opened(terms)
-        fresh = book.missing(bookings)
-        if not fresh:
-            current = load_book(path)
-            return book if current is None else current
+        if not (fresh := [b for b in bookings if book.booked(b.id) is None]):
+            return load_book(path) or book
         if not book.admits([b.spend for b in fresh]):
             raise Refused(book)
         time, by = _now()
@@ -318,9 +310,9 @@ def load_book(path: Path) -> Book | None:
     Raises:
         UserError: it cannot be read, is damaged or was changed by hand, has a second name, or is an older copy.
     """
-    last = recorded(path)  # before the file, which may be written meanwhile
+    last, file = recorded(path), place_of(path)  # in this order: the file may be written meanwhile
     try:
-        text, names = path.read_text(encoding="utf-8"), path.stat().st_nlink
+        text, names = file.read_text(encoding="utf-8"), file.stat().st_nlink
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:

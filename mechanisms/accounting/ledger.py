@@ -42,11 +42,6 @@ class Ledger:
     note: Callable[[bytes], None] | None = field(default=None, repr=False)
     _alone: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
-    @property
-    def charged(self) -> list[str]:
-        """Ids of the events charged so far."""
-        return list(self.events)
-
     @classmethod
     def open(
         cls,

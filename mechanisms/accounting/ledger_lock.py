@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mechanisms.public.files import cannot_write
 from mechanisms.public.posix import fcntl
+
+
+def place_of(given: Path) -> Path:
+    """The one path of a ledger: `absent/../people.json` is people.json to who reads it as to who writes it."""
+    return Path(os.path.realpath(given))  # `resolve` fails on links in a circle
 
 
 def _lock_of(path: Path) -> Path:
@@ -21,7 +27,7 @@ def locked(given: Path) -> Iterator[Path]:
     Raises:
         UserError: nothing can be written there.
     """
-    path = given.resolve()
+    path = place_of(given)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = _lock_of(path).open("a")
@@ -35,7 +41,7 @@ def locked(given: Path) -> Iterator[Path]:
 def recorded(path: Path) -> tuple[int, str] | None:
     """The entries and the digest of the ledger that was last written under this path; None where nobody knows."""
     try:
-        entries, digest = _lock_of(path.resolve()).read_text(encoding="utf-8").split()
+        entries, digest = _lock_of(place_of(path)).read_text(encoding="utf-8").split()
         return int(entries), digest
     except (OSError, ValueError):
         return None

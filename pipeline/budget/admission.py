@@ -29,7 +29,7 @@ from mechanisms.accounting.bookings import (
 )
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.ledger import Mark, marks_of
-from mechanisms.accounting.ledger_lock import recorded
+from mechanisms.accounting.ledger_lock import place_of, recorded
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.accounting.spend import Spend, spend_of_plan
@@ -74,7 +74,7 @@ def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Pa
         return None
     path = Path(settings.ledger).expanduser()
     not_in_release(path, SETTING)
-    if path.resolve().is_relative_to(root.resolve()):
+    if place_of(path).is_relative_to(root.resolve()):
         fix = "a place outside: a ledger outlives its runs, and is no part of a release"
         raise UserError(f"{path} lies in the folder of the run", where=SETTING, fix=fix)
     limit = None if settings.limit is None else Limit.of(settings.limit, "budget.limit")
@@ -130,12 +130,12 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     if warning := _unprotected_words(fresh):
         print(f"  {warning}", file=sys.stderr)
     bookings = [b for r in fresh if (b := r.booking()) is not None]
-    new, gone = not ledger.path.exists(), recorded(ledger.path)
+    gone = recorded(ledger.path)
     try:
         book = book_runs(ledger, bookings)
     except Refused as refused:
         raise _refused(fresh_of(releases, refused.book), refused.book) from refused
-    if new:
+    if book.bookings[0].id == bookings[0].id:  # nobody else made it meanwhile
         lost = (
             f"; the one of this name before it is gone, with {gone[0]} entries: it counts none of them" if gone else ""
         )
@@ -164,7 +164,7 @@ def entered(releases: Sequence[PlannedRelease]) -> tuple[RunningTotal | None, Ca
 
 def _one_ledger(releases: Sequence[PlannedRelease]) -> LedgerTerms:
     first = releases[0].terms
-    if any(r.terms.path.resolve() != first.path.resolve() or r.terms.limit != first.limit for r in releases):
+    if any(place_of(r.terms.path) != place_of(first.path) or r.terms.limit != first.limit for r in releases):
         fix = "one budget.ledger and one budget.limit for all jobs"
         raise UserError("jobs that are booked together need one ledger", where=SETTING, fix=fix)
     for release in releases[1:]:
@@ -279,10 +279,11 @@ class PlannedRelease:
             raise UserError("the name of its booking is damaged", where=str(self.name_file), fix=fix) from error
 
     def booking(self) -> Booking | None:
-        """What is booked, under a name that changes with its cost; None before the folder has a name for it."""
+        """What is booked, under a name that changes with all that it says; None before the folder has a name for it."""
         if (named := self.named()) is None:
             return None
-        cost = json.dumps([asdict(self.spend), asdict(self.terms.scope)], sort_keys=True)
+        said = [word for word, so in (("not private", self.unprotected), ("of plugins", self.others)) if so]
+        cost = json.dumps([asdict(self.spend), asdict(self.terms.scope), *said], sort_keys=True)
         name = f"{named}-{hashlib.blake2b(cost.encode(), digest_size=6).hexdigest()}"
         return Booking(name, str(self.root.resolve()), self.spend, not self.unprotected, others=self.others)
 

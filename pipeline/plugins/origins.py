@@ -7,7 +7,7 @@ import hashlib
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 
@@ -50,11 +50,11 @@ def not_ours(specs: Specs, plan: Plan, source: Source, measurements: Measurement
     """
     config = specs.config
     read = {format_of_file(file).name for file, *_ in source.states}
-    written, experiment = FORMATS[config.release.format], running.get()
+    written = FORMATS[config.release.format]
     asked = [("query", type(a.query).__name__, _home(type(a.query))) for a in measurements.answers]
     parts = [*_planned(specs, plan), *asked, *_of_table(config.synthesis.kind, maker, written)]
     parts += [("reader", name, FORMATS[name].reader.partition(":")[0]) for name in sorted(read)]
-    if experiment is not None:
+    for experiment in running:
         thing = EXPERIMENTS[experiment]
         parts.append(("experiment", experiment, getattr(thing, "__module__", None) or thing.__name__))  # type: ignore[attr-defined]
     return _named(parts)
@@ -131,6 +131,7 @@ def origin(module: str, offered_by: str | None = None) -> JsonDict:
     }
 
 
+@cache  # before rows are read: a file that changes afterwards is not the code that this process imported
 def _digest(module: str, offered_by: str) -> str | None:
     """The digest of the code behind a plugin; None if there is no file of it, or none that can be read.
 

@@ -17,6 +17,7 @@ from mechanisms.public.schema.table_schema import Schema, column_fields, parse_s
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.selection.selections import method_of
 from pipeline.folders import RunFolder
+from pipeline.plugins.offers import offered_by
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.inputs import check_inputs
@@ -171,10 +172,12 @@ FREE = ("resume", "limits", "plan", "engine", "console", "format", "quiet")
 
 
 def bound_settings(config: Config) -> JsonDict:
-    """The settings that a run is known by, and that a continuation shares but for `post_processing`."""
-    settings = asdict(config)
-    for free in FREE:
-        del settings[free]
+    """The settings that a run is known by, and that a continuation shares but for `post_processing`.
+
+    A plugin's engine is one of them: a release names it, also where another one went on.
+    """
+    free = {*FREE} - ({"engine"} if ("engine", config.engine.kind) in offered_by else set())
+    settings = {name: value for name, value in asdict(config).items() if name not in free}
     del settings["budget"]["limit"]
     return settings
 

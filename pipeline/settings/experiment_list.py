@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -54,8 +53,8 @@ EXPERIMENTS: Members[Experiment] = Members(
 
 #: `experiment=NAME` → the file of its settings: ours, and those of plugins that are loaded.
 FILES: dict[str, Path] = {path.stem: path for path in sorted((CONF / "experiment").glob("*.yaml"))}
-#: The experiment that runs, by its kind; the releases that it makes name it where it is not ours.
-running: ContextVar[str | None] = ContextVar("running", default=None)
+#: The experiments that run, by their kinds; the releases that they make, in any thread, name those that are not ours.
+running: list[str] = []
 
 
 def described() -> str:

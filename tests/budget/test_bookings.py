@@ -102,6 +102,21 @@ class TestBooking:
         book_runs(replace(wanted(path), accountant="zcdp"), [booking("a", 0.1)])
         assert book_runs(wanted(path), [booking("b", 0.1)]).filter.kind == "zcdp"
 
+    def test_a_path_through_an_absent_folder_is_the_same_ledger(self, path, tmp_path):
+        """It was read as none, and written over: all that was booked was forgotten."""
+        book_runs(wanted(path), [booking("a", 2.0)])
+        through = tmp_path / "absent" / ".." / path.name
+        assert load_book(through) == load_book(path)
+        with pytest.raises(Refused):
+            book_runs(wanted(through), [booking("b", 2.0)])
+        assert [b.id for b in book_runs(wanted(through), [booking("c", 0.1)]).bookings] == ["a", "c"]
+
+    def test_links_in_a_circle_are_refused_in_our_words(self, path, tmp_path):
+        path.symlink_to(tmp_path / "other.json")
+        (tmp_path / "other.json").symlink_to(path)
+        with pytest.raises(UserError, match="cannot be read"):
+            load_book(path)
+
     def test_a_symbolic_link_is_followed_and_a_mode_kept(self, path, tmp_path):
         link = tmp_path / "link.json"
         link.symlink_to(path)

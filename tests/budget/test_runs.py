@@ -10,9 +10,10 @@ import pytest
 
 from mechanisms.accounting.bookings import Book, load_book
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.ledger import Ledger, marks_of
+from mechanisms.accounting.ledger import NONE, Ledger, marks_of
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.measurement import MarginalQuestion
+from pipeline.budget import admission
 from pipeline.budget.admission import check
 from pipeline.experiment_run import planned_releases
 from pipeline.settings.config import load_config
@@ -362,6 +363,39 @@ def test_a_run_that_is_not_private_books_too_and_the_ledger_says_so(town, capsys
     assert "2 of 4 releases will be NOT private, and ε = 0.75 is booked" in " ".join(capsys.readouterr().err.split())
     said = reply(capsys, "budget", "people.json").out
     assert "4 of the runs say that they are not private" in said
+
+
+def test_a_booking_is_of_a_release_as_private_as_it_says(town, monkeypatch, capsys):
+    """One that stopped before its first charge lent its booking to the same run with a fixed seed."""
+    with monkeypatch.context() as m:
+        m.setattr(Ledger, "open", lambda *given, **named: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert run("a", "privacy.epsilon=1") != 0
+    assert [b.private for b in book().bookings] == [True]
+    assert "the release will be NOT private" in " ".join(
+        reply(capsys, *asked("a", "privacy.epsilon=1", "seed=1")).err.split()
+    )
+    assert [(b.private, b.charged == NONE) for b in book().bookings] == [(True, True), (False, False)]
+    assert worded(town / "a" / "release")["running_total"].count("1 of them not private") == 1
+
+
+def test_of_runs_that_begin_one_ledger_at_once_the_first_alone_says_that_it_is_new(spent, monkeypatch, capsys):
+    Path("people.json").rename("other.json")
+
+    def meanwhile(path: Path) -> None:
+        Path("other.json").rename(path)
+
+    monkeypatch.setattr(admission, "recorded", meanwhile)
+    assert "NEW ledger" not in reply(capsys, *asked("b", "privacy.epsilon=0.5")).err
+    assert epsilons() == [2, 0.5]
+
+
+@pytest.mark.parametrize(
+    "of", [["run", "budget.ledger=circle"], ["plan", "budget.ledger=circle"], ["budget", "circle"]]
+)
+def test_links_in_a_circle_are_no_fault_of_the_pipeline(town, capsys, of):
+    Path("circle").symlink_to("circle")
+    said = reply(capsys, of[0], *([*FAST, LIMIT] if of[0] != "budget" else []), of[1], code=1).err
+    assert "cannot be read" in said and "fault of the pipeline" not in said
 
 
 def test_a_ledger_where_nobody_can_write_is_one_clear_line_and_leaves_no_release(town, capsys):

@@ -17,7 +17,9 @@ from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.sensitive.contribution import UnitSizes
 from mechanisms.sensitive.engines.checked_engine import CheckedEngine
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine, EncodedFiles
+from mechanisms.sensitive.engines.embedded import DuckdbSettings
 from mechanisms.sensitive.engines.engine import Clipped
+from mechanisms.sensitive.engines.engines import opened_engine
 from tests.engines.contract import SETTINGS, loaded, seen
 from tests.engines.test_engine_contract import mixed
 from tests.engines.test_engines import write
@@ -149,3 +151,10 @@ def test_an_engine_of_others_that_clips_rows_at_hand_itself_is_refused(tmp_path:
     table = write(tmp_path / "t.parquet", mixed(60))
     with pytest.raises(UserError, match="must give them as EncodedFiles"):
         loaded(table, SETTINGS[2], tmp_path / "w", engine=checked(Own))
+
+
+def test_an_engine_whose_settings_name_a_module_of_ours_is_of_others_all_the_same(tmp_path: Path) -> None:
+    lying = type("DuckdbSettings", (DuckdbSettings,), {"__module__": DuckdbSettings.__module__})
+    for settings, kind in ((lying(), CheckedEngine), (DuckdbSettings(), DuckdbEngine)):
+        with opened_engine(settings, tmp_path) as engine:
+            assert type(engine) is kind

@@ -163,15 +163,15 @@ def test_an_interrupted_run_goes_on_with_the_same_choices(tmp_path, name):
     """Cut after each charge in turn: the rest is drawn again under its own names, so that all is equal."""
     plan = plan_of(*METHODS[name], epsilon=3.0)
     whole, ledger = run(tmp_path / "whole", plan)
-    for cut in range(0, len(ledger.charged), 3 if len(ledger.charged) < 30 else 11):
+    for cut in range(0, len(ledger.events), 3 if len(ledger.events) < 30 else 11):
         part = tmp_path / f"part{cut}"
         run(part, plan)
         lines = (part / "ledger.jsonl").read_text().splitlines(keepends=True)
         (part / "ledger.jsonl").write_text("".join(lines[: 1 + cut]))
-        for event in ledger.charged[cut:]:
+        for event in list(ledger.events)[cut:]:
             forget(part, plan, event)
         again, resumed = run(part, plan)
-        assert resumed.charged == ledger.charged
+        assert list(resumed.events) == list(ledger.events)
         for left, right in zip(whole.answers, again.answers, strict=True):
             assert left.clique == right.clique
             assert np.array_equal(left.values, right.values)
@@ -184,10 +184,10 @@ def test_a_charge_without_its_answer_stays_spent_and_the_run_goes_on(tmp_path, n
     lost = 4  # the first choice, or a measurement of the second round: it was charged, then the machine stopped
     lines = (tmp_path / "ledger.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "ledger.jsonl").write_text("".join(lines[: 2 + lost]))
-    for event in ledger.charged[lost:]:
+    for event in list(ledger.events)[lost:]:
         forget(tmp_path, plan, event)
     first, after = run(tmp_path, plan)
-    assert ledger.charged[lost] not in {a.event for a in first.answers}
+    assert list(ledger.events)[lost] not in {a.event for a in first.answers}
     assert after.spent.epsilon <= 3.0
     second, _ = run(tmp_path, plan)
     assert [a.clique for a in first.answers] == [a.clique for a in second.answers]
@@ -256,7 +256,7 @@ def test_adaptive_rounds_leave_small_cells_coarse(tmp_path):
 @pytest.mark.parametrize("threshold", [0.0, 1e9])
 def test_thresholds_that_keep_all_or_nothing_are_measured_all_the_same(tmp_path, threshold):
     known, ledger = run(tmp_path, plan_of(Adagrid(threshold), METHODS["given"][1]))
-    assert len(known.answers) == len(ledger.charged) == 9
+    assert len(known.answers) == len(ledger.events) == 9
     assert ledger.spent.epsilon > 0.9999
 
 

@@ -13,6 +13,7 @@ from hydra.core.config_store import ConfigStore
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from pipeline.plugins import offers, plugin_discovery
 from pipeline.plugins.offers import GROUP, offered_by
+from pipeline.plugins.origins import _digest
 from pipeline.plugins.registries import REGISTRIES, _texts
 from pipeline.settings.experiment_list import FILES
 
@@ -64,6 +65,7 @@ def forgetful() -> Iterator[None]:
     choices = ConfigStore.instance().repo
     ready = {group: set(choices.get(group, {})) for group in GROUPS}
     offers.declared.cache_clear()
+    _digest.cache_clear()
     yield
     for things, kept in zip(every, before, strict=True):
         things.clear()

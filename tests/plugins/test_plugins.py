@@ -12,8 +12,9 @@ import pytest
 from mechanisms.accounting.events import NOISE_EVENTS, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.sensitive.noise import SAMPLERS, noise_source
+from pipeline import stages
 from pipeline.plugins import offers, plugin_discovery
-from pipeline.plugins.origins import _home, _named, origin
+from pipeline.plugins.origins import _digest, _home, _named, origin
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
 from pipeline.release_folder import read_release
@@ -101,6 +102,27 @@ def test_an_engine_a_format_and_an_experiment_of_others_are_named(shelf, capsys)
     given = ["plugins=[feather]", f"data.path={home}/release/synthetic.feather", "hydra.run.dir=again"]
     assert command("run", *TOWN, *given, *QUIET, "selection=oneway") == 0
     assert [(p["kind"], p["name"]) for p in statement_of("again")["not_ours"]] == [("reader", "feather")]
+
+
+def test_releases_of_an_experiment_name_it_in_whatever_thread_they_are_made(shelf):
+    text = (shelf / "budget_halves.py").read_text().replace("stages.run(", "ThreadPoolExecutor().submit(stages.run, ")
+    text = text.replace("quiet=True)", "quiet=True).result()").replace(
+        "import annotations\n", "import annotations\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    )
+    (shelf / "budget_halves.py").write_text(text)
+    assert command("run", "plugins=[budget_halves]", "experiment=budget_halves", "hydra.run.dir=out", *TOWN) == 0
+    assert [p["name"] for p in statement_of("out/part")["not_ours"]] == ["budget_halves"]
+
+
+def test_a_run_that_an_engine_of_others_began_is_resumed_with_it_alone(shelf, monkeypatch, capsys):
+    """The answers were counted by it, and the statement named it no more."""
+    given = [*TOWN, *QUIET, "plugins=[pool_engine]", "selection=oneway", "hydra.run.dir=out"]
+    with monkeypatch.context() as m:
+        m.setattr(stages, "STAGES", (*stages.STAGES[:4], lambda state: sys.exit(1)))
+        assert command("run", *given, "engine=pool") == 1
+    assert "changed since the run began: settings.engine" in refused(capsys, "run", *given, "resume=true")
+    assert command("run", *given, "engine=pool", "resume=true") == 0
+    assert [p["name"] for p in statement_of("out")["not_ours"]] == ["pool"]
 
 
 def test_a_release_in_a_format_of_others_is_read_when_its_module_is_named(shelf, capsys):
@@ -339,6 +361,8 @@ def test_a_resumed_run_is_one_with_the_same_modules(request, capsys, named):
     assert command("run", *given, "resume=true") == 0
     assert Path("out/release/privacy.json").read_bytes() == first
     (folder / "top_pairs.py").write_text((folder / "top_pairs.py").read_text() + "\n# another version\n")
+    assert command("run", *given, "resume=true") == 0, "this process imported the first one, and runs it"
+    _digest.cache_clear()  # as of a new process
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
 
 
@@ -352,6 +376,7 @@ def test_a_resumed_run_is_one_with_the_same_package(shelf, capsys):
     assert command("run", *given) == 0
     assert [p["module"] for p in statement_of("out")["not_ours"]] == ["shop.work"]
     (package / "work.py").write_text((package / "work.py").read_text() + "\n# another version\n")
+    _digest.cache_clear()
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
 
 
@@ -545,6 +570,9 @@ def test_a_digest_covers_the_modules_beside_a_plugin_that_it_is_made_of(shelf, c
     (part,) = statement_of("out")["not_ours"]
     assert part["module"] == "shop"
     (shelf / "other.py").write_text((shelf / "other.py").read_text() + "\n# another sampler\n")
+    assert command("run", *given, "hydra.run.dir=then") == 0
+    assert statement_of("then")["not_ours"][0] == part, "of the code that was imported, and ran"
+    _digest.cache_clear()  # as of a new process
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "hydra.run.dir=out", "resume=true")
     assert command("run", *given, "hydra.run.dir=again") == 0
     assert statement_of("again")["not_ours"][0]["sha256"] != part["sha256"]
@@ -586,7 +614,7 @@ def test_a_noise_whose_class_names_another_module_is_named_with_the_module_that_
     assert part["sha256"] == hashlib.sha256("".join(f"{d}  {n}\n" for n, d in files.items()).encode()).hexdigest()
     (shelf / "shop.py").unlink()
     (shelf / "mine.py").unlink()
-    assert origin("mine")["sha256"] is None, "moved since it was imported"
+    assert origin("mine")["sha256"] == part["sha256"], "moved since it was imported"
 
 
 def test_a_class_that_names_a_module_of_ours_which_does_not_hold_it_is_not_ours():

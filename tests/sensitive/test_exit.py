@@ -86,7 +86,7 @@ class World:
 def each_charge_is_on_disk_before_its_draw(world):
     answers = world.ask()
     events = [q.event.id for q in world.questions]
-    assert world.source.drawn == world.ledger.charged == events
+    assert world.source.drawn == list(world.ledger.events) == events
     assert [a.event for a in answers] == events
 
 
@@ -95,7 +95,7 @@ def what_is_kept_is_taken_as_it_is(world):
     world.open()
     again = world.ask(counts=lambda due: pytest.fail("nothing is to be counted"))
     assert world.source.drawn == []
-    assert len(world.ledger.charged) == 3
+    assert len(world.ledger.events) == 3
     assert all(np.array_equal(a.values, b.values) for a, b in zip(first, again, strict=True))
 
 
@@ -116,8 +116,8 @@ def an_error_while_counting_costs_nothing(world):
 
     with pytest.raises(MemoryError):
         world.ask(counts=fails)
-    assert world.ledger.charged == [world.questions[0].event.id]
-    assert world.source.drawn == world.ledger.charged
+    assert list(world.ledger.events) == [world.questions[0].event.id]
+    assert world.source.drawn == list(world.ledger.events)
 
 
 def an_answer_to_another_question_is_refused(world):
@@ -153,7 +153,7 @@ def a_sensitivity_above_what_is_paid_is_refused_uncharged(world):
     asked = world.questions[0]
     with pytest.raises(RuntimeError, match="sensitivity"):
         world.ask([replace(asked, needed=asked.needed * 1.01)])
-    assert world.ledger.charged == world.source.drawn == []
+    assert list(world.ledger.events) == world.source.drawn == []
 
 
 def noise_beyond_the_range_is_refused_uncharged(world):
@@ -161,7 +161,7 @@ def noise_beyond_the_range_is_refused_uncharged(world):
     loud = replace(asked.planned, event=replace(asked.event, sigma=1e12))
     with pytest.raises(UserError, match=r"privacy\.epsilon"):
         world.ask([replace(asked, planned=loud)])
-    assert world.ledger.charged == world.source.drawn == []
+    assert list(world.ledger.events) == world.source.drawn == []
 
 
 def no_question_is_drawn_twice(world):

@@ -121,7 +121,7 @@ def test_an_interrupted_measurement_goes_on_and_equals_an_uninterrupted_one(tmp_
     lines = (tmp_path / "ledger.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "ledger.jsonl").write_text("".join(lines[:2] + lines[3:]))  # and before its charge
     again, ledger = measured(tmp_path, plan())
-    assert len(ledger.charged) == 3
+    assert len(ledger.events) == 3
     for left, right in zip(whole.answers, again.answers, strict=True):
         assert np.array_equal(left.values, right.values)
 
@@ -151,7 +151,7 @@ def test_a_ledger_survives_a_torn_last_line_and_refuses_another_plan(tmp_path):
     ledger.charge(which.events[0])
     with path.open("ab") as file:
         file.write(b'{"event": {"id": "0001')
-    assert Ledger.open(path, which).charged == [which.events[0].id]
+    assert list(Ledger.open(path, which).events) == [which.events[0].id]
     assert all(json.loads(line) for line in path.read_text().splitlines())
     with pytest.raises(UserError, match="another plan"):
         Ledger.open(path, plan("laplace", "basic"))
@@ -161,7 +161,7 @@ def test_a_table_clipped_to_another_bound_never_reaches_the_noise(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.jsonl", plan())
     with pytest.raises(RuntimeError, match="clipped to 3"):
         measure(Town(max_records=3), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
-    assert ledger.charged == []
+    assert list(ledger.events) == []
 
 
 def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(tmp_path):
@@ -172,7 +172,7 @@ def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(
     ledger = Ledger.open(tmp_path / "ledger.jsonl", lying)
     with pytest.raises(RuntimeError, match="above the planned"):
         measure(Town(), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
-    assert ledger.charged == []
+    assert list(ledger.events) == []
 
 
 def half_grid(shape=(40, 50)) -> GridQuery:

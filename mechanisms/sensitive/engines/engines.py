@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,9 +29,10 @@ def opened_engine(settings: EngineSettings, workdir: Path) -> Iterator[Engine]:
     Raises:
         UserError: an engine that this machine or its cluster cannot start.
     """
-    module = type(settings).__module__
+    cls, module = type(settings), type(settings).__module__
+    ours = getattr(sys.modules.get(module), cls.__name__, None) is cls and module.partition(".")[0] == "mechanisms"
     with settings.opened(workdir) as engine:
-        if module.partition(".")[0] == "mechanisms":
+        if ours:  # a class may name any module as its own
             yield engine
         else:
             from mechanisms.sensitive.engines.checked_engine import CheckedEngine  # loads Arrow
