@@ -129,3 +129,6 @@ def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     derive = f"derive: {{group: {{from: score, map: [{pairs}]}}}}"
     for rule in (derive, f"impossible: [{{columns: [score, group], possible: [{pairs}]}}]"):
         assert not any("follows from" in hint for hint in checked(capsys, cells, f"{columns}\n{rule}")["hints"])
+    persons = {"who": np.arange(N) % 11 + 100 * (np.arange(N) % 5), **cells}
+    unit = "unit: {column: who, constant: [group], records: {max: 20}}"
+    assert any(told in hint for hint in checked(capsys, persons, f"{columns}\n{unit}")["hints"]), "a constant too"
