@@ -306,10 +306,8 @@ def test_times_follow_their_fine_answers_where_few_cells_hold_nearly_all(place: 
     """Exams of two months stood evenly in all twelve, since the mean of all fine cells lay within their noise."""
     quarters = SCHEMA.replace("bins: {count: 12}", "bins: {count: 4}, fine: 180")
     Path("stays.yaml").write_text(quarters + UNIT)
-    frame, rng = stays(), np.random.default_rng(3)
-    frame["day"] = [
-        f"2020-{m:02d}-{d:02d}" for m, d in zip(rng.choice([2, 8], len(frame)), rng.integers(1, 15, len(frame)))
-    ]
+    frame, near = stays(), [f"2020-{month:02}-{day:02}" for month in (2, 8) for day in range(1, 15)]
+    frame["day"] = np.random.default_rng(3).choice(near, len(frame))
     frame.to_csv("stays.csv", index=False)
     assert command("run", *RUN, "selection=oneway", "privacy.epsilon=3", "hydra.run.dir=fine") == 0
     days = pd.read_csv("fine/release/synthetic.csv", parse_dates=["day"]).day.dt
