@@ -357,13 +357,16 @@ def _text(item: Any, column: Column) -> str:
 
 
 def _number(column: Column, item: Any, *, last: bool) -> float | None:
-    """An end of a range in the column's unit; a day as the last end of a range of times is its last second."""
+    """An end of a range in the column's unit; a day as the last end is its last second, 1950 of dates all the year."""
     if isinstance(item, bool):
         return None
     if column.kind not in DATE_KINDS:
         return float(item) if isinstance(item, int | float | np.integer | np.floating) else None
+    form = None if str(item) in _codes(column) else column.format  # a name of a bin stays one
+    if isinstance(item, int) and item > 999:  # smaller ones name hours
+        item = f"{item}-12-31" if last else f"{item}-01-01"
     try:
-        return bound(str(item), column.kind, None, "max" if last else "min", "where")
+        return bound(str(item), column.kind, form, "max" if last else "min", "where")
     except UserError:
         return None
 

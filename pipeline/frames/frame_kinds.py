@@ -179,6 +179,9 @@ def _in_family(array: Any, column: Column | None, family: str) -> Any:
         kind = array.type
     if family in {"whole", "real"} and pa.types.is_boolean(kind):
         return array.cast(pa.int64())
+    if family in {"whole", "real"} and pa.types.is_string(kind) and column is not None:
+        parts = pd.to_numeric(np.array(column.values), errors="coerce") % 1  # whole ones may be codes, as 0012
+        return _cast(array, pa.float64()) if parts.sum() > 0 and not (column.other or column.missing_texts) else array
     if family == "date" and pa.types.is_timestamp(kind):
         return array.cast(pa.date32(), safe=False)
     if family == "time" and pa.types.is_date(kind):

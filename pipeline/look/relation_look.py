@@ -53,13 +53,12 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         for a, b, same, both in alike
     ]
     taken = {name for step in rules.steps for name in step.takes}
-    listed = [schema[n] for n in fields if n not in taken and n not in constants]
+    listed = [schema[n] for n in fields if n not in taken or n in constants]
     batches_of = partial(_code_batches, coded)
     hints += [
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
         "derive or impossible, as a draft writes it"
-        for own in (listed, [schema[n] for n in fields if n in constants])
-        for one in guess_determined(own, batches_of)
+        for one in guess_determined(listed, batches_of)
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not any({one.source, one.target} <= {*clique} for clique, _ in schema.rules.zeros)
     ]

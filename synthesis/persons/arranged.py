@@ -32,7 +32,7 @@ def with_persons(schema: Schema, measurements: Measurements) -> Schema:
         return schema
     records = default_rows(with_all_records(schema, measurements))
     time = schema.rules.unit.times({c.name: c for c in schema.columns})
-    even = time is not None and _drowned(schema, measurements, time.name, records)
+    even = time is not None and _drowned(schema, measurements, time.name)
     linked = partial(arranged, answers=measurements.persons, records=records, even=even)
     return replace(schema, rules=replace(schema.rules, arranged=linked))
 
@@ -48,11 +48,11 @@ def with_all_records(schema: Schema, measurements: Measurements) -> Measurements
     return replace(measurements, rows=all_records(asked, unit.max_records, total, unit.bound))
 
 
-def _drowned(schema: Schema, measurements: Measurements, name: str, records: int) -> bool:
-    """Whether a column's fine cells hold less than twice their noise on the mean: then they say nothing of times."""
+def _drowned(schema: Schema, measurements: Measurements, name: str) -> bool:
+    """Whether a column's fine cells hold less than twice their noise (root mean square): they say nothing of times."""
     fine = schema.fine.get(name)
     answer = None if fine is None else mean_of(measurements.answers_about((fine.name,)))
-    return answer is not None and records / answer[0].size < 2 * float(np.sqrt(answer[1]))
+    return answer is not None and float(np.mean(answer[0] ** 2)) < 5 * answer[1]  # the noise adds one to four
 
 
 def arranged(

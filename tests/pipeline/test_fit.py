@@ -129,6 +129,15 @@ def test_frames_go_in_by_the_arrow_interface_and_come_out_in_every_form(library,
         assert pipeline.load(release.save(tmp_path / "kept"), synthesis="independent").sample(30).schema == kinds
 
 
+def test_listed_numbers_with_fractions_are_numbers_again_and_codes_are_texts():
+    """A draft proposes the list for marks; whoever followed it could take no mean of them."""
+    listed = {"mark": [1.0, 1.3, 5.0], "code": ["007", "012"]}
+    columns = {n: {"kind": "categorical", "values": v, "missing": False} for n, v in listed.items()}
+    frame = pd.DataFrame({"mark": [1.0, 1.3] * 50, "code": [7, 12] * 50})
+    kinds = pipeline.fit(frame, {"columns": columns, "confirmed_public": True}, **QUICK).sample(5).dtypes
+    assert (str(kinds["mark"]), str(kinds["code"])) == ("float64", "str")
+
+
 def test_numbers_with_a_code_for_others_are_texts_whatever_is_drawn():
     facts = {"columns": {"stay": COLUMNS["stay"] | {"other": "else"}}, "confirmed_public": True}
     release = pipeline.fit(patients().astype({"stay": "float64"}), facts, **QUICK)

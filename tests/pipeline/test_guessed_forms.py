@@ -81,6 +81,9 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     assert any("'tag' is the weekday of 'start' in 597 of 600" in h and "{start: {weekday: tag}}" in h for h in lines)
     ruled = checked(capsys, cells, f"{columns}\nordered: [[start, end]]")["hints"]
     assert not any("'start' ≤ 'end'" in h for h in ruled)
+    rare = f"{columns[:-1]}, gone: {{{kind}}}}}"  # empty in nearly all rows, beside a list of seven texts
+    cells["gone"] = np.where(np.arange(N) % 60, "", cells["end"])
+    assert not any("weekday of 'gone'" in h for h in checked(capsys, cells, rare)["hints"])
     twice = f"columns: {{start: {{{kind}}}, day: {{{kind}, format: '%d.%m.%y'}}}}"
     hints = checked(capsys, {"start": cells["start"], "day": DAYS.strftime("%d.%m.%y")}, twice)["hints"]
     assert any("'start' and 'day' are the same in 600 of the 600 rows that hold both" in h for h in hints)
@@ -126,3 +129,6 @@ def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     derive = f"derive: {{group: {{from: score, map: [{pairs}]}}}}"
     for rule in (derive, f"impossible: [{{columns: [score, group], possible: [{pairs}]}}]"):
         assert not any("follows from" in hint for hint in checked(capsys, cells, f"{columns}\n{rule}")["hints"])
+    persons = {"who": np.arange(N) % 11 + 100 * (np.arange(N) % 5), **cells}
+    unit = "unit: {column: who, constant: [group], records: {max: 20}}"
+    assert any(told in hint for hint in checked(capsys, persons, f"{columns}\n{unit}")["hints"]), "a constant too"

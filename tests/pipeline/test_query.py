@@ -270,3 +270,12 @@ def test_a_pair_whose_residual_was_asked_counts_as_measured_in_every_cell():
     assert isinstance(signal["a", "b"][0].query, Identity) and signal["a", "b"][1] == pytest.approx(
         TRUTH.mean(), rel=0.1
     )
+
+
+def test_ends_of_dates_may_be_written_as_the_column_is_and_years_as_numbers():
+    """[1950, 1959] was these two years, a fifth of the persons that were meant; 01.01.1950 no value."""
+    born = {"kind": "date", "min": "1948-01-01", "max": "1961-12-31", "format": "%d.%m.%Y", "bins": "year"}
+    schema = parse_schema({"columns": {"born": born}}, where="a test")
+    for ends in (["01.01.1950", "31.12.1959"], [1950, 1959], ["1950-01-01", "31.12.1959"]):
+        assert code_weights(schema, "born", ends)[:14].tolist() == [0] * 2 + [1] * 10 + [0] * 2, ends
+    assert code_weights(schema, "born", ["1950", "1959"]).sum() == 2, "names of bins are values"

@@ -206,6 +206,7 @@ SURNAMES = ["Meier", "Sauer", "Özdemir", "Kowalski"]
 OF_STAFF = [
     *("Arzt", "Hausarzt", "Ärztin", "Pflegekraft", "Sachbearbeiter", "Klassenlehrerin", "doctor", "assigned_nurse"),
     *("assignedNurse", "OFFICER", "signed_by", "Case Worker", "Sachbearb"),
+    *("sachbearbeitung", "Kontoinhaber", "Geburtsname", "mädchenname", "prénom", "cognome"),
 ]
 OF_THINGS = ["name", "product_name", "agent_type", "nurses", "station", "paid_by", "Pflegegrad"]
 OF_PERSONS = {

@@ -311,6 +311,18 @@ def test_two_tables_need_constants_and_are_refused_before_any_row_is_read(place:
         assert "release.tables" in error and "release.tables=joined" in error and not Path("new").exists()
 
 
+def test_times_follow_their_fine_answers_where_few_cells_hold_nearly_all(place: Path) -> None:
+    """Exams of two months stood evenly in all twelve, since the mean of all fine cells lay within their noise."""
+    quarters = SCHEMA.replace("bins: {count: 12}", "bins: {count: 4}, fine: 180")
+    Path("stays.yaml").write_text(quarters + UNIT)
+    frame, near = stays(), [f"2020-{month:02}-{day:02}" for month in (2, 8) for day in range(1, 15)]
+    frame["day"] = np.random.default_rng(3).choice(near, len(frame))
+    frame.to_csv("stays.csv", index=False)
+    assert command("run", *RUN, "selection=oneway", "privacy.epsilon=3", "hydra.run.dir=fine") == 0
+    days = pd.read_csv("fine/release/synthetic.csv", parse_dates=["day"]).day.dt
+    assert (days.month.isin([2, 8]) & (days.day < 16)).mean() > 0.6, "evenly it would be a sixth"
+
+
 @pytest.mark.slow
 def test_fewer_records_that_count_leave_no_person_with_fewer_records(place: Path, capsys) -> None:
     """At C = 2 of 5 records the counts hold 60 % of them, and the sizes of persons bring the others back."""

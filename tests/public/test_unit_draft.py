@@ -71,6 +71,17 @@ def test_of_constants_that_tell_each_other_pairs_are_proposed_and_no_map(tmp_pat
     assert '{columns: ["region", "called"], possible: [["n", "North"], ["s", "South"], ["w", "West"]]}' in text
 
 
+def test_constants_and_records_that_tell_each_other_are_proposed_as_rules_and_no_map(tmp_path: Path) -> None:
+    """A student's programme follows from the code of each exam, and nobody of one sex is asked about births."""
+    lines = [
+        f"p{i},{'xyz'[i % 3]},{'fm'[i % 2]},{'xyz'[i % 3]}{k},{k if i % 2 else ''}" for i in range(300) for k in (1, 2)
+    ]
+    text = drafted(tmp_path, "\n".join(["who,programme,sex,exam,births", *lines, ""]))
+    assert "constant: [programme, sex]" in text and "{from:" not in text
+    assert '{columns: ["exam", "programme"], possible: [["x1", "x"], ["x2", "x"], ["y1", "y"]' in text
+    assert '{"sex": ["f"], "births": {}}' in text
+
+
 def test_a_year_orders_where_there_is_no_date(tmp_path: Path) -> None:
     lines = [",".join([*cells[:5], "d", *cells[6:]]) for cells in (r.split(",") for r in rows().splitlines())]
     assert "\n  order: season\n" in drafted(tmp_path, HEAD + "\n".join(lines) + "\n")

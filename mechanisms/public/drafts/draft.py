@@ -150,18 +150,17 @@ def _dependent_columns(
     """Columns that follow from others, and those that are empty where others have certain values.
 
     Args:
-        constants: of persons, which tell each other alone, and which no map names.
+        constants: of persons, which no map names.
     """
-    follows, skipped = list[Determined](), list[Skipped]()
-    for fixed in (False, True):
-        own = {n: f for n, f in drafted.items() if (n in constants) == fixed}
-        if own:
-            schema = parse_schema({"columns": own}, where="the draft")
-            batches_of = partial(code_batches, source, schema)
-            found = guess_determined(schema.columns, batches_of)
-            follows += [replace(one, complete=one.complete and not fixed) for one in found]
-            skipped += guess_skipped(schema.columns, batches_of)
-    return follows, skipped
+    if not drafted:
+        return [], []
+    schema = parse_schema({"columns": dict(drafted)}, where="the draft")
+    batches_of = partial(code_batches, source, schema)
+    follows = [
+        replace(one, complete=one.complete and not {one.source, one.target} & {*constants})
+        for one in guess_determined(schema.columns, batches_of)
+    ]
+    return follows, guess_skipped(schema.columns, batches_of)
 
 
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair]) -> dict[str, str]:

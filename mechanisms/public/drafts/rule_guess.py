@@ -149,12 +149,9 @@ def guess_calendar(
                 continue
             text = source.text(source.names.index(name))
             key, own = ("trim({})", "isodow({})") if part == "weekday" else ("TRY_CAST({} AS DOUBLE)", "hour({})")
-            known = (
-                f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation} WHERE {filled(text)}"
-            )
-            each = engine.execute(
-                f"SELECT t, x, count(*) AS n FROM ({known}) GROUP BY t, x ORDER BY n, t, x"
-            ).fetchall()
+            known = f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation}"
+            both = f"({known} WHERE {filled(text)}) WHERE x IS NOT NULL"  # a date may be empty in nearly all rows
+            each = engine.execute(f"SELECT t, x, count(*) AS n FROM {both} GROUP BY t, x ORDER BY n, t, x").fetchall()
             usual = {t: x for t, x, _ in each} if part == "weekday" else {t: t for t, _, _ in each}  # the most frequent
             right, rows = sum(n for t, x, n in each if x == usual[t]), sum(n for _, _, n in each)
             if not rows or right < least * rows:

@@ -73,11 +73,12 @@ SIGNED = re.compile(r"(.+?) *\(([A-ZÀ-Þ][a-zß-ÿ'’-]{2,})\)")
 BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} ({_INITIAL}\. ?)+")
 #: What columns of names of persons are called.
 NAME_COLUMN = re.compile(
-    r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$|^(nach|vor|familien)name"
+    r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$"
+    r"|^(nach|vor|familien|geburts|ruf|zu|m(ä|ae)dchen)name|^(birth[_ ]?name|(pre|pré|sur)nom|cognome|apellido)s?$"
     r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
     r"|^(landlord|tenant|next of kin)$"
     r"|(arzt|ärztin|pflegekraft|(^|[_\W])pflege|schwester|pfleger|bearb(eiter)?|behandler|therapeut|berater|betreuer|lehrer"
-    r"|hebamme|gutachter|ansprechpartner)(in)?$"
+    r"|sachbearbeitung|kontoinhaber|hebamme|gutachter|ansprechpartner)(in)?$"
     r"|((^|[_\W])|(?-i:(?<=[a-z])(?=[A-Z])))(doctor|physician|nurse|clerk|case[_ ]?worker|teacher|officer|agent|handler"
     r"|staff|surgeon|author|editor|therapist|dentist|midwife|instructor|supervisor"
     r"|(signed|seen|entered|treated|reviewed|created|approved|checked|examined|recorded|written|edited)[_ ]?by)$"
