@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.codec import write_table
+from mechanisms.public.tables.write_table import write_table
 from tests.conftest import few
 from tests.public.table_worlds import decode_table, encoded
 

@@ -14,12 +14,12 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import write_table
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.public.tables.formats import CSV, FORMATS, TableFormat, format_of_file, format_of_name
 from mechanisms.public.tables.inspect_file import csv_head
 from mechanisms.public.tables.readers import open_csv
 from mechanisms.public.tables.scan import Opening, Source
+from mechanisms.public.tables.write_table import write_table
 from pipeline.settings.config import load_config
 from pipeline.stages import run
 from tests.pipeline.conftest import PAIRS, TOWN, write_town

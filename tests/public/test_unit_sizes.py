@@ -21,7 +21,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.codec import write_table
+from mechanisms.public.tables.write_table import write_table
 from mechanisms.public.units import Neighbouring
 from tests.public.table_worlds import decode_table
 

@@ -60,12 +60,12 @@ class Opening:
 
     path: Path
     parts: tuple[Path, ...]
-    dialect: Dialect
     workdir: Path
     memory_limit_bytes: int
     threads: int
-    setting: str
-    expected: Collection[str]
+    dialect: Dialect = PLAIN
+    setting: str = "data.delimiter"
+    expected: Collection[str] = ()
 
     def read_as(self, dialect: Dialect) -> None:
         """Every row of a text in another dialect; UserError where it cannot be read."""
@@ -94,9 +94,9 @@ class Source(Opening):
         states: how each of the table's files stood when it was opened.
     """
 
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-    relation: str
+    names: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    relation: str = ""
     header: str = field(default="", repr=False)
     states: tuple[State, ...] = ()
 
@@ -267,7 +267,7 @@ def open_table(
     before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")
-    opened = Opening(path, parts, dialect, workdir, memory_limit_bytes, threads, setting, expected)
+    opened = Opening(path, parts, workdir, memory_limit_bytes, threads, dialect, setting, expected)
     source: Source = forms[0].function("reader")(opened)
     return replace(source, states=before)
 
