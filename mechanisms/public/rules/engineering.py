@@ -130,7 +130,8 @@ def engineer(
         UserError: a row contradicts a rule with conflict: refuse; quotes no value.
     """
     conflicts = {step.rule: 0 for step in plan.steps}
-    names = [n for n in plan.measured.names if n not in plan.domains[0] or _changed(plan, n)]
+    made = {a.name for step in plan.steps for a in step.gives}
+    names = [n for n in plan.measured.names if n not in plan.domains[0] or n in made]
     buffers = {n: _room(workdir, i, coded.rows, plan.measured[n].size) for i, n in enumerate(names)}
     for start in range(0, coded.rows, CHUNK):
         stop = min(start + CHUNK, coded.rows)
@@ -157,10 +158,6 @@ def refuse_conflicts(plan: Engineering, conflicts: Mapping[str, int]) -> None:
         if conflicts[step.rule] and step.conflict == "refuse":
             fix = "mend the table or the rule; or conflict: mapping, which lets the rule win"
             raise UserError("a row contradicts the rule", where=f"schema: {step.rule}", fix=fix)
-
-
-def _changed(plan: Engineering, name: str) -> bool:
-    return any(name == a.name for step in plan.steps for a in step.gives)
 
 
 def _room(workdir: Path | None, place: int, rows: int, size: int) -> NDArray[Any]:

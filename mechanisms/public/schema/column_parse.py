@@ -48,8 +48,6 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "zip": ("digits", "prefix"),
     "constant": ("value",),
 }
-TRUE = ("true", "True", "TRUE", "1")
-FALSE = ("false", "False", "FALSE", "0")
 EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -126,7 +124,7 @@ def _parts(kind: str, given: Fields, where: str) -> FieldDict:
     if kind == "categorical":
         return _categorical(given, where)
     if kind == "flag":
-        return parse_flag(given, TRUE, FALSE, where)
+        return parse_flag(given, where)
     return parse_zip(given, where) if kind == "zip" else _ordered(kind, given, where)
 
 

@@ -95,8 +95,7 @@ def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator, prog
     if rules.unit_ids is None or not rules.unit_ids.known:
         return Owned(coded)
     order, ids = assign_units(coded, rules.unit_ids, rng)
-    weights = None if coded.weights is None else coded.weights[order]
-    return Owned(CodedTable(coded.domain, tuple(np.asarray(c)[order] for c in coded.columns), weights), ids)
+    return Owned(coded.at(order), ids)
 
 
 def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int, stop: int) -> list[Drawn]:
