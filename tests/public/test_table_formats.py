@@ -27,7 +27,7 @@ from tests.public.table_worlds import codes, schema, source
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_a_format_writes_it_reads(name: str, tmp_path: Path) -> None:
+def test_what_a_format_writes_it_reads(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts with marks, gaps, ids of units; the head of a file and its whole; by its name and its first bytes."""
     facts = schema(
         city={"kind": "categorical", "values": ["x", 'a, "b"\n'], "missing": [""]},
@@ -36,9 +36,10 @@ def test_what_a_format_writes_it_reads(name: str, tmp_path: Path) -> None:
     form = released_format(name)
     assert form.name == name and re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", form.media)
     table = five_rows(facts)
+    monkeypatch.setattr("mechanisms.public.tables.write_table.CHUNK_ROWS", 2)
     for suffix in form.suffixes:
         path = tmp_path / f"table{suffix}"
-        write_table(path, table, facts, np.random.default_rng(0), chunk_rows=2)
+        write_table(path, table, facts, np.random.default_rng(0))
         assert format_of_name(path.name) is form
         assert format_of_file(path).reader == form.reader
         with path.open("rb") as file:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.structural_zeros import Zeros, after, joined, mend
+from mechanisms.public.rules.structural_zeros import Zeros, after, joined, mend, permuted
 from mechanisms.public.rules.transforms import FINE, MAX_COMBINATIONS, Availability, Coarsen, Derive, Recode, Step
 
 CHUNK = 1 << 20
@@ -73,10 +73,7 @@ def build_engineering(
             raise UserError("its structural zeros need too large a table", where=step.rule, fix=fix)
         all_zeros = [z for z in pushed if z is not None and z[1].any()]
         if isinstance(step, Availability):
-            new = domains[-1]
-            clique = new.canonical((step.name, step.shared.name))
-            table = step.impossible().reshape(2 ** len(step.columns), step.shared.size)
-            all_zeros.append((clique, (table if clique[0] == step.name else table.T).ravel()))
+            all_zeros.append(permuted(domains[-1], (step.name, step.shared.name), step.impossible()))
     if not fixed:
         free = tuple(all_zeros)
     free = joined([*free, *_combinations(steps, domains)])

@@ -274,7 +274,7 @@ def column_fields(column: Column) -> FieldDict:
     fields |= reading_fields(column)
     fields |= {} if column.other is None else {"other": column.other}
     fields["missing"] = list(column.missing_texts) if column.missing_texts else column.missing
-    if column.kind in ORDERED_KINDS or column.codes is not None or column.outside != "clip":
+    if column.gridded or column.outside != "clip":
         fields["outside"] = column.outside
     if column.joint_bins is not None:
         name, value = column.joint_bins
