@@ -17,6 +17,7 @@ from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
 from mechanisms.public.tables.found_dialect import with_all_faults
 from mechanisms.public.tables.inspect_file import (
+    DAMAGED,
     SEVERAL_TEXTS,
     State,
     check_same,
@@ -373,13 +374,11 @@ def _explained(message: str, source: Source) -> UserError:
     for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
         ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),
-        ("GZIP", "the compressed file is truncated or damaged", "fetch or compress it again"),
-        ("gzip", "the compressed file is truncated or damaged", "fetch or compress it again"),
-        ("ZSTD", "the compressed file is truncated or damaged", "fetch or compress it again"),
+        ("GZIP|gzip|ZSTD", "the compressed file is truncated or damaged", DAMAGED),
         ("line size", "malformed: a line is longer than 2 MB", "mend the file; perhaps a quote is not closed"),
         ("invalid state", "malformed: line ends are mixed, or quotes stray", "use one kind of line end throughout"),
     ):
-        if sign in message:
+        if re.search(sign, message):
             return UserError(problem + at, where=where, fix=fix)
     problem = f"cannot be read{at}: truncated or not well formed"
     return UserError(problem, where=where, fix="check the file, or fetch it again")
