@@ -26,9 +26,9 @@ from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import load_measurements, load_released_schema, save_measurements
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import write_table
 from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.formats import TableFormat
+from mechanisms.public.tables.write_table import write_table
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.plugins.origins import check_known
 from pipeline.settings.inputs import check_release

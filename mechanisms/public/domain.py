@@ -7,10 +7,12 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from mechanisms.public.errors import UserError, known_columns
 
 Clique = tuple[str, ...]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,6 @@ class Domain:
         return Domain(tuple(self[n] for n in clique))
 
 
-def subsets(clique: Clique) -> list[Clique]:
+def subsets(clique: tuple[T, ...]) -> list[tuple[T, ...]]:
     """Every non-empty subset, smaller ones first."""
     return [s for size in range(1, len(clique) + 1) for s in itertools.combinations(clique, size)]

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import UserDict
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.util import find_spec
 from pkgutil import resolve_name
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from mechanisms.public.errors import UserError
 
 T = TypeVar("T")
 
 
-class Members(MutableMapping[str, T]):
+class Members(UserDict[str, T]):
     """Things by name.
 
     A thing given as `module:name` is imported when it is first asked for. Where that module is not installed, its name
-    is taken, asking for it is an error that says so, and it is not among the members that are listed.
+    is taken and `in` them, asking for it is an error that says so, and it is not among the members that are listed.
     """
+
+    data: dict[str, Any]
 
     def __init__(self, where: str, given: Mapping[str, T | str]) -> None:
         """Members of a registry.
@@ -27,26 +30,17 @@ class Members(MutableMapping[str, T]):
             where: the setting by which one of them is asked for.
             given: name → the thing, or `module:name` of it; a module alone is the thing itself.
         """
-        self._where, self._given = where, dict(given)
+        super().__init__()
+        self._where, self.data = where, dict(given)
 
     def __getitem__(self, name: str) -> T:
-        given = self._given[name]
+        given = self.data[name]
         if isinstance(given, str):
-            given = self._given[name] = needed(given, f"{name!r}", self._where, ", ".join(self) or "leave it out")
-        return given
-
-    def __setitem__(self, name: str, thing: T) -> None:
-        self._given[name] = thing
-
-    def __delitem__(self, name: str) -> None:
-        del self._given[name]
-
-    def __contains__(self, name: object) -> bool:
-        """Whether the name is taken, by a thing that is installed or not."""
-        return name in self._given
+            self.data[name] = needed(given, f"{name!r}", self._where, ", ".join(self) or "leave it out")
+        return cast(T, self.data[name])
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, given in list(self._given.items()) if not isinstance(given, str) or _installed(given))
+        return (name for name, given in list(self.data.items()) if not isinstance(given, str) or _installed(given))
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -134,7 +134,7 @@ def cures_of_lost(column: Column, texts: Mapping[str, int], loss: ColumnLoss, sh
         return hints
     if column.kind in DATE_KINDS:
         return hints + _dates(column, words, loss)
-    if column.kind in ORDERED_KINDS or column.codes is not None:
+    if column.gridded:
         return hints + _numbers(column, words, shapes)
     return hints + _texts(column, words)
 

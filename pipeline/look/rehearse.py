@@ -18,7 +18,7 @@ from mechanisms.public.files import whole_file
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import write_table
+from mechanisms.public.tables.write_table import write_table
 from pipeline.folders import REHEARSAL as TABLE
 from pipeline.folders import RunFolder, check_free, no_empty_folders
 from pipeline.report.last_lines import rehearsed, run_facts

@@ -14,7 +14,7 @@ import numpy as np
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.found_columns import scouting_schema
 from mechanisms.public.progress import Progress
-from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.doubts import cut_short
@@ -170,8 +170,7 @@ def _total(column: Column) -> Column:
     """The column without a refusal: a look goes on, and counts."""
     if column.outside != "refuse":
         return column
-    ordered = column.kind in ORDERED_KINDS or column.codes is not None
-    return replace(column, outside="clip" if ordered or column.missing_code is None else "missing")
+    return replace(column, outside="clip" if column.gridded or column.missing_code is None else "missing")
 
 
 def _column(
@@ -185,13 +184,12 @@ def _column(
 ) -> ColumnLook:
     coded, report = encoded
     outside = report.outside[column.name]
-    ordered = column.kind in ORDERED_KINDS or column.codes is not None
     loss = loss_of(column, report)
     counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size).astype(np.int64)
     missing = 0 if column.missing_code is None else int(counts[column.missing_code])
     if column.missing_code is not None and fate(column) == "become missing":
         missing -= loss.unread
-    if ordered and column.outside == "missing":
+    if column.gridded and column.outside == "missing":
         missing -= outside
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
@@ -208,7 +206,7 @@ def _column(
     hints = lone_hint(report.lone.get(column.name, 0), unit)
     hints += other_words(source, column) if column.kind == "flag" else joined_cells(source, schema, column)
     if loss.lost:
-        mark = UNPLACED if ordered and loss.unread else OUTSIDE
+        mark = UNPLACED if column.gridded and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
         unread = replace(loss, lost=loss.unread, clipped=0)
         shapes = shapes_of(source, column) if unread.lost and column.numeric and column.width is None else {}
@@ -225,7 +223,7 @@ def _column(
         column.name,
         "constant" if column.constant else "zip" if column.width is not None else column.kind,
         loss,
-        outside if ordered else 0,
+        outside if column.gridded else 0,
         moved(column),
         other,
         missing,

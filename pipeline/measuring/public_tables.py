@@ -114,8 +114,6 @@ def started(spec: Synthesizer, config: SynthesisConfig, schema: Schema, start: S
         columns = tuple(np.array(coarse.column(n)) for n in schema.synthesized.names)
     if start_in(config) != start:
         raise UserError("the table changed while it was read", where=START, fix="a file that nobody writes to")
-    if not table.rows:
-        raise UserError("the public table has no rows", where=START, fix="another table, or leave it out")
     return StartedGum(**(asdict(spec) | {"start": "oneway"}), public_rows=CodedTable(schema.synthesized, columns))
 
 

@@ -16,8 +16,9 @@ import pytest
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.arrow_columns import arrow_type, decode_column
-from mechanisms.public.tables.codec import encode_columns, write_table
+from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.text_forms import NumberForm
+from mechanisms.public.tables.write_table import write_table
 from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
 
 AGE = {"kind": "integer", "min": 0, "max": 9}

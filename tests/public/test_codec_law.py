@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.codec import write_table
+from mechanisms.public.tables.write_table import write_table
 from tests.conftest import few
 from tests.public.table_worlds import decode_table, encoded
 
@@ -120,6 +121,13 @@ CONSTANTS = st.sampled_from(
 NAMES = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp")), min_size=1, max_size=6)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def few_rows_at_a_time() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mechanisms.public.tables.write_table.CHUNK_ROWS", 17)
+        yield
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @given(data=st.data())
 @few(30)
@@ -131,7 +139,7 @@ def test_written_codes_encode_to_themselves(suffix: str, data: st.DataObject) ->
     table = CodedTable(facts.domain, tuple(every_code(c.size, rows, rng) for c in facts.columns))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"table{suffix}"
-        write_table(path, table, facts, rng, chunk_rows=17)
+        write_table(path, table, facts, rng)
         again, report = encoded(path, facts)
         for column, old, new in zip(facts.columns, table.columns, again.columns, strict=True):
             assert old.tolist() == new.tolist(), column

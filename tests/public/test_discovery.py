@@ -152,7 +152,7 @@ def test_a_number_falls_into_its_leaf(low, high) -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(-(10**9), 10**9), (0, 10**6), (-5000, 3)])
 def test_a_whole_number_falls_into_its_leaf(low, high) -> None:
-    grid = integer_grid(low, high, Bins(cells=4096), unit="integer", where="")
+    grid = integer_grid(low, high, Bins(cells=4096), kind="integer", where="")
     numbers = np.concatenate([grid.starts, grid.ends - 1, np.arange(low, low + 9)]).astype(float)
     t = pa.table({"x": numbers})
     code = np.asarray(duckdb.connect().execute(f"SELECT {grid.sql('x')} AS c FROM t").fetchnumpy()["c"])

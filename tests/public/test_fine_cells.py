@@ -188,7 +188,7 @@ def test_the_most_frequent_values_of_a_category_stay_alone():
 @settings(max_examples=60, deadline=None)
 @given(low=st.integers(-50, 50), width=st.integers(1, 60), count=st.integers(1, 9), data=st.data())
 def test_whole_numbers_lie_in_the_ranges_and_in_their_bins(low, width, count, data):
-    grid = integer_grid(low, low + width, Bins(count=min(count, width + 1)), unit="integer", where="x")
+    grid = integer_grid(low, low + width, Bins(count=min(count, width + 1)), kind="integer", where="x")
     first = data.draw(st.integers(low, low + width))
     last = data.draw(st.integers(first, low + width))
     ranges = [(first, last)] if data.draw(st.booleans()) else sorted({(first, first), (last, last)})
@@ -202,7 +202,7 @@ def test_whole_numbers_lie_in_the_ranges_and_in_their_bins(low, width, count, da
 
 def test_days_of_the_week_in_one_week_keep_their_dates():
     """Every code has one day left, of the many that it had: the day inside the range is drawn."""
-    grid = integer_grid(0, 69, Bins(calendar="day_of_week"), unit="day", where="x")
+    grid = integer_grid(0, 69, Bins(calendar="day_of_week"), kind="date", where="x")
     codes = np.arange(7, dtype=np.uint8)
     days = within(grid, [(14, 20)]).draw(codes, np.random.default_rng(1))
     assert sorted(days) == list(range(14, 21)) and ((days + 3) % 7).tolist() == codes.tolist()

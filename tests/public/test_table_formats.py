@@ -14,12 +14,12 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import write_table
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.public.tables.formats import CSV, FORMATS, TableFormat, format_of_file, format_of_name
 from mechanisms.public.tables.inspect_file import csv_head
 from mechanisms.public.tables.readers import open_csv
 from mechanisms.public.tables.scan import Opening, Source
+from mechanisms.public.tables.write_table import write_table
 from pipeline.settings.config import load_config
 from pipeline.stages import run
 from tests.pipeline.conftest import PAIRS, TOWN, write_town
@@ -27,7 +27,7 @@ from tests.public.table_worlds import codes, schema, source
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_what_a_format_writes_it_reads(name: str, tmp_path: Path) -> None:
+def test_what_a_format_writes_it_reads(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Texts with marks, gaps, ids of units; the head of a file and its whole; by its name and its first bytes."""
     facts = schema(
         city={"kind": "categorical", "values": ["x", 'a, "b"\n'], "missing": [""]},
@@ -36,9 +36,10 @@ def test_what_a_format_writes_it_reads(name: str, tmp_path: Path) -> None:
     form = released_format(name)
     assert form.name == name and re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", form.media)
     table = five_rows(facts)
+    monkeypatch.setattr("mechanisms.public.tables.write_table.CHUNK_ROWS", 2)
     for suffix in form.suffixes:
         path = tmp_path / f"table{suffix}"
-        write_table(path, table, facts, np.random.default_rng(0), chunk_rows=2)
+        write_table(path, table, facts, np.random.default_rng(0))
         assert format_of_name(path.name) is form
         assert format_of_file(path).reader == form.reader
         with path.open("rb") as file:

@@ -21,7 +21,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.codec import write_table
+from mechanisms.public.tables.write_table import write_table
 from mechanisms.public.units import Neighbouring
 from tests.public.table_worlds import decode_table
 
@@ -176,9 +176,10 @@ def test_ids_come_from_a_public_list_by_its_columns_and_weights(tmp_path: Path) 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
 @pytest.mark.parametrize("count", [0, 1, 500])
-def test_written_tables_have_the_ids_as_their_last_column(name: str, count: int, tmp_path: Path) -> None:
+def test_written_tables_have_the_ids_as_their_last_column(name: str, count: int, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("mechanisms.public.tables.write_table.CHUNK_ROWS", 64)
     schema = facts(records={2: 1.0}, same=["company"])
-    write_table(tmp_path / name, rows(schema, count), schema, np.random.default_rng(0), chunk_rows=64)
+    write_table(tmp_path / name, rows(schema, count), schema, np.random.default_rng(0))
     read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
     frame = read(tmp_path / name)
     assert list(frame.columns) == ["company", "hour", "taxi"] and len(frame) == count

@@ -45,34 +45,31 @@ def said_passed_over(count: int, looked_at: Collection[Clique]) -> str:
 
 def joining(candidates: Collection[Clique], edges: Collection[Clique]) -> list[Clique]:
     """The candidates whose two attributes the edges do not connect yet, in the order given."""
-    home = _components(edges)
-    return [c for c in candidates if home.get(c[0], c[0]) != home.get(c[1], c[1])]
+    home: dict[str, str] = {}
+    _joined(edges, home)
+    return [c for c in candidates if _root(home, c[0]) != _root(home, c[1])]
 
 
 def forest_edges(candidates: Collection[Clique]) -> int:
     """How many edges a spanning forest of the candidates' graph has: a fact of the graph, whatever is chosen."""
-    names = {n for c in candidates for n in c}
-    return len(names) - len(set(_components(candidates).values()))
+    return len(_joined(candidates, {}))
 
 
 def heaviest_forest(candidates: Sequence[Clique], weights: Sequence[float]) -> tuple[int, ...]:
     """The places of a forest of the pairs of largest weights, all above 0, the heaviest first (Kruskal's algorithm)."""
-    home: dict[str, str] = {}
+    order = sorted((i for i in range(len(candidates)) if weights[i] > 0), key=lambda i: -weights[i])
+    return tuple(order[k] for k in _joined([candidates[i] for i in order], {}))
+
+
+def _joined(edges: Collection[Clique], home: dict[str, str]) -> list[int]:
+    """The places of the edges that join two trees, which are one from then on."""
     taken = []
-    for place in sorted(range(len(candidates)), key=lambda i: -weights[i]):
-        one, two = (_root(home, n) for n in candidates[place])
-        if weights[place] > 0 and one != two:
+    for place, edge in enumerate(edges):
+        one, two = (_root(home, n) for n in edge)
+        if one != two:
             home[one] = two
             taken.append(place)
-    return tuple(taken)
-
-
-def _components(edges: Collection[Clique]) -> dict[str, str]:
-    """Each attribute's component, named by one of its members."""
-    home: dict[str, str] = {}
-    for a, b in edges:
-        home[_root(home, a)] = _root(home, b)
-    return {n: _root(home, n) for n in home}
+    return taken
 
 
 def _root(home: dict[str, str], name: str) -> str:

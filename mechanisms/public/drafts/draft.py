@@ -29,7 +29,7 @@ from mechanisms.public.drafts.rule_guess import (
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others
-from mechanisms.public.schema.fields import FieldDict, Fields
+from mechanisms.public.schema.fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
@@ -286,16 +286,10 @@ def _share(rule: Determined) -> str:
 
 
 def _entry(column: str, fields: FieldDict, guess: str) -> str:
-    quoted = not all(BARE.fullmatch(text) for text in _listed_texts(fields))
+    lists = texts_in([value for value in fields.values() if not isinstance(value, str)])
+    quoted = not all(map(BARE.fullmatch, lists))
     lines = dump_yaml({column: fields}, quoted=quoted).splitlines(keepends=True)
     return f"  # guess: {guess}\n{''.join(f'  {line}' for line in lines)}"
-
-
-def _listed_texts(fields: object) -> list[str]:
-    """The texts of all lists of a declaration."""
-    parts = fields.values() if isinstance(fields, Mapping) else fields if isinstance(fields, list) else ()
-    texts = [t for t in parts if isinstance(t, str)] if isinstance(fields, list) else []
-    return texts + [t for part in parts for t in _listed_texts(part)]
 
 
 def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[FieldDict, str]:

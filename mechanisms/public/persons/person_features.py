@@ -31,11 +31,11 @@ class Trait(enum.IntEnum):
     CONSTANT = 1  # a value that all of them share
     FIRST = 2  # the value in the first record
     SPAN = 3  # the time from the first record to the last
-    DISTINCT = 4  # how many distinct values there are
+    DISTINCT = 4  # how many distinct codes there are, 1 to DISTINCT, more under the last
     MEAN = 5  # the mean code of the values
     VALUE = 6  # the value in a record
     NEXT = 7  # the value in the next record
-    SAME = 8  # whether both are equal
+    SAME = 8  # whether both are equal: 0 no, 1 yes
     GAP = 9  # the time between both
 
 
@@ -73,17 +73,20 @@ def sizes(most: int, *, every: bool = False, few: bool = False) -> Feature:
     return Feature(Trait.RECORDS, "", tuple(map(int, cells)), len(starts))
 
 
-def of_values(kind: Trait, column: Column, most: int) -> Feature | None:
-    """The value of a column in at most `most` groups, *other* and *missing* for themselves; None where none can be.
+def of_values(kind: Trait, column: Column, most: int | None = None) -> Feature:
+    """The value of a column in at most `most` groups, None: each for itself; *other* and *missing* for themselves.
 
-    Values of ordered columns share a group with their neighbours; others stand alone.
+    Neighbours share a group: of an ordered column, or one of few values (`in_groups`).
     """
     values, special = column.value_codes, column.size - column.value_codes
-    if values > most and not is_ordered(column):
-        return None
-    groups = min(values, most)
+    groups = min(values, most or values)
     cells = [i * groups // values for i in range(values)] + [groups + i for i in range(special)]
     return Feature(kind, column.name, tuple(cells), groups + special)
+
+
+def in_groups(column: Column) -> bool:
+    """Whether GROUPS groups say what a column's values are: those of an unordered one stand alone."""
+    return column.value_codes <= GROUPS or is_ordered(column)
 
 
 def is_ordered(column: Column) -> bool:
@@ -95,16 +98,6 @@ def mean_of(column: Column) -> Feature:
     """The mean code of a person's values, in cells of equal width; the last cell: no record has a value."""
     codes, (least, most) = column.value_codes, MEANS
     return Feature(Trait.MEAN, column.name, (codes,), min(2 * codes, max(least, min(3 * codes // 2, most))) + 1)
-
-
-def distinct_of(column: Column) -> Feature:
-    """How many distinct codes a person has, 1 to DISTINCT, more under the last."""
-    return Feature(Trait.DISTINCT, column.name, (), min(column.size, DISTINCT))
-
-
-def same_of(column: Column) -> Feature:
-    """Whether a record and the next one have the same code: 0 no, 1 yes."""
-    return Feature(Trait.SAME, column.name, (), 2)
 
 
 def difference(kind: Trait, column: Column) -> Feature:

@@ -15,15 +15,15 @@ from typing import ClassVar, Literal
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_features import (
+    DISTINCT,
     GROUPS,
     Feature,
     Trait,
     difference,
-    distinct_of,
+    in_groups,
     is_ordered,
     mean_of,
     of_values,
-    same_of,
     sizes,
 )
 from mechanisms.public.persons.person_unit import PersonUnit
@@ -140,7 +140,7 @@ def _of_constants(constants: Sequence[Column], group: Feature, others: Sequence[
     """Each constant alone, beside the number of records, every other constant and the values of each column."""
     beside: list[tuple[Column, Feature]] = []
     for column in constants:
-        own = every_code(column)
+        own = of_values(Trait.CONSTANT, column)
         if own.size > MOST_BESIDE:
             yield PersonQuestion("persons", (own,))
         else:
@@ -150,14 +150,9 @@ def _of_constants(constants: Sequence[Column], group: Feature, others: Sequence[
         yield PersonQuestion("persons", (a, b))
     for column, _ in beside:
         for other in others:
-            few, value = of_values(Trait.CONSTANT, column, GROUPS), of_values(Trait.VALUE, other, GROUPS)
-            if few is not None and value is not None:
-                yield PersonQuestion("records", (few, value))
-
-
-def every_code(column: Column) -> Feature:
-    """A constant with a cell for each of its codes."""
-    return Feature(Trait.CONSTANT, column.name, tuple(range(column.size)), column.size)
+            if in_groups(column) and in_groups(other):
+                both = of_values(Trait.CONSTANT, column, GROUPS), of_values(Trait.VALUE, other, GROUPS)
+                yield PersonQuestion("records", both)
 
 
 def _of_moving(moving: Sequence[Column], time: Column | None, group: Feature) -> Iterator[PersonQuestion]:
@@ -165,21 +160,19 @@ def _of_moving(moving: Sequence[Column], time: Column | None, group: Feature) ->
     gap = None
     if time is not None:
         gap = difference(Trait.GAP, time)
-        first = of_values(Trait.FIRST, time, time.value_codes)
-        assert first is not None, "times are ordered"
-        yield PersonQuestion("persons", (group, first))
+        yield PersonQuestion("persons", (group, of_values(Trait.FIRST, time)))
         yield PersonQuestion("persons", (group, difference(Trait.SPAN, time)))
     same = [c for c in moving if not is_ordered(c) and c.size > GROUPS]
     for column in same:
-        yield PersonQuestion("steps", (group, same_of(column), *([] if gap is None else [gap])))
+        yield PersonQuestion("steps", (group, Feature(Trait.SAME, column.name, (), 2), *([] if gap is None else [gap])))
     if gap is not None and not same:
         yield PersonQuestion("steps", (group, gap))
     for column in moving:
-        yield PersonQuestion("persons", (group, mean_of(column) if is_ordered(column) else distinct_of(column)))
+        distinct = Feature(Trait.DISTINCT, column.name, (), min(column.size, DISTINCT))
+        yield PersonQuestion("persons", (group, mean_of(column) if is_ordered(column) else distinct))
         if column not in same:
-            value, following = of_values(Trait.VALUE, column, GROUPS), of_values(Trait.NEXT, column, GROUPS)
-            assert value is not None and following is not None, "ordered, or few"
-            yield PersonQuestion("steps", (value, following))
+            following = of_values(Trait.NEXT, column, GROUPS)
+            yield PersonQuestion("steps", (of_values(Trait.VALUE, column, GROUPS), following))
 
 
 def by_label(questions: Sequence[PersonQuestion]) -> Mapping[tuple[str, ...], PersonQuestion]:
@@ -205,7 +198,7 @@ def counted_questions(schema: Schema) -> tuple[PersonQuestion, ...]:
     if unit is None or not open_columns:
         return questions_of(schema)
     asked = [c for c in open_columns if c.name in unit.constant and c.discover is not None and not c.discover.values]
-    return tuple(PersonQuestion("persons", (every_code(c),)) for c in asked)
+    return tuple(PersonQuestion("persons", (of_values(Trait.CONSTANT, c),)) for c in asked)
 
 
 def asked_columns(schema: Schema) -> list[Column]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.queries.query_matrices import (
     MATRIX_BITS,
     Identity,
@@ -93,8 +93,7 @@ class ResidualQuery:
 
     def largest_column_distance(self, norm: Norm) -> float:
         """Exact, over the sets of columns of the marginal in which two cells differ."""
-        places = range(len(self.shape))
-        sets = [s for size in range(1, len(self.shape) + 1) for s in itertools.combinations(places, size)]
+        sets = subsets(tuple(range(len(self.shape))))
         if norm == "l1":
             return max(self._apart(s) for s in sets) * 2.0**-self.bits
         alike = math.prod(k * (k - 1) for k in self.shape)

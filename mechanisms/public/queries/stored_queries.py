@@ -44,10 +44,7 @@ def check_stored(query: QueryMatrix) -> None:
         return
     name = cls.__name__
     if name not in QUERIES or type(query_of(name, query.arrays())) is not cls:
-        problem = f"a query matrix of {cls.__module__} is called {name!r}, and a file would be read as {_known(name)}"
+        other = "another class of that name" if name in QUERIES else "nothing: it is not registered"
+        problem = f"a query matrix of {cls.__module__} is called {name!r}, and a file would be read as {other}"
         fix = f"QUERIES = {{{name!r}: {name}.from_arrays}} in its module, under a name that is free"
         raise UserError(problem, where="plugins", fix=fix)
-
-
-def _known(name: str) -> str:
-    return "another class of that name" if name in QUERIES else "nothing: it is not registered"

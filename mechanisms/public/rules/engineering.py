@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.structural_zeros import Zeros, after, joined, mend
+from mechanisms.public.rules.structural_zeros import Zeros, after, joined, mend, permuted
 from mechanisms.public.rules.transforms import FINE, MAX_COMBINATIONS, Availability, Coarsen, Derive, Recode, Step
 
 CHUNK = 1 << 20
@@ -73,10 +73,7 @@ def build_engineering(
             raise UserError("its structural zeros need too large a table", where=step.rule, fix=fix)
         all_zeros = [z for z in pushed if z is not None and z[1].any()]
         if isinstance(step, Availability):
-            new = domains[-1]
-            clique = new.canonical((step.name, step.shared.name))
-            table = step.impossible().reshape(2 ** len(step.columns), step.shared.size)
-            all_zeros.append((clique, (table if clique[0] == step.name else table.T).ravel()))
+            all_zeros.append(permuted(domains[-1], (step.name, step.shared.name), step.impossible()))
     if not fixed:
         free = tuple(all_zeros)
     free = joined([*free, *_combinations(steps, domains)])
@@ -130,7 +127,8 @@ def engineer(
         UserError: a row contradicts a rule with conflict: refuse; quotes no value.
     """
     conflicts = {step.rule: 0 for step in plan.steps}
-    names = [n for n in plan.measured.names if n not in plan.domains[0] or _changed(plan, n)]
+    made = {a.name for step in plan.steps for a in step.gives}
+    names = [n for n in plan.measured.names if n not in plan.domains[0] or n in made]
     buffers = {n: _room(workdir, i, coded.rows, plan.measured[n].size) for i, n in enumerate(names)}
     for start in range(0, coded.rows, CHUNK):
         stop = min(start + CHUNK, coded.rows)
@@ -157,10 +155,6 @@ def refuse_conflicts(plan: Engineering, conflicts: Mapping[str, int]) -> None:
         if conflicts[step.rule] and step.conflict == "refuse":
             fix = "mend the table or the rule; or conflict: mapping, which lets the rule win"
             raise UserError("a row contradicts the rule", where=f"schema: {step.rule}", fix=fix)
-
-
-def _changed(plan: Engineering, name: str) -> bool:
-    return any(name == a.name for step in plan.steps for a in step.gives)
 
 
 def _room(workdir: Path | None, place: int, rows: int, size: int) -> NDArray[Any]:

@@ -76,5 +76,4 @@ def without_fine(table: AnyTable, schema: Schema) -> AnyTable:
         return table
     if isinstance(table, CountedTable):
         return replace(table, domain=schema.synthesized)
-    names = schema.synthesized.names
-    return CodedTable(schema.synthesized, tuple(table.column(n) for n in names), table.weights, table.known)
+    return replace(table.over(schema.synthesized.names), known=table.known)

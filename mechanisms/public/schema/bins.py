@@ -143,14 +143,14 @@ class IntegerGrid:
     Attributes:
         formula: SQL with `{d}` for the units above the lower bound and `{t}` for the timestamp.
         low: the lower bound.
-        unit: "integer", "day" or "second".
+        kind: of the column: date (in days), datetime (in seconds); others are whole numbers.
         starts, ends: the runs of values, left-closed, sorted by code; a cyclic code has several.
         first: size + 1 positions: the runs of code c are first[c] … first[c + 1] − 1.
     """
 
     formula: str
     low: int
-    unit: str
+    kind: str
     starts: Ints
     ends: Ints
     first: Ints
@@ -182,9 +182,9 @@ class IntegerGrid:
 
     def _above(self, x: str) -> str:
         """SQL for the units above the lower bound."""
-        if self.unit == "day":
+        if self.kind == "date":
             return f"date_diff('day', {timestamp(self.low * DAY)}, {x})"
-        if self.unit == "second":
+        if self.kind == "datetime":
             return f"((epoch_us({x}) - {self.low * 1_000_000}) // 1000000)"
         return f"(CAST({x} AS BIGINT) - {self.low})" if self.low >= 0 else f"(CAST({x} AS BIGINT) + {-self.low})"
 
@@ -232,7 +232,7 @@ def within(grid: Grid, ranges: Sequence[tuple[float, float]]) -> Grid:
     held = np.concatenate(codes)
     empty = np.setdiff1d(np.arange(grid.size), held)  # every code has a run, be it of no width
     first, last = (np.concatenate([*each, np.full(empty.size, grid.low)]) for each in (starts, ends))
-    return _runs(grid.formula, grid.low, grid.unit, first, last, np.concatenate([held, empty]))
+    return _runs(grid.formula, grid.low, grid.kind, first, last, np.concatenate([held, empty]))
 
 
 def float_grid(low: float, high: float, bins: Bins, *, decimals: int | None, where: str) -> FloatGrid:
@@ -266,7 +266,7 @@ def _few_digits(edges: Floats) -> Floats:
     return np.array([edges[0], *inner, edges[-1]], np.float64)
 
 
-def integer_grid(low: int, high: int, bins: Bins | None, *, unit: str, where: str) -> IntegerGrid:
+def integer_grid(low: int, high: int, bins: Bins | None, *, kind: str, where: str) -> IntegerGrid:
     """The grid of a column of whole units.
 
     Args:
@@ -278,7 +278,7 @@ def integer_grid(low: int, high: int, bins: Bins | None, *, unit: str, where: st
     """
     values = high - low + 1
     if bins is not None and bins.calendar is not None:
-        return _calendar_grid(low, high, bins.calendar, unit=unit, where=where)
+        return _calendar_grid(low, high, bins.calendar, kind=kind, where=where)
     if bins is None:
         _check_codes(values, where)
         starts = np.arange(low, high + 2, dtype=np.int64)
@@ -302,13 +302,13 @@ def integer_grid(low: int, high: int, bins: Bins | None, *, unit: str, where: st
             raise UserError("the range is too wide for so many bins", where=where, fix="fewer bins, or a kind: float")
         starts = np.array([low + i * values // count for i in range(count + 1)], dtype=np.int64)
         formula = f"((({{d}} + 1) * {count} - 1) // {values})"
-    return _runs(formula, low, unit, starts[:-1], starts[1:], np.arange(len(starts) - 1))
+    return _runs(formula, low, kind, starts[:-1], starts[1:], np.arange(len(starts) - 1))
 
 
-def _calendar_grid(low: int, high: int, name: str, *, unit: str, where: str) -> IntegerGrid:
-    day = 1 if unit == "day" else DAY
+def _calendar_grid(low: int, high: int, name: str, *, kind: str, where: str) -> IntegerGrid:
+    day = 1 if kind == "date" else DAY
     base = {"month_of_year": "month", "day_of_week": "day", "hour_of_day": "hour"}.get(name, name)
-    if base == "hour" and unit == "day":
+    if base == "hour" and kind == "date":
         raise UserError(f"calendar: {name} needs a time of day", where=where, fix="kind: datetime, or calendar: day")
     first, last = low // day, high // day
     if base in {"year", "month"}:
@@ -336,7 +336,7 @@ def _calendar_grid(low: int, high: int, name: str, *, unit: str, where: str) -> 
     else:
         codes = np.arange(len(starts))
         _check_codes(len(codes), where)
-    return _runs(_calendar_sql(name, int(index[0])), low, unit, starts, ends, codes)
+    return _runs(_calendar_sql(name, int(index[0])), low, kind, starts, ends, codes)
 
 
 def _calendar_sql(name: str, start: int) -> str:
@@ -354,10 +354,10 @@ def _calendar_sql(name: str, start: int) -> str:
     }[name]
 
 
-def _runs(formula: str, low: int, unit: str, starts: Ints, ends: Ints, codes: Ints) -> IntegerGrid:
+def _runs(formula: str, low: int, kind: str, starts: Ints, ends: Ints, codes: Ints) -> IntegerGrid:
     order = np.argsort(codes, kind="stable")
     first = np.concatenate([[0], np.cumsum(np.bincount(codes))]).astype(np.int64)
-    return IntegerGrid(formula, low, unit, starts[order].astype(np.int64), ends[order].astype(np.int64), first)
+    return IntegerGrid(formula, low, kind, starts[order].astype(np.int64), ends[order].astype(np.int64), first)
 
 
 def _check_codes(count: int, where: str) -> None:
@@ -377,10 +377,10 @@ def timestamp(seconds: int) -> str:
     return f"TIMESTAMP '{np.datetime64(seconds, 's').astype(object).isoformat(sep=' ')}'"
 
 
-def default_calendar(low: int, high: int, *, unit: str) -> Bins:
+def default_calendar(low: int, high: int, *, kind: str) -> Bins:
     """The finest calendar unit with at most 100 codes, else (at most) 100 equal bins."""
     for name, length in LENGTHS.items():
-        span = (high - low + 1) * (DAY if unit == "day" else 1)
-        if (name != "hour" or unit == "second") and span / length <= 100:
+        span = (high - low + 1) * (DAY if kind == "date" else 1)
+        if (name != "hour" or kind == "datetime") and span / length <= 100:
             return Bins(calendar=name)
     return Bins(count=min(100, high - low + 1))

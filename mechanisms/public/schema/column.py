@@ -115,6 +115,11 @@ class Column:
         return self.kind in {"integer", "float"} or self.codes is not None
 
     @property
+    def gridded(self) -> bool:
+        """Read as a number, a day or a time, which has its code by the grid; others are texts."""
+        return self.numeric or self.kind in DATE_KINDS
+
+    @property
     def spelled(self) -> tuple[tuple[str, int], ...]:
         """Every text that stands for a value code of a categorical column or a flag, and that code."""
         return (*((t, code) for code, t in enumerate(self.values)), *self.spellings)
@@ -138,10 +143,6 @@ class Column:
     @property
     def missing_code(self) -> int | None:
         return self.value_codes + (self.other is not None) if self.missing else None
-
-    @property
-    def outside_code(self) -> int | None:
-        return self.size - 1 if self.apart else None
 
     @property
     def size(self) -> int:
@@ -168,14 +169,14 @@ class Column:
         if calendar in CYCLIC:
             return {"month_of_year": MONTHS, "day_of_week": DAYS}.get(calendar, tuple(map(str, range(24))))
         starts, last = grid.starts[grid.first[:-1]], grid.ends[grid.first[:-1]] - 1
-        if grid.unit == "integer":
+        if self.kind not in DATE_KINDS:
             digits = self.width or 0
             return tuple(_run(str(a).zfill(digits), str(b).zfill(digits)) for a, b in zip(starts, last, strict=True))
-        unit = DAY if grid.unit == "day" else 1
+        unit = DAY if self.kind == "date" else 1
         if calendar in CALENDAR_FORMATS:
             form = CALENDAR_FORMATS[calendar]
             return tuple(_moment(int(a) * unit, form) for a in starts)
-        form = "%Y-%m-%d" if grid.unit == "day" else "%Y-%m-%d %H:%M:%S"
+        form = "%Y-%m-%d" if self.kind == "date" else "%Y-%m-%d %H:%M:%S"
         return tuple(
             _run(_moment(int(a) * unit, form), _moment(int(b) * unit, form)) for a, b in zip(starts, last, strict=True)
         )
@@ -215,13 +216,11 @@ class Column:
     @cached_property
     def grid(self) -> Grid:
         """The value codes of an ordered column, or of whole-number codes."""
-        if self.codes is not None:
-            return integer_grid(0, self.codes - 1, None, unit="integer", where=self.name)
         if self.kind == "float":
             bins = cast(Bins, self.bins)
             return float_grid(self.low, self.high, bins, decimals=self.decimals, where=self.name)
-        unit = {"date": "day", "datetime": "second"}.get(self.kind, "integer")
-        return integer_grid(int(self.low), int(self.high), self.bins, unit=unit, where=self.name)
+        low, high = self.bounds
+        return integer_grid(int(low), int(high), self.bins, kind=self.kind, where=self.name)
 
     @property
     def bounds(self) -> tuple[float, float]:

@@ -16,7 +16,7 @@ import numpy as np
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.rules.rule_transforms import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
-from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column, Kind, Outside
+from mechanisms.public.schema.column import DATE_KINDS, Column, Kind, Outside
 from mechanisms.public.schema.discover_fields import parse_discover, parse_discovered
 from mechanisms.public.schema.fields import (
     FieldDict,
@@ -48,9 +48,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "zip": ("digits", "prefix"),
     "constant": ("value",),
 }
-TRUE = ("true", "True", "TRUE", "1")
-FALSE = ("false", "False", "FALSE", "0")
 EPOCH = datetime.datetime(1970, 1, 1)
+#: Fields of ordered columns that are whole numbers from 0 on → the largest.
+MOST = {"decimals": 15, "fine": MAX_FINE}
 
 
 def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Path) -> Column:
@@ -126,7 +126,7 @@ def _parts(kind: str, given: Fields, where: str) -> FieldDict:
     if kind == "categorical":
         return _categorical(given, where)
     if kind == "flag":
-        return parse_flag(given, TRUE, FALSE, where)
+        return parse_flag(given, where)
     return parse_zip(given, where) if kind == "zip" else _ordered(kind, given, where)
 
 
@@ -146,21 +146,16 @@ def _ordered(kind: str, given: Fields, where: str) -> FieldDict:
     if bins is None and kind == "float":
         bins = Bins(count=20)
     if bins is None and kind in DATE_KINDS:
-        bins = default_calendar(int(low), int(high), unit="day" if kind == "date" else "second")
-    decimals = given.get("decimals")
-    if decimals is not None:
-        decimals = whole_number(decimals, "decimals", where, low=0, high=15)
-    fine = given.get("fine")
-    if fine is not None:
-        fine = whole_number(fine, "fine", where, low=0, high=MAX_FINE)
-    multiple = (
-        None if given.get("multiple_of") is None else bound(given["multiple_of"], kind, form, "multiple_of", where)
-    )
-    if multiple is not None and (multiple <= 0 or decimals is not None):
-        problem = "decimals and multiple_of" if multiple > 0 else f"multiple_of: got {given['multiple_of']!r}"
-        raise UserError(problem, where=where, fix="multiple_of alone, above 0, for example multiple_of: 50")
-    parts = {"low": low, "high": high, "bins": bins, "decimals": decimals, "format": form, "more_formats": further}
-    return parts | {"fine": fine, "multiple_of": multiple} | parse_signs(given, where)
+        bins = default_calendar(int(low), int(high), kind=kind)
+    parts = {"low": low, "high": high, "bins": bins, "format": form, "more_formats": further}
+    most = {name: n for name, n in MOST.items() if given.get(name) is not None}
+    parts |= {name: whole_number(given[name], name, where, low=0, high=n) for name, n in most.items()}
+    if given.get("multiple_of") is not None:
+        parts["multiple_of"] = multiple = bound(given["multiple_of"], kind, form, "multiple_of", where)
+        if multiple <= 0 or "decimals" in parts:
+            problem = "decimals and multiple_of" if multiple > 0 else f"multiple_of: got {given['multiple_of']!r}"
+            raise UserError(problem, where=where, fix="multiple_of alone, above 0, for example multiple_of: 50")
+    return parts | parse_signs(given, where)
 
 
 def bound(value: object, kind: str, form: str | None, field: str, where: str) -> float:
@@ -265,13 +260,12 @@ def _check_labels(texts: tuple[str, ...], other: str | None, where: str) -> None
 
 
 def _outside(column: Column, given: object, where: str) -> Outside:
-    ordered = column.kind in ORDERED_KINDS or column.codes is not None
     if given is None:
-        if ordered:
+        if column.gridded:
             return "clip"
         return "other" if column.other is not None else "missing" if column.missing else "clip"
     name = one_of(given, ("clip", "other", "missing", "refuse"), where, "outside")
-    if name == "clip" and not ordered:
+    if name == "clip" and not column.gridded:
         raise UserError("outside: clip needs numbers or dates", where=where, fix="outside: other, missing or refuse")
     if (name == "other" and column.other is None) or (name == "missing" and not column.missing):
         fix = "other: Other" if name == "other" else "missing: true"
@@ -281,7 +275,7 @@ def _outside(column: Column, given: object, where: str) -> Outside:
 
 def _check_column(column: Column, where: str) -> None:
     """What only the whole column shows: its bins can be built, its labels and its format can be read back."""
-    if column.kind not in ORDERED_KINDS and column.codes is None:
+    if not column.gridded:
         return
     try:
         grid = column.grid

@@ -60,7 +60,9 @@ def parse_discover(kind: str, given: FieldDict, where: str) -> tuple[FieldDict, 
     """
     bins = given.get("bins")
     count = BINS if bins == WORD else bins.get(WORD) if isinstance(bins, Mapping) and set(bins) == {WORD} else None
-    facts = (("bounds",) if _asked(given, "bounds", where) else ()) + (() if count is None else ("bins",))
+    if given.get("bounds", WORD) != WORD:
+        raise UserError(f"bounds: got {given['bounds']!r}", where=where, fix=f"bounds: {WORD}; or min and max")
+    facts = (("bounds",) if "bounds" in given else ()) + (() if count is None else ("bins",))
     if given.get("values") == WORD:
         facts = ("values",)
     if not facts:
@@ -116,12 +118,6 @@ def check_rules(rules: Fields, columns: Sequence[str], where: str) -> None:
             if any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) for text in texts_in(content, keys=True)):
                 problem = f"{rule}: names {name!r}, of which something is to be discovered"
                 raise UserError(problem, where=where, fix="declare the column, or leave it out of the rule")
-
-
-def _asked(given: Fields, name: str, where: str) -> bool:
-    if name in given and given[name] != WORD:
-        raise UserError(f"{name}: got {given[name]!r}", where=where, fix=f"{name}: {WORD}; or min and max")
-    return name in given
 
 
 def _check_fields(given: Fields, facts: tuple[str, ...], where: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import AS_UTF8, UserError
+from mechanisms.public.plain_files import FIX
 
 _ALONE = ContextVar("alone", default=False)
 
@@ -36,8 +37,7 @@ def check_alone(*, field: str, where: str) -> None:
         UserError: the schema is that of a release.
     """
     if within_release():
-        fix = "take the release folder of a run, as it was written; do not trust this one"
-        raise UserError(f"{field}: names another file, which the schema of a release never does", where=where, fix=fix)
+        raise UserError(f"{field}: names another file, which the schema of a release never does", where=where, fix=FIX)
 
 
 def facts_in_order(path: Path, names: Sequence[str], *, field: str, where: str, weight: str = "") -> list[list[Any]]:

@@ -20,8 +20,7 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: A bin of several values is crowded where it holds so much of the records.
 CROWDED = 0.9
-#: How many fine cells a column gets, about, where nothing else is asked for; and the most that may be asked for.
-CELLS = 256
+#: The most fine cells that may be asked for.
 MAX_FINE = 10_000
 #: Columns of at most so many whole numbers (or twice the cells that are asked for) get a fine cell for each.
 SINGLE = 1_024

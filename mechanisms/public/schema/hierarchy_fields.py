@@ -159,15 +159,8 @@ def matrix_of_rows(rows: Sequence[Any], names: Sequence[str], where: str) -> Flo
             place = next(i for i, n in enumerate(lengths) if n != len(names))
             problem = f"from {names[place]!r}: {lengths[place]} numbers for {len(names)} values"
         raise UserError(f"distances: {problem}", where=where, fix=f"{len(names)} rows of {len(names)} numbers")
-    matrix = np.empty((len(names), len(names)))
-    for i, row in enumerate(split):
-        try:
-            matrix[i] = [float(cell) for cell in row]
-        except (TypeError, ValueError):
-            matrix[i] = np.nan
-        if not np.isfinite(matrix[i]).all() or bool in set(map(type, row)):
-            matrix[i] = [_number(cell, names[i], name, where) for cell, name in zip(row, names, strict=True)]
-    return matrix
+    every = ((name, row) for name, row in zip(names, split, strict=True))
+    return np.array([[_number(cell, a, b, where) for cell, b in zip(row, names, strict=True)] for a, row in every])
 
 
 def _number(cell: object, a: str, b: str, where: str) -> float:

@@ -15,6 +15,8 @@ from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_lis
 if TYPE_CHECKING:
     from mechanisms.public.schema.column import Column
 
+#: What stands for either side of a flag where its column says nothing.
+TRUE, FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")
 #: Spellings of yes and of no, in small letters: `spellings: common` of a flag reads them in any case.
 YES = ("yes", "y", "true", "t", "1", "1.0", "on", "ja", "j", "oui", "si", "sí", "sim", "da", "tak", "wahr", "vrai")
 NO = ("no", "n", "false", "f", "0", "0.0", "off", "nein", "non", "não", "nao", "nie", "net", "falsch", "faux")
@@ -39,18 +41,15 @@ MAX_BEGINNING = 32
 FIX = "spellings: common (capitals and spaces around do not count); or by value: spellings: {F: [Female, w]}"
 
 
-def parse_flag(given: Fields, true: tuple[str, ...], false: tuple[str, ...], where: str) -> FieldDict:
+def parse_flag(given: Fields, where: str) -> FieldDict:
     """The texts of either side of a flag; `spellings: common` adds the usual ones, in any case.
-
-    Args:
-        true, false: what stands for either where the column says nothing.
 
     Raises:
         UserError: another word than common; no list of texts.
     """
     spellings = given.get("spellings")
     if spellings is None:
-        true, false = (text_list(given.get(s, own), s, where) for s, own in (("true", true), ("false", false)))
+        true, false = (text_list(given.get(s, own), s, where) for s, own in (("true", TRUE), ("false", FALSE)))
         return _sides(false, true)
     if spellings != COMMON:
         fix = 'spellings: common; or lists: "true": [yes, Y], "false": [no, N]'
@@ -71,10 +70,10 @@ def _with_common(own: tuple[str, ...], common: tuple[str, ...], others: tuple[st
     return tuple(dict.fromkeys([*own, *(w for w in common if w not in map(folded, others))]))
 
 
-def flag_fields(column: Column, true: tuple[str, ...], false: tuple[str, ...]) -> FieldDict:
+def flag_fields(column: Column) -> FieldDict:
     """The declaration that `parse_flag` reads back."""
     yes, no = ([t for t, code in column.spelled if code == own] for own in (1, 0))
-    if (yes, no) == ([*true], [*false]):
+    if (yes, no) == ([*TRUE], [*FALSE]):
         return {}
     if not column.loose:
         return {"true": yes, "false": no}

@@ -17,7 +17,7 @@ from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_ru
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.code_labels import written_bins, written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
-from mechanisms.public.schema.column_parse import FALSE, TRUE, parse_column
+from mechanisms.public.schema.column_parse import parse_column
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
@@ -261,7 +261,7 @@ def column_fields(column: Column) -> FieldDict:
         fields["values"] = [int(v) for v in column.values] if column.whole else list(column.values)
         fields |= spelling_fields(column)
     elif column.kind == "flag":
-        fields |= flag_fields(column, TRUE, FALSE)
+        fields |= flag_fields(column)
     if column.ordinal:
         fields["ordinal"] = True
     if column.width is not None:
@@ -275,7 +275,7 @@ def column_fields(column: Column) -> FieldDict:
     fields |= reading_fields(column)
     fields |= {} if column.other is None else {"other": column.other}
     fields["missing"] = list(column.missing_texts) if column.missing_texts else column.missing
-    if column.kind in ORDERED_KINDS or column.codes is not None or column.outside != "clip":
+    if column.gridded or column.outside != "clip":
         fields["outside"] = column.outside
     if column.joint_bins is not None:
         name, value = column.joint_bins

@@ -22,9 +22,6 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import GAP, MARKS, OUTSIDE, ROUNDED, UNPLACED, encoding
 from mechanisms.public.tables.out_of_schema import codes_apart, with_apart
 from mechanisms.public.tables.scan import Source, mapped_errors, private_folder, stream
-from mechanisms.public.tables.write_table import write_table
-
-__all__ = ["EncodingReport", "encode_columns", "write_table"]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.tables.checked_query import DRAWN, OWN, StoredTable, checked_query
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
@@ -225,19 +224,7 @@ def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> N
     import pyarrow as pa
 
     faults: list[Exception] = []
-    source = Source(
-        path=path,
-        parts=(),
-        dialect=PLAIN,
-        workdir=room.folder,
-        memory_limit_bytes=room.memory_limit_bytes,
-        threads=1,  # bytes depend on threads
-        setting="",
-        expected=(),
-        names=(),
-        types=(),
-        relation="",
-    )
+    source = Source(path, (), room.folder, room.memory_limit_bytes, threads=1)  # bytes depend on threads
     query = _query(address.wanted)
     if not _is_select(address.wanted):
         database.columns(query)  # a name that is not there gets the database's own words

@@ -14,7 +14,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.rules.ordered import all_ascending
 from mechanisms.public.rules.unit_ids import assign_units
 from mechanisms.public.schema.bins import Grid, multiple, within
-from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
 Codes = NDArray[np.unsignedinteger]
@@ -66,11 +66,11 @@ def labels(column: Column) -> tuple[str | None, ...]:
 
 def draw(codes: Codes, column: Column, rng: np.random.Generator) -> Drawn:
     """A value for each code: one of the whole numbers, days, seconds or of the interval of its bin."""
-    if not column.numeric and column.kind not in DATE_KINDS:
+    if not column.gridded:
         return Drawn(codes, labels=labels(column))
     other = None if column.other_code is None else codes == column.other_code
-    absent = [code for code in (column.missing_code, column.outside_code) if code is not None]
-    missing = np.isin(codes, absent) if absent else None
+    absent = column.value_codes + (column.other is not None)  # from this code on: missing, and outside the schema
+    missing = codes >= absent if absent < column.size else None
     inside = np.minimum(codes, np.asarray(column.value_codes - 1, dtype=codes.dtype))
     return Drawn(_inside(inside, column, rng), other=other, missing=missing)
 
@@ -120,8 +120,7 @@ def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator, prog
     if rules.unit_ids is None or not rules.unit_ids.known:
         return Owned(coded)
     order, ids = assign_units(coded, rules.unit_ids, rng)
-    weights = None if coded.weights is None else coded.weights[order]
-    return Owned(CodedTable(coded.domain, tuple(np.asarray(c)[order] for c in coded.columns), weights), ids)
+    return Owned(coded.at(order), ids)
 
 
 def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int, stop: int) -> list[Drawn]:

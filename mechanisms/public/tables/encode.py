@@ -61,7 +61,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
         if column.name in unread:
             outer.append(f"CAST(0 AS UINTEGER) AS v{i}")
             continue
-        if column.numeric or column.kind in DATE_KINDS:
+        if column.gridded:
             inner += [f"{read_sql(source, index, column)} AS p{i}", f"{source.text(index)} AS t{i}"]
             expression = _ordered(column, f"p{i}", f"t{i}")
             if fine and column.name in schema.fine:

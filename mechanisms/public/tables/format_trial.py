@@ -42,7 +42,8 @@ def released_format(name: str) -> TableFormat:
 
 @cache
 def _keeps(form: TableFormat) -> bool:
-    from mechanisms.public.tables.codec import encode_columns, write_table  # slow to load
+    from mechanisms.public.tables.codec import encode_columns  # slow to load
+    from mechanisms.public.tables.write_table import write_table
 
     schema = parse_schema({"name": "trial", "source": "made here", "columns": COLUMNS}, where="trial")
     rows = [np.arange(6).astype(code_dtype(a.size)) % a.size for a in schema.domain.attributes]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.column import ORDERED_KINDS, Column
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.spellings import NO, YES
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
@@ -63,7 +63,7 @@ def loss_of(column: Column, report: EncodingReport) -> ColumnLoss:
     """What a column loses."""
     outside, unread = report.outside[column.name], report.unplaced[column.name]
     clipped, filled = 0, report.rows - report.gaps[column.name]
-    if _ordered(column):
+    if column.gridded:
         # What cannot be read goes to *missing*; to *other* where the column has only that.
         unread = 0 if column.missing_code is None and column.other is not None else unread
         clipped = outside - report.rounded[column.name] if column.outside == "clip" else 0
@@ -79,13 +79,9 @@ def _listed_by_hand(column: Column) -> bool:
     return (column.discover is None or not column.discover.values) and "values" not in column.discovered
 
 
-def _ordered(column: Column) -> bool:
-    return column.kind in ORDERED_KINDS or column.codes is not None
-
-
 def fate(column: Column) -> str:
     """What becomes of a value that the column cannot read, or does not list."""
-    if column.missing_code is not None and (_ordered(column) or column.outside == "missing"):
+    if column.missing_code is not None and (column.gridded or column.outside == "missing"):
         return "become missing"
     if column.other is not None:
         return f"become {column.other!r}"

@@ -17,6 +17,7 @@ from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
 from mechanisms.public.tables.found_dialect import with_all_faults
 from mechanisms.public.tables.inspect_file import (
+    DAMAGED,
     SEVERAL_TEXTS,
     State,
     check_same,
@@ -60,12 +61,12 @@ class Opening:
 
     path: Path
     parts: tuple[Path, ...]
-    dialect: Dialect
     workdir: Path
     memory_limit_bytes: int
     threads: int
-    setting: str
-    expected: Collection[str]
+    dialect: Dialect = PLAIN
+    setting: str = "data.delimiter"
+    expected: Collection[str] = ()
 
     def read_as(self, dialect: Dialect) -> None:
         """Every row of a text in another dialect; UserError where it cannot be read."""
@@ -94,9 +95,9 @@ class Source(Opening):
         states: how each of the table's files stood when it was opened.
     """
 
-    names: tuple[str, ...]
-    types: tuple[str, ...]
-    relation: str
+    names: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    relation: str = ""
     header: str = field(default="", repr=False)
     states: tuple[State, ...] = ()
 
@@ -267,7 +268,7 @@ def open_table(
     before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")
-    opened = Opening(path, parts, dialect, workdir, memory_limit_bytes, threads, setting, expected)
+    opened = Opening(path, parts, workdir, memory_limit_bytes, threads, dialect, setting, expected)
     source: Source = forms[0].function("reader")(opened)
     return replace(source, states=before)
 
@@ -373,13 +374,11 @@ def _explained(message: str, source: Source) -> UserError:
     for sign, problem, fix in (
         ("Could not convert Timestamp", "holds a time beyond the years that can be read", "mend or drop that value"),
         ("nterminated quote", "malformed: a quote is not closed, or text follows a closing quote", 'write " as ""'),
-        ("GZIP", "the compressed file is truncated or damaged", "fetch or compress it again"),
-        ("gzip", "the compressed file is truncated or damaged", "fetch or compress it again"),
-        ("ZSTD", "the compressed file is truncated or damaged", "fetch or compress it again"),
+        ("GZIP|gzip|ZSTD", "the compressed file is truncated or damaged", DAMAGED),
         ("line size", "malformed: a line is longer than 2 MB", "mend the file; perhaps a quote is not closed"),
         ("invalid state", "malformed: line ends are mixed, or quotes stray", "use one kind of line end throughout"),
     ):
-        if sign in message:
+        if re.search(sign, message):
             return UserError(problem + at, where=where, fix=fix)
     problem = f"cannot be read{at}: truncated or not well formed"
     return UserError(problem, where=where, fix="check the file, or fetch it again")

@@ -67,7 +67,7 @@ def schema_expressions(source: Source, schema: Schema) -> dict[str, str]:
 
 def _as_declared(source: Source, column: Column) -> str:
     index = source.declared(column.name)
-    if column.width is not None or not (column.numeric or column.kind in DATE_KINDS):
+    if column.width is not None or not column.gridded:
         return source.text(index)
     value = read_sql(source, index, column)
     if column.kind in DATE_KINDS:

@@ -31,6 +31,8 @@ from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, tex
 from mechanisms.public.tables.decode import Drawn, Owned, draw_table, reordered, with_units
 from mechanisms.public.tables.formats import FORMATS, format_of_name
 
+#: Rows that are decoded at a time.
+CHUNK_ROWS = 200_000
 SPECIAL = set('"\r\n')
 #: In a column on its own, an empty cell or another delimiter would look like an empty line or a wrong delimiter.
 SPECIAL_ALONE = set(",;|\t")
@@ -47,7 +49,6 @@ def write_table(
     rng: np.random.Generator,
     *,
     persons: Path | None = None,
-    chunk_rows: int = 200_000,
     progress: Progress | None = None,
 ) -> None:
     """Decode a table into a file, in the format that its name ends in; it appears there only when it is whole.
@@ -56,17 +57,16 @@ def write_table(
 
     Args:
         rows: codes of the schema's columns, or what `with_units` made of them.
-        rng: the source of the draws inside bins; the file depends on `chunk_rows` through the order of the draws.
+        rng: the source of the draws inside bins; the file depends on CHUNK_ROWS through the order of the draws.
         persons: a second file, for a row per unit with what is constant in it, which the first one then lacks; both
             have the ids. The schema must declare a unit.
-        chunk_rows: rows decoded at a time.
 
     Raises:
         UserError: an unknown suffix; a full or read-only disk.
     """
     owned = rows if isinstance(rows, Owned) else with_units(rows, schema, rng)
     unit, units = schema.rules.unit, list[Part]()
-    parts = _parts(owned, schema, rng, chunk_rows, progress)
+    parts = _parts(owned, schema, rng, progress)
     if persons is None or unit is None:
         return _write(path, Chunks(parts, schema.columns, schema.rules.id_column, owned.ids, schema.dialect))
     places = [[i for i, c in enumerate(schema.columns) if (c.name in unit.constant) == own] for own in (True, False)]
@@ -84,13 +84,11 @@ def _write(path: Path, chunks: Chunks) -> None:
         form.function("writer")(file, chunks)
 
 
-def _parts(
-    owned: Owned, schema: Schema, rng: np.random.Generator, chunk_rows: int, progress: Progress | None
-) -> Iterator[Part]:
+def _parts(owned: Owned, schema: Schema, rng: np.random.Generator, progress: Progress | None) -> Iterator[Part]:
     """The decoded rows, some at a time."""
     start, rows, ids = 0, owned.coded.rows, owned.ids
     while start < rows:
-        stop = min(start + chunk_rows, rows)
+        stop = min(start + CHUNK_ROWS, rows)
         while ids is not None and stop < rows and ids[stop] == ids[stop - 1]:
             stop += 1  # a unit's rows are ordered together
         yield draw_table(owned, schema, rng, start, stop), None if ids is None else ids[start:stop]
@@ -178,7 +176,8 @@ def write_csv(file: Any, chunks: Chunks) -> None:
         if ids is not None:
             cells += [_id_cells(ids, marks), pa.scalar("\n", pa.large_string())]
         lines = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
-        made = memoryview(lines.buffers()[2])[: _length(lines)]
+        length = int(np.frombuffer(lines.buffers()[1], dtype=np.int64)[len(lines)])
+        made = memoryview(lines.buffers()[2])[:length]
         file.write(made if dialect.bytes_are_utf8 else encoder.encode(str(made, "utf-8")))
 
 
@@ -188,10 +187,6 @@ def _id_cells(ids: Any, marks: set[str]) -> Any:
     distinct = pc.dictionary_encode(ids)
     texts = [_cell(t, marks, alone=False) for t in distinct.dictionary.to_pylist()]
     return pa.array(texts, type=pa.large_string()).take(distinct.indices)
-
-
-def _length(lines: Any) -> int:
-    return int(np.frombuffer(lines.buffers()[1], dtype=np.int64)[len(lines)])
 
 
 def _cells(drawn: Drawn, column: Column, end: str, marks: set[str], alone: bool) -> list[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.scan import Source, literal, mapped_errors, private_folder, stream
@@ -289,7 +289,7 @@ def _counts(table: str, value: str, column: Column, unit: PrivacyUnit, key: byte
 
 def counted_texts(column: Column) -> list[str] | None:
     """The texts of a column that are counted alone, spaces around aside; None: all that are values."""
-    if not (column.numeric or column.kind in DATE_KINDS):
+    if not column.gridded:
         return None
     listed = [*column.missing_texts, *([] if column.other is None else [column.other])]
     return [*listed, *(f"{t}.0" for t in listed)]
