@@ -1,4 +1,4 @@
-"""Estimates of marginals that were asked over coarser values; the intervals hold what the coarse cells hide."""
+"""Counts, shares, means and quantiles of groups; their intervals hold what cells over coarser values hide."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pipeline.inference.ratio_intervals import (
 HIDDEN_PART = 0.2
 
 
-def coarse_intervals(
+def group_intervals(
     evidence: ReleaseEvidence, question: EstimateQuestion, coarse: Coarse, groups: Groups
 ) -> list[Interval]:
     """An interval for each group of the question.
@@ -38,7 +38,7 @@ def coarse_intervals(
     inside each coarse cell.
     """
     clique = coarse.counts.clique
-    spread = coarse.spread(column_counts(evidence, clique))
+    spread = coarse.spread(column_counts(evidence, clique)) if coarse.merged else coarse.counts.values
     lines = [_of_whole_cells(evidence, question, coarse, groups, m, spread) for m in groups.members]
     places = [i for i, line in enumerate(lines) if line is None]
     limits = limit_intervals(evidence, question, clique, groups, places) if places else []
@@ -91,7 +91,7 @@ def _of_whole_cells(
         return None
     cells = _cells(evidence, question, coarse, groups, members * groups.counted)
     part, inside, low, high = question.part, cells.inside, cells.low, cells.high
-    hidden = question.column is not None and part is None and bool((high > low).any())
+    hidden = coarse.merged and question.column is not None and part is None and bool((high > low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
     sums = Sums(coarse.counts, inside, question.sampling, alpha)
     if part is None:
@@ -126,7 +126,7 @@ def _cells(
         return _Cells(inside, ones, ones, ones)
     labels, low, high, middle = coarse.labels[name], groups.codes.low, groups.codes.high, groups.codes.middle
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
-    alone = evidence.estimate((name,))
+    alone = evidence.estimate((name,)) if coarse.merged else None
     share = coarse.within(name, None if alone is None else alone.values)
     means = np.bincount(labels, share * (low + high) / 2)
     error = 0.0
