@@ -24,7 +24,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.inputs import asked_query
 from pipeline.settings.specs import Specs, budget_warnings, unit_warnings
 from pipeline.statement.signing import FIELDS, WhoPublishes
-from pipeline.statement.start_table import Start, start_fact
+from pipeline.statement.start_table import Start
 from pipeline.version import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
@@ -32,6 +32,14 @@ LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 SECURE, FIXED = "system", "fixed_seed"
 #: Of a run that set nobody aside.
 NO_HOLDOUT = "none"
+#: Public facts of settings, in their order: the kind → what it says.
+OF_SETTINGS = {
+    "public_table": ("name",),
+    "public_start": ("name", "sha256"),
+    "query": ("rows_of_one_unit",),
+    "synthetic_rows": ("rows",),
+    "selection_rows": ("rows",),
+}
 #: δ of the points of the curve.
 CURVE = tuple(10.0**-k for k in range(2, 14))
 
@@ -45,11 +53,8 @@ class Declared:
         holdout: the share of units that was set aside, or None.
         fixed: whether a seed makes the noise.
         confirmed: whether a person confirmed the schema as public on the command line.
-        public_table: name of the public table that chose the marginals, or None.
-        start: the public table whose rows were changed into the synthetic ones, or None.
-        synthetic_rows, selection_rows: synthesis.rows and selection.rows, where they are set.
+        facts: the public facts of OF_SETTINGS that there are.
         max_unplaced: the share of a column's values that it may lose before the run is refused; 1: it never is.
-        query: as of `asked_query`.
         units_table: whether columns come from a second table, whose rows belong to units too.
     """
 
@@ -57,21 +62,9 @@ class Declared:
     holdout: float | None = None
     fixed: bool = False
     confirmed: bool = False
-    public_table: str | None = None
-    start: Start | None = None
-    synthetic_rows: int | None = None
-    selection_rows: int | None = None
+    facts: Sequence[Json] = ()
     max_unplaced: float = 1.0
-    query: str | None = None
     units_table: bool = False
-
-    def facts(self) -> list[JsonDict]:
-        """Each fact beside the confirmation."""
-        facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
-        facts += [] if self.start is None else [dict(self.start)]
-        facts += [] if self.query is None else [{"fact": "query", "rows_of_one_unit": self.query}]
-        rows = {"synthetic_rows": self.synthetic_rows, "selection_rows": self.selection_rows}
-        return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
 
     @classmethod
     def stated(cls, statement: Json) -> Declared:
@@ -83,7 +76,8 @@ class Declared:
         facts, most = {f["fact"]: f for f in statement["public_facts"]}, statement["outside"][-1]["max_unplaced"]
         if isinstance(most, bool) or not 0 <= most <= 1:
             raise ValueError(f"max_unplaced is {most!r}, and no share")
-        table, start, holdout = facts.get("public_table"), facts.get("public_start"), statement["holdout"]
+        known = ((kind, facts[kind], keys) for kind, keys in OF_SETTINGS.items() if kind in facts)
+        own, holdout = [{"fact": kind, **{k: f[k] for k in keys}} for kind, f, keys in known], statement["holdout"]
         if holdout != NO_HOLDOUT and not 0 < holdout < 1:
             raise ValueError(f"holdout is {holdout!r}, and no share")
         return cls(
@@ -91,12 +85,8 @@ class Declared:
             None if holdout == NO_HOLDOUT else float(holdout),
             statement["noise_source"] == FIXED,
             facts["schema"]["confirmed"] == "settings",
-            None if table is None else table["name"],
-            None if start is None else start_fact(start["name"], start["sha256"]),
-            synthetic_rows=facts.get("synthetic_rows", {}).get("rows"),
-            selection_rows=facts.get("selection_rows", {}).get("rows"),
+            [fact for fact in own if None not in fact.values()],
             max_unplaced=most,
-            query=facts.get("query", {}).get("rows_of_one_unit"),
             units_table=bool(statement["unit"].get("table")),
         )
 
@@ -104,18 +94,19 @@ class Declared:
 def declared(specs: Specs, start: Start | None = None) -> Declared:
     """What the settings of a run say, with the table that its rows start from."""
     config, selection = specs.config, specs.selection
-    table = selection.public_table
+    table, query = selection.public_table, asked_query(config.data)
+    facts: list[Json] = [] if table is None else [{"fact": "public_table", "name": Path(table).name}]
+    facts += [] if start is None else [start]
+    facts += [] if query is None else [{"fact": "query", "rows_of_one_unit": query}]
+    rows = {"synthetic_rows": config.synthesis.rows, "selection_rows": selection.public_rows}
+    facts += [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
     return Declared(
         specs.unit,
         config.evaluation.holdout,
         config.privacy.noise_seed is not None,
         confirmed=config.data.confirmed_public,
-        public_table=None if table is None else Path(table).name,
-        start=start,
-        synthetic_rows=config.synthesis.rows,
-        selection_rows=selection.public_rows,
+        facts=facts,
         max_unplaced=config.data.max_unplaced,
-        query=asked_query(config.data),
         units_table=bool(config.data.units.files),
     )
 
@@ -311,7 +302,7 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, even
     if cap is not None:
         by: JsonDict = {"by": "schema"} if own_unit is not None and own_unit.max_records == cap else {}
         facts.append({"fact": "largest_bound", "cap": cap, "discovered": unit.max_records, **by})
-    return [*facts, *own.facts()]
+    return [*facts, *map(dict, own.facts)]
 
 
 def outside(schema: Schema, own: Declared) -> list[JsonDict]:
@@ -323,6 +314,6 @@ def outside(schema: Schema, own: Declared) -> list[JsonDict]:
         stops.append({"stop": "missing_unit"})
     if unit.column is not None and unit.clip == "none":
         stops.append({"stop": "clip"})
-    if own.public_table is not None or own.start is not None:
+    if {"public_table", "public_start"} & {fact["fact"] for fact in own.facts}:
         stops.append({"stop": "public_table"})
     return [*stops, {"stop": "unplaced", "max_unplaced": own.max_unplaced}]  # at any value: a list without it was cut
