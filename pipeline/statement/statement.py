@@ -11,8 +11,7 @@ from pathlib import Path
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.private_selection import PrivateSelection
-from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, guarantee, worst_case
+from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, worst_case
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import OF_UNITS
 from mechanisms.public.json_values import Json, JsonDict
@@ -166,24 +165,13 @@ def make_statement(
         running_total: what a budget ledger says about all releases of the table; None: none is kept.
         not_ours: what the promise rests on and came from plugins.
     """
-    spent, budget, relation = bought.ledger.spent, plan.budget.whole, plan.budget.neighbouring
-    selection, events = None, bought.receipts(plan)
-    if plan.tries.several:  # whatever this try spent, the others may have spent all
-        selection, one = tries_fields(plan.tries, budget), PrivacyLoss(plan.budget.epsilon, plan.loss.delta)
-        spent, budget = plan.tries.total(one), plan.tries.total(budget)
+    events = bought.receipts(plan)
     return PrivacyStatement(
-        **declared_fields(schema, relation, own, events),
-        budget=asdict(budget),
-        spent=asdict(spent),
+        **declared_fields(schema, plan.budget.neighbouring, own, events),
+        **promised_terms(worst_case(plan), plan.budget.whole, bought.ledger.spent, plan.loss.delta, own.unit),
         accountant=plan.accountant.kind,
-        conversion=plan.accountant.conversion,
         events=events,
-        selection=selection,
-        warnings=warned_of(budget, own.unit),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
-        guarantee=asdict(guarantee(plan)),
-        slots=plan.accountant.slots,
-        **in_other_terms(worst_case(plan), guarantee(plan)),
         published=publication or dict.fromkeys(FIELDS),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
@@ -221,10 +209,35 @@ def in_other_terms(promised: Composition, promise: PrivacyLoss) -> JsonDict:
     }
 
 
-def tries_fields(selection: PrivateSelection, one: PrivacyLoss) -> JsonDict:
-    """What is public about several tries: the expected number, never how many there were."""
-    facts = {"tries_expected_at_most": selection.tries, "threshold": selection.threshold}
-    return {**facts, "one_try": asdict(one), "total": asdict(selection.total(one))}
+def promised_terms(
+    composed: Composition, most: PrivacyLoss, spent: PrivacyLoss, delta: float, unit: PrivacyUnit
+) -> JsonDict:
+    """All fields that follow from the charges and the budget: of a run, and of its release again.
+
+    Args:
+        composed: what the promise composes.
+        most: the budget of a try.
+        spent: by the try that is released, and `delta` by any that charges all of its plan.
+    """
+    tries, accountant, promise = composed.tries, composed.accountant, composed.within(most)
+    if tries.several:  # whatever this try spent, the others may have spent all
+        spent = PrivacyLoss(most.epsilon, delta)
+    selection = {  # what is public about tries: the expected number, never how many there were
+        "tries_expected_at_most": tries.tries,
+        "threshold": tries.threshold,
+        "one_try": asdict(most),
+        "total": asdict(tries.total(most)),
+    }
+    return {
+        "conversion": accountant.conversion,
+        "slots": accountant.slots,
+        "budget": asdict(tries.total(most)),
+        "spent": asdict(tries.total(spent)),
+        "selection": selection if tries.several else None,
+        "warnings": warned_of(tries.total(most), unit),
+        "guarantee": asdict(promise),
+        **in_other_terms(composed, promise),
+    }
 
 
 def total_fields(running_total: Json) -> JsonDict:
