@@ -175,7 +175,7 @@ def _odds_ratio(counts: MarginalEstimate, has: Values, has_not: Values, one: Val
     if len(inside) < 2:
         return Interval(None, _exp(low), _exp(high))
     one_at, two_at = map(_logit, inside)
-    if counts.mixed is None:
+    if counts.shared is None:
         (l1, u1), (l0, u0) = ((_logit(i.low), _logit(i.high)) for i in best)
         low = one_at - two_at - math.hypot(one_at - l1, u0 - two_at)
         high = one_at - two_at + math.hypot(u1 - one_at, two_at - l0)
