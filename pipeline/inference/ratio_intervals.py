@@ -62,13 +62,12 @@ class Interval:
     error: float | None = None
 
 
-def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values | None = None) -> Interval:
+def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values) -> Interval:
     """A weighted sum of counts that are not negative: far below 0, noise leaves as much open as at 0.
 
     Args:
-        weights, upper: the least and the largest weights that may be true; `middle` those of the estimate, or half way.
+        weights, upper: the least and the largest weights that may be true; `middle` those of the estimate.
     """
-    middle = (weights + upper) / 2 if middle is None else middle
     far = sums.far(middle)
     low = max(sums.value(weights) - far * sums.error(weights), 0.0)
     high = max(sums.value(upper), 0.0) + far * sums.error(upper)
