@@ -63,6 +63,10 @@ class CodedTable:
         weights = None if self.weights is None else self.weights[rows]
         return CodedTable(self.domain, tuple(np.asarray(c[rows]) for c in self.columns), weights)
 
+    def parted(self, aside: NDArray[np.bool_]) -> tuple[CodedTable, CodedTable]:
+        """The rows that were not set aside, and those that were."""
+        return self.at(np.flatnonzero(~aside)), self.at(np.flatnonzero(aside))
+
     def over(self, names: Clique) -> CodedTable:
         """Some of the columns, in the order asked for."""
         return CodedTable(self.domain.project(names), tuple(self.column(n) for n in names), self.weights)

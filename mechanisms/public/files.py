@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from mechanisms.public.errors import UserError
 
@@ -41,6 +43,13 @@ def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
     """Write a text file whole or not at all, synced to disk."""
     with whole_file(path, mode=mode) as part:
         part.write_text(text, encoding="utf-8")
+
+
+def kept_values(path: Path, make: Callable[[], Any]) -> Any:
+    """JSON values from their file if they were made before; else made, and kept there for the owner alone."""
+    if not path.exists():
+        write_whole(path, json.dumps(make(), allow_nan=False) + "\n", mode=0o600)
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def sync_folder(folder: Path) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
 from mechanisms.accounting.bookings import Book, Booking, booking_json, load_book, opened, set_limit
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.running_total import running_total
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
+from mechanisms.public.text_table import lined_up
 from pipeline.budget.admission import PlannedRelease, left_words, spent_words
 from pipeline.folders import not_in_release
 from pipeline.settings.config import BudgetFileConfig
@@ -61,20 +58,18 @@ def as_json(book: Book) -> JsonDict:
 def as_text(book: Book) -> str:
     """The ledger as a table for people."""
     kind, currency = book.filter.kind, book.filter.currency
-    table = Table("when", "who", "run", "ε", "δ", *([currency.sign] if currency else []), "private", box=None)
+    rows = [["when", "who", "run", "ε", "δ", *([currency.sign] if currency else []), "private"]]
     for b in book.bookings:
         strength = [_shown(b.spend.within(currency))] if currency else []
         private = "yes" if b.private else "NO"
-        table.add_row(b.time, b.by, b.run, f"{b.spend.epsilon:g}", f"{b.spend.delta:g}", *strength, private)
-    page = io.StringIO()
-    Console(width=180, file=page).print(table)
+        rows.append([b.time, b.by, b.run, f"{b.spend.epsilon:g}", f"{b.spend.delta:g}", *strength, private])
     column, declared = book.scope.unit.get("column"), f"declared table {book.scope.table!r}"
     unit = "one record" if column is None else repr(column)
     lines = [
         f"runs that named this ledger; {declared}, unit {unit}, {book.scope.neighbouring}; "
         f"accountant {kind}" + (f", slack {book.filter.slack:g}" if book.filter.slack else ""),
         "",
-        *(line.rstrip() for line in page.getvalue().splitlines()),
+        *lined_up(rows, left=3),
         "",
         f"spent: {spent_words(book)}",
         f"left:  {left_words(book, DELTA)}",

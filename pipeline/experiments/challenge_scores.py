@@ -121,7 +121,7 @@ class World:
 
     def without(self, aside: NDArray[np.bool_]) -> World:
         """The truth of a release that set these rows aside."""
-        held, rest = (self.real.at(np.flatnonzero(part)) for part in (aside, ~aside))
+        rest, held = self.real.parted(aside)
         return replace(self, real=rest, holdout=held, subjects=None if self.subjects is None else self.subjects[~aside])
 
 
@@ -143,7 +143,7 @@ def values_of(
     if aside is None:
         return values
     tables = dict(values.tables)
-    tables["holdout"], tables["real"] = (tables["real"].at(np.flatnonzero(part)) for part in (aside, ~aside))
+    tables["real"], tables["holdout"] = tables["real"].parted(aside)
     return replace(values, tables=tables)
 
 

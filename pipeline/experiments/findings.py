@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -33,8 +33,6 @@ from pipeline.experiments.repeats import mean_rows
 from pipeline.experiments.scores_against import ScoredPair, write_against
 from pipeline.experiments.written import save, write_rows
 from pipeline.settings.config import Config
-
-Rows = TypeVar("Rows", JsonDict, list[JsonDict])
 
 HEADS = ("table", "ε", "metric", "source says", "we get", "±", "difference", "floor", "where the source says it")
 #: What an experiment may leave for readers.
@@ -182,16 +180,6 @@ def closing_text(findings: Findings, inside: Path, console: str) -> str:
     files = "\n".join(f"  {inside / name}" for name in FILES if (inside / name).exists())
     text = summary(findings) if tells(sys.stdout, console) else NOT_PRINTED
     return f"\n{text}\n\nNOT private, keep back:\n{files}"
-
-
-def finished(path: Path, make: Callable[[], Rows]) -> Rows:
-    """JSON values from their file if they were finished before; else made, and kept there. NOT private."""
-    if path.exists():
-        cached: Rows = json.loads(path.read_text(encoding="utf-8"))
-        return cached
-    values = make()
-    write_whole(path, json.dumps(values, indent=1, allow_nan=False), mode=0o600)
-    return values
 
 
 def setting_of(

@@ -17,7 +17,7 @@ from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
+from mechanisms.public.files import kept_values, write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.code_labels import code_names
@@ -27,7 +27,7 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import MapSettings, RowSpec, rows_of, settings_of
-from pipeline.experiments.findings import Findings, closing_text, finished, setting_of, write_findings
+from pipeline.experiments.findings import Findings, closing_text, setting_of, write_findings
 from pipeline.experiments.gallery.published import reported
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
 from pipeline.experiments.opened_table import opened_table
@@ -93,7 +93,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
             with show.stage(spec.name) as report:
                 report(place, len(specs), f"row {place + 1} of {len(specs)}")
                 path = opened.table.folder.internal / "rows" / f"{spec.name}.json"
-                rows += finished(path, partial(_rows, opened, spec, scorers))
+                rows += kept_values(path, partial(_rows, opened, spec, scorers))
         runs: list[dict[float, JsonDict]] = [{} for _ in range(settings.repeats)]
         if "ncript" in settings.metrics:
             for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
@@ -132,7 +132,7 @@ def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[J
     facts |= {"promise": f"{spec.name}: {promise}", "floor": None}
     settings = settings_of(opened.config, MapSettings)
     if "ncript" in settings.metrics and spec.method == "lap":
-        finished(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy, _table2(opened)))
+        kept_values(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy, _table2(opened)))
     printed, rows = (*settings.printed, *(printed_scores() if "table1" in settings.metrics else ())), []
     for metric, scorer in scorers.items():
         for name, score in scorer(noisy).items():

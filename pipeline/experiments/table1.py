@@ -18,7 +18,7 @@ from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.challenges.range_query import answerable_queries, occupied, range_answers, relative_error
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.rules.table_rules import Rules
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import DATE_KINDS, Column
@@ -201,10 +201,7 @@ def map_schema(config: Config, schema: Schema) -> Schema:
     if names is None or len(set(names)) != 3:
         fix = "three columns: 'experiment.columns=[time,place,category]'"
         raise UserError(f"which columns are time, place and category of data={config.data.name}?", where=where, fix=fix)
-    for name in names:
-        if name not in schema.domain:
-            fix = did_you_mean(name, schema.domain.names) or f"one of {', '.join(schema.domain.names)}"
-            raise UserError(f"no column {name!r} in the schema", where=where, fix=fix)
+    known_columns(names, schema.domain.names, where=where)
     time, place, category = (schema[n] for n in names)
     columns = (_monthly(time, where), place, category)
     cut = replace(schema, name=f"{schema.name}_map", columns=columns, leave_out=(), rules=Rules())

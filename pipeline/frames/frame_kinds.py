@@ -33,6 +33,9 @@ from pipeline.statement.digests import MANIFEST, file_digest
 #: What `sample` gives: a frame of pandas, of polars, or an Arrow table.
 FORMS = ("pandas", "polars", "arrow")
 
+#: Whole numbers and flags of pandas with room for gaps.
+WITH_GAPS = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -210,23 +213,17 @@ def _series(array: Any, kind: Kind, *, gaps: bool) -> pd.Series[Any]:
         gaps: whether values may be missing, by the schema.
     """
     dtype = None if isinstance(kind.exact, pa.DataType) else kind.exact
-    arrow, blank = array.type, np.asarray(array.is_null())
+    arrow = array.type
     if pa.types.is_integer(arrow) or pa.types.is_boolean(arrow):
-        plain = np.asarray(array.fill_null(False if pa.types.is_boolean(arrow) else 0))
-        values: Any = pd.Series(plain)
-        if gaps or blank.any():
-            holder = pd.arrays.BooleanArray if pa.types.is_boolean(arrow) else pd.arrays.IntegerArray
-            values = pd.Series(holder(np.array(plain), np.array(blank)))
+        values = array.to_pandas(types_mapper=WITH_GAPS.get if gaps or array.null_count else None)
         return _as(values, None if isinstance(dtype, np.dtype) else dtype)
-    if pa.types.is_floating(arrow):
-        return _as(pd.Series(array.to_numpy(zero_copy_only=False)), dtype)
     if pa.types.is_timestamp(arrow) or (pa.types.is_date(arrow) and kind.family != "date"):
         moments = pd.Series(np.asarray(array.cast(pa.timestamp("s"))))
         if isinstance(dtype, pd.DatetimeTZDtype):
             return _as(moments.dt.tz_localize("UTC").dt.tz_convert(dtype.tz), dtype)
         return _as(moments, dtype)
-    if pa.types.is_date(arrow):
-        return _as(pd.Series(array.to_pylist(), dtype=object), dtype)
+    if pa.types.is_floating(arrow) or pa.types.is_date(arrow):
+        return _as(array.to_pandas(), dtype)
     entries = array.to_numpy(zero_copy_only=False)
     if kind.family != "text":  # what the schema alone makes texts of
         return pd.Series(entries, dtype="str")

@@ -12,7 +12,7 @@ from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import write_whole
 from pipeline.folders import ANSWER, check_output
 from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
-from pipeline.inference.person_level import check_records
+from pipeline.inference.person_level import LEVELS
 from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import bounds, estimate
 from pipeline.release_folder import read_release
@@ -36,8 +36,9 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         raise UserError("it belongs to an estimate", where=next(iter(given)), fix=fix)
     if config.solution is not None and not config.marginal:
         raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
-    if config.distances or config.bounds:
-        check_records(config.level, "distances" if config.distances else "bounds")
+    if (config.distances or config.bounds) and config.level != LEVELS[0]:
+        question = "distances" if config.distances else "bounds"
+        raise UserError(f"{question} are of records", where="level", fix="level=records")
     if config.distances:
         if config.bounds or config.marginal or config.where or config.estimate is not None:
             raise UserError("one question at a time", where="query", fix="distances=true alone")
@@ -49,8 +50,8 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
     if config.estimate is not None:
         if "quantile" in given and config.estimate != "quantile":
             raise UserError(f"a {config.estimate} has none", where="quantile", fix="estimate=quantile")
-        question = EstimateQuestion(config.estimate, **given, level=config.level)
-        return _with_sources(estimate(*read_release(release), question))
+        own = EstimateQuestion(config.estimate, **given, level=config.level)
+        return _with_sources(estimate(*read_release(release), own))
     if config.bounds:
         if config.where:
             raise UserError("one question at a time", where="query", fix="bounds=true, with marginal=[a,b] or alone")

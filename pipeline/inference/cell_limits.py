@@ -43,23 +43,22 @@ class Limits:
         """The sub-marginals; empty: the answers tell none, and the total is all that is known."""
         return tuple(n for n in self.inside if n)
 
-    def least_sums(self, members: Values) -> Values:
-        """The least sum of each set of cells, given as sets × cells of 0 and 1.
+    def least_sum(self, members: Values) -> float:
+        """The least sum of a set of cells (0 and 1).
 
         The bound is the largest over cells of sub-marginals, coarse cells and the total that meet the set: their least
         count, less the most that they may hold outside of it.
         """
-        least = members @ self.low
+        least = float(members @ self.low)
         parts = [] if self.groups is None else [self.groups]
         for low, _ in self.inside.values():
             cells = np.arange(low.size).reshape(low.shape)
             parts.append((np.broadcast_to(cells, self.shape).ravel(), low))
         for own, low in parts:
-            for place, chosen in enumerate(members):
-                held = np.bincount(own, chosen, minlength=low.size)
-                outside = np.bincount(own, (1 - chosen) * self.high, minlength=low.size)
-                best = np.where(held > 0, np.maximum(low.ravel() - outside, 0.0), 0.0)
-                least[place] = max(least[place], float(best.sum()))
+            held = np.bincount(own, members, minlength=low.size)
+            outside = np.bincount(own, (1 - members) * self.high, minlength=low.size)
+            best = np.where(held > 0, np.maximum(low.ravel() - outside, 0.0), 0.0)
+            least = max(least, float(best.sum()))
         return least
 
 

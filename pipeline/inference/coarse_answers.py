@@ -1,4 +1,4 @@
-"""Marginals that were asked over coarser values: the counts of their coarse cells, and where the fine cells lie."""
+"""Marginals as they were asked, maybe over coarser values: the counts of their cells, and where the fine ones lie."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ class Coarse:
     def every_code(cls, counts: MarginalEstimate, domain: Domain) -> Coarse:
         """Counts of a marginal's own cells: each code is a group."""
         return cls(counts, {n: np.arange(domain[n].size) for n in counts.clique})
+
+    @property
+    def merged(self) -> bool:
+        """Whether some group has several codes."""
+        return self.counts.values.size < self.place.size
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,10 +1,10 @@
-"""Estimates of marginals that were asked over coarser values; the intervals hold what the coarse cells hide."""
+"""Counts, shares, means and quantiles of groups; their intervals hold what cells over coarser values hide."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
 from pipeline.inference.cell_limits import Limits, cell_limits
 from pipeline.inference.coarse_answers import Coarse
-from pipeline.inference.estimate_questions import EstimateQuestion, Groups, codes_of
+from pipeline.inference.estimate_questions import BinValues, EstimateQuestion, Groups, codes_of
 from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.ratio_intervals import (
     ALPHA,
@@ -28,7 +28,7 @@ from pipeline.inference.ratio_intervals import (
 HIDDEN_PART = 0.2
 
 
-def coarse_intervals(
+def group_intervals(
     evidence: ReleaseEvidence, question: EstimateQuestion, coarse: Coarse, groups: Groups
 ) -> list[Interval]:
     """An interval for each group of the question.
@@ -38,7 +38,7 @@ def coarse_intervals(
     inside each coarse cell.
     """
     clique = coarse.counts.clique
-    spread = coarse.spread(column_counts(evidence, clique))
+    spread = coarse.spread(column_counts(evidence, clique)) if coarse.merged else coarse.counts.values
     lines = [_of_whole_cells(evidence, question, coarse, groups, m, spread) for m in groups.members]
     places = [i for i, line in enumerate(lines) if line is None]
     limits = limit_intervals(evidence, question, clique, groups, places) if places else []
@@ -61,23 +61,6 @@ def _around(limits: Interval, value: float) -> Interval:
     return replace(limits, value=inside)
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """What is known of the values in each coarse cell, where cells hold a group or do not.
-
-    Attributes:
-        inside: 1 where a coarse cell belongs to the group and counts.
-        low, high, middle: the least and the largest mean value of its records, and the expected one.
-        error: the standard error of Σ middle · records of the group that the column's own counts make.
-    """
-
-    inside: Values
-    low: Values
-    high: Values
-    middle: Values
-    error: float = 0.0
-
-
 def _of_whole_cells(
     evidence: ReleaseEvidence,
     question: EstimateQuestion,
@@ -89,15 +72,15 @@ def _of_whole_cells(
     """None for a group that coarse cells cut, or whose values in a cell only partly count."""
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
         return None
-    cells = _cells(evidence, question, coarse, groups, members * groups.counted)
-    part, inside, low, high = question.part, cells.inside, cells.low, cells.high
-    hidden = question.column is not None and part is None and bool((high > low).any())
+    cells, middle, error = _cells(evidence, question, coarse, groups, members * groups.counted)
+    part, inside, low, high = question.part, cells.counted, cells.low, cells.high
+    hidden = coarse.merged and question.column is not None and part is None and bool((high > low).any())
     alpha = ALPHA * (1 - HIDDEN_PART) if hidden else ALPHA
     sums = Sums(coarse.counts, inside, question.sampling, alpha)
     if part is None:
-        counted, ends = question.what == "count", (low, high, cells.middle)
+        counted, ends = question.what == "count", (low, high, middle)
         line = sum_interval(sums, *(inside * e for e in ends)) if counted else ratio_interval(sums, *ends)
-        more = cells.error / (1.0 if counted else sums.value(inside) or math.inf)
+        more = error / (1.0 if counted else sums.value(inside) or math.inf)
         return line if line.error is None else replace(line, error=math.hypot(line.error, more))
     places = np.flatnonzero(inside > 0)
     order = places[np.argsort(low[places], kind="stable")]
@@ -114,19 +97,22 @@ def _cells(
     coarse: Coarse,
     groups: Groups,
     counted: Values,
-) -> _Cells:
+) -> tuple[BinValues, Values, float]:
     """Of the coarse cells whose fine ones belong to the group and count.
 
     Args:
         counted: per fine cell 1 where it does.
+    Returns:
+        The least and the largest mean value of the records of each; the expected one; and the standard error of
+        Σ expected · records of the group that the column's own counts make.
     """
     inside, name = coarse.cells(counted), question.column
     if name is None or groups.codes is None:
         ones = np.ones(inside.size)
-        return _Cells(inside, ones, ones, ones)
+        return BinValues(inside, ones, ones), ones, 0.0
     labels, low, high, middle = coarse.labels[name], groups.codes.low, groups.codes.high, groups.codes.middle
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
-    alone = evidence.estimate((name,))
+    alone = evidence.estimate((name,)) if coarse.merged else None
     share = coarse.within(name, None if alone is None else alone.values)
     means = np.bincount(labels, share * (low + high) / 2)
     error = 0.0
@@ -142,18 +128,9 @@ def _cells(
         for place in np.flatnonzero(inside):
             here = np.flatnonzero(labels == own[place])
             if here.size > 1:
-                ends[0][place] = least_mean(low[here], room[here], float(records[place]))
-                ends[1][place] = -least_mean(-high[here], room[here], float(records[place]))
-    return _Cells(inside, *ends, np.clip(means[own], *ends), error)
-
-
-def least_mean(values: Values, room: Values, records: float) -> float:
-    """The least mean of at least so many records, of which at most `room` have each of the values."""
-    order = np.argsort(values, kind="stable")
-    v, most = values[order], room[order]
-    before = np.cumsum(most) - most
-    taken = np.clip(min(records, float(most.sum())) - before, 0.0, most)
-    return float(v @ taken / taken.sum()) if taken.sum() > 0 else float(v[0])
+                between = np.zeros(here.size), room[here], float(records[place])
+                ends[0][place], ends[1][place] = least_ratio(low[here], *between), -least_ratio(-high[here], *between)
+    return BinValues(inside, *ends), np.clip(means[own], *ends), error
 
 
 def _figure(question: EstimateQuestion, groups: Groups, members: Values, counts: Values) -> float | None:
@@ -182,7 +159,7 @@ def limit_intervals(
     lines = []
     for place in places:
         members = groups.of(place)
-        total = float(limits.least_sums((members * groups.counted)[None, :])[0])
+        total = limits.least_sum(members * groups.counted)
         lines.append(Interval(None, *_extremes(question, groups, members, limits, total)))
     return lines
 
@@ -198,14 +175,14 @@ def _extremes(
         return float(least @ small), float(most @ large)
     if (part := question.part) is not None:
         return _quantile_ends(least, most, small, large, part, total)
-    return _least_ratio(small, least, most, total), -_least_ratio(-large, least, most, total)
+    return least_ratio(small, least, most, total), -least_ratio(-large, least, most, total)
 
 
-def _least_ratio(values: Values, least: Values, most: Values, total: float) -> float:
+def least_ratio(values: Values, least: Values, most: Values, total: float) -> float:
     """The least Σ v·m / Σ m with every m between its limits and Σ m ≥ total: small values weigh most."""
     order = np.argsort(values, kind="stable")
     v, lo, hi = values[order], least[order], np.maximum(most, least)[order]
-    if not lo.any() and total <= 0:
+    if not lo.any() and (total <= 1e-9 or not hi.any()):
         return float(v.min(initial=math.inf))
     room = np.concatenate([[0.0], np.cumsum(hi - lo)])
     ratios = []

@@ -14,7 +14,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.coarse_answers import Coarse, coarse_told
-from pipeline.inference.coarse_figures import coarse_intervals, limit_intervals
+from pipeline.inference.coarse_figures import group_intervals, limit_intervals
 from pipeline.inference.estimate_questions import (
     BOUNDS,
     MIDPOINT,
@@ -29,7 +29,7 @@ from pipeline.inference.estimate_questions import (
 from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.person_level import COUNTED, LEVELS
-from pipeline.inference.ratio_intervals import Interval, Sums, quantile_interval, ratio_interval, sum_interval
+from pipeline.inference.ratio_intervals import Interval, Sums
 from pipeline.release_folder import cells_frame
 from pipeline.release_query import asked_ranges, code_weights, untold
 
@@ -62,16 +62,17 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     clique, evidence = schema.measured.canonical(question.columns), ReleaseEvidence(measurements)
     marginal = evidence.estimate(clique)
     tests = question.what == "equal_means"
-    coarse = None if marginal or tests else coarse_told(measurements, clique)
+    told = Coarse.every_code(marginal, schema.measured) if marginal else None
+    told = coarse_told(measurements, clique) if not (marginal or tests) else told
     bounds = question.what not in OF_TWO and not tests
     more = "; or unmeasured=bounds for wide bounds from what was measured" if bounds else ""
-    if marginal is None and coarse is None and not (bounds and question.unmeasured == BOUNDS):
+    if told is None and not (bounds and question.unmeasured == BOUNDS):
         raise untold(measurements, clique, more, where="estimate")
     groups = groups_of(schema, question, clique)
     if tests and marginal is not None:
         return _test(schema, question, marginal, groups)
     how = MEASURED if marginal else COARSE
-    lines = _lines(schema, question, evidence, marginal or coarse, groups)
+    lines = None if told is None else _lines(schema, question, evidence, told, groups)
     if lines is None and bounds:
         lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
@@ -91,9 +92,8 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
         high=[i.high for i in lines],
         how=how,
     )
-    source = marginal or (coarse.counts if coarse else None)
-    frame.attrs["sources"] = [" × ".join(c) for c in source.sources] if source and how != FRECHET else []
-    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(coarse) if coarse else []), *drowned]
+    frame.attrs["sources"] = [" × ".join(c) for c in told.counts.sources] if told else []
+    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(told) if told and told.merged else []), *drowned]
     return frame
 
 
@@ -121,23 +121,14 @@ def _supported(line: Interval) -> Interval:
 
 
 def _lines(
-    schema: Schema,
-    question: EstimateQuestion,
-    evidence: ReleaseEvidence,
-    counts: MarginalEstimate | Coarse | None,
-    groups: Groups,
+    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, told: Coarse, groups: Groups
 ) -> list[Interval] | None:
-    """An interval for each group; None where no answer tells it."""
-    if counts is None:
-        return None
-    if question.what in OF_TWO:
-        told = counts if isinstance(counts, Coarse) else Coarse.every_code(counts, schema.measured)
-        if question.what == "correlation":
-            return correlations(schema, question, evidence, told, groups)
+    """An interval for each group; None where coarse cells hide it."""
+    if question.what == "correlation":
+        return correlations(schema, question, evidence, told, groups)
+    if question.what == "odds_ratio":
         return odds_ratios(schema, question, told, groups)
-    if isinstance(counts, MarginalEstimate):
-        return _from_answers(question, counts, groups)
-    return coarse_intervals(evidence, question, counts, groups)
+    return group_intervals(evidence, question, told, groups)
 
 
 def _merged(coarse: Coarse) -> list[str]:
@@ -148,18 +139,6 @@ def _merged(coarse: Coarse) -> list[str]:
         f"asked over coarser values of {', '.join(shown)}: the interval holds what these hide; the estimate spreads "
         "their records as the columns alone are spread"
     ]
-
-
-def _from_answers(question: EstimateQuestion, marginal: MarginalEstimate, groups: Groups) -> list[Interval]:
-    def line(members: Values) -> Interval:
-        sums = Sums(marginal, members * groups.counted, question.sampling)
-        if question.what == "count":
-            return sum_interval(sums, members * groups.low, members * groups.high)
-        if (part := question.part) is not None:
-            return quantile_interval(sums, groups.low, groups.high, part)
-        return ratio_interval(sums, groups.low, groups.high)
-
-    return [line(members) for members in groups.members]
 
 
 def _test(schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate, groups: Groups) -> pd.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import NamedTuple
@@ -42,15 +42,34 @@ NOTHING: Clique = ()
 
 
 @dataclass(frozen=True, eq=False)
-class Mixed:
-    """Noise that the cells share: a matrix (cells × answers) times independent noise of one scale."""
+class SharedNoise:
+    """Noise that the cells share: a linear map of numbers that are drawn one by one.
 
-    weights: Values
+    Attributes:
+        term: the law of each number; `many` of them make one draw of the cells.
+        taken: weighted sums of the cells (sums × cells) → the same of the numbers; `made`: draws of these → of cells.
+        errors: of the cells, in records.
+        squares: Σ over pairs of cells of their covariance², known of Gaussian noise by residuals.
+    """
+
     term: NoiseTerm
+    many: int
+    taken: Callable[[Values], Values]
+    made: Callable[[Values], Values]
+    errors: Values
+    squares: float | None = None
 
-    @property
-    def errors(self) -> Values:
-        return np.asarray(math.sqrt(self.term.variance) * np.linalg.norm(self.weights, axis=1))
+    @classmethod
+    def of_answers(cls, weights: Values, term: NoiseTerm) -> SharedNoise:
+        """Of weighted sums of answers (cells × answers)."""
+        errors = np.asarray(math.sqrt(term.variance) * np.linalg.norm(weights, axis=1))
+        return cls(term, weights.shape[1], lambda rows: rows @ weights, lambda rows: rows @ weights.T, errors)
+
+    @classmethod
+    def of_layers(cls, layers: Layers) -> SharedNoise:
+        """Of parts of the marginal, each a residual of some of its columns."""
+        cells, unit = math.prod(layers.shape), NoiseTerm(GAUSSIAN.name, 1.0)
+        return cls(unit, cells, layers.times, layers.times, np.full(cells, layers.error), layers.squares)
 
     @property
     def gaussian(self) -> bool:
@@ -58,50 +77,20 @@ class Mixed:
 
     def moved(self, weights: Values) -> Values:
         """Weighted sums of the cells (sums × cells) as sums of independent noise of variance 1."""
-        return np.asarray(math.sqrt(self.term.variance) * (weights @ self.weights))
+        return np.asarray(math.sqrt(self.term.variance) * self.taken(weights))
 
     def draw(self, rng: np.random.Generator, rows: int) -> Values:
         """The noise of all cells, so many times."""
-        return self.term.draw(rng, rows * self.many).reshape(rows, self.many) @ self.weights.T
-
-    @property
-    def many(self) -> int:
-        """How many numbers make one draw."""
-        return int(self.weights.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
-class Layered:
-    """Noise that the cells share: that of parts of the marginal, each a residual of some of its columns."""
-
-    layers: Layers
-
-    @property
-    def errors(self) -> Values:
-        return np.full(self.many, self.layers.error)
-
-    @property
-    def gaussian(self) -> bool:
-        return True
-
-    def moved(self, weights: Values) -> Values:
-        return self.layers.times(weights)
-
-    def draw(self, rng: np.random.Generator, rows: int) -> Values:
-        return self.layers.times(rng.standard_normal((rows, self.many)))
-
-    @property
-    def many(self) -> int:
-        return math.prod(self.layers.shape)
+        return self.made(self.term.draw(rng, rows * self.many).reshape(rows, self.many))
 
     def large_sum(self, alpha: float) -> float:
         """t with P(Σ |noise of a cell| > t) ≤ α, in records: by mean and variance (Cantelli's inequality).
 
         For Gaussian noise of variance σ² and correlation ρ, Cov(|x|, |y|) ≤ (1 − 2/π) ρ² σ².
         """
-        mean = self.many * self.layers.error * GAUSSIAN.mean_abs
-        variance = (1 - GAUSSIAN.mean_abs**2) * self.layers.squares / max(self.layers.error, 1e-300) ** 2
-        return mean + math.sqrt(variance * (1 / alpha - 1))
+        assert self.squares is not None
+        variance = (1 - GAUSSIAN.mean_abs**2) * self.squares / max(float(self.errors[0]), 1e-300) ** 2
+        return float(self.errors.sum()) * GAUSSIAN.mean_abs + math.sqrt(variance * (1 / alpha - 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +101,7 @@ class MarginalEstimate:
         clique: the columns.
         values: in records, flattened in C order; may be negative.
         terms: noise that every cell has on its own, of the same law.
-        mixed: noise that the cells share; None where there is none.
+        shared: noise that the cells share; None where there is none.
         sources: the measured marginals that they come from.
     """
 
@@ -120,39 +109,39 @@ class MarginalEstimate:
     values: Values
     terms: tuple[NoiseTerm, ...]
     sources: tuple[Clique, ...]
-    mixed: Mixed | Layered | None = None
+    shared: SharedNoise | None = None
 
     @property
     def errors(self) -> Values:
         """The standard error of each cell, in records."""
-        if self.mixed is None:
+        if self.shared is None:
             return np.full(self.values.size, stddev_of(self.terms))
-        return self.mixed.errors
+        return self.shared.errors
 
     @property
     def gaussian(self) -> bool:
         """Whether weighted sums of the cells have Gaussian noise."""
-        if self.mixed is not None:
-            return self.mixed.gaussian
+        if self.shared is not None:
+            return self.shared.gaussian
         return all(t.noise == GAUSSIAN.name for t in self.terms)
 
     def spread(self, weights: Values) -> float:
         """The standard error of a weighted sum of the cells, in records."""
-        if self.mixed is None:
+        if self.shared is None:
             return stddev_of(self.terms) * float(np.linalg.norm(weights))
-        return float(np.linalg.norm(self.mixed.moved(weights.reshape(1, -1))))
+        return float(np.linalg.norm(self.shared.moved(weights.reshape(1, -1))))
 
     def covariance(self, weights: Values) -> Values:
         """The covariance of several weighted sums of the cells (sums × cells), in records²."""
-        if self.mixed is None:
+        if self.shared is None:
             return stddev_of(self.terms) ** 2 * (weights @ weights.T)
-        mixed = self.mixed.moved(weights)
-        return np.asarray(mixed @ mixed.T)
+        moved = self.shared.moved(weights)
+        return np.asarray(moved @ moved.T)
 
     def reach(self, alpha: float) -> Values:
         """Per cell t with P(some cell's |noise| > its t) ≤ α, in records (Bonferroni)."""
         each = alpha / max(self.values.size, 1)
-        if self.mixed is None:
+        if self.shared is None:
             return np.full(self.values.size, tail(self.terms, each))
         if self.gaussian:
             return self.errors * tail((NoiseTerm(GAUSSIAN.name, 1.0),), each)
@@ -160,16 +149,16 @@ class MarginalEstimate:
 
     def sum_bound(self, alpha: float) -> float:
         """t with P(Σ |noise of a cell| > t) ≤ α, in records."""
-        if self.mixed is None:
+        if self.shared is None:
             return sum_bound(self.values.size, self.terms, alpha)
-        if isinstance(self.mixed, Layered) and self.values.size > SIMULATED_CELLS:
-            return self.mixed.large_sum(alpha)
+        if self.shared.squares is not None and self.values.size > SIMULATED_CELLS:
+            return self.shared.large_sum(alpha)
         return quantile_above(np.concatenate([np.abs(n).sum(axis=1) for n in self.draws()]), alpha)
 
     def draws(self) -> Iterator[Values]:
         """DRAWS draws of the cells' noise by a public seed, some rows of all cells at a time."""
-        if self.mixed is not None:
-            return in_blocks(self.mixed.draw, self.mixed.many)
+        if self.shared is not None:
+            return in_blocks(self.shared.draw, self.shared.many)
         return in_blocks(independent(self.terms, self.values.size), self.values.size)
 
 
@@ -187,7 +176,9 @@ def marginal_estimate(measurements: Measurements, clique: Clique, *, alone: bool
     if not clique and measurements.public_total is not None:
         return MarginalEstimate(NOTHING, np.array([float(measurements.public_total)]), (), ())
     if (rebuilt := rebuilt_of(measurements, clique)) is not None:
-        return MarginalEstimate(clique, rebuilt.values.ravel(), (), rebuilt.sources, Layered(rebuilt.noise))
+        return MarginalEstimate(
+            clique, rebuilt.values.ravel(), (), rebuilt.sources, SharedNoise.of_layers(rebuilt.noise)
+        )
     having = measurements.answers_about(clique)
     whole = [a for a in having if isinstance(a.query, Identity)]
     if whole:
@@ -224,7 +215,7 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
     if whole and (marginal := marginal_estimate(measurements, clique)) is not None:
         value, error = float(marginal.values @ product.ravel()), marginal.spread(product.ravel())
         estimates = [CountEstimate(value, error, marginal.sources)]
-    if not whole or (marginal is not None and marginal.mixed is None):
+    if not whole or (marginal is not None and marginal.shared is None):
         used = {a.event for a in having if isinstance(a.query, Identity)}
         for answer in (a for a in having if not isinstance(a.query, Identity) and a.event not in used):
             axes = [i for i, n in enumerate(answer.clique) if n not in clique]
@@ -271,8 +262,8 @@ def _solved(measurements: Measurements, answer: NoisyMarginal, clique: Clique) -
         if weights is None:
             return None
         rows.append(weights)
-    mixed = Mixed(np.array(rows), NoiseTerm(answer.noise, answer.scale))
-    return MarginalEstimate(clique, mixed.weights @ answer.values, (), (answer.clique,), mixed)
+    mixed, term = np.array(rows), NoiseTerm(answer.noise, answer.scale)
+    return MarginalEstimate(clique, mixed @ answer.values, (), (answer.clique,), SharedNoise.of_answers(mixed, term))
 
 
 @dataclass(eq=False)

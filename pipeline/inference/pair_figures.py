@@ -14,7 +14,7 @@ from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.coarse_figures import column_counts
 from pipeline.inference.estimate_questions import MIDPOINT, EstimateQuestion, Groups, bin_values, codes_of
 from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
-from pipeline.inference.ratio_intervals import ALPHA, Interval, Sums, ratio_interval
+from pipeline.inference.ratio_intervals import ALPHA, Interval, Sums, fieller, ratio_interval
 from pipeline.release_query import code_weights
 
 #: A correlation that the noise leaves open.
@@ -100,12 +100,13 @@ def _correlation(sums: Sums, x: ValueAxis, y: ValueAxis) -> Interval:
     s = math.sqrt(vx * vy)
     of_c, of_s = (a * b - c * cells) / records, s / 2 * (a * a / vx + b * b / vy - 2 * cells) / records
     r = min(max(c / s, -1.0), 1.0)
-    ends = _ends(sums, (c, s), (of_c, of_s))
+    ends = fieller(sums, of_c, of_s, (c, s))
     if ends is None:
         return ANY
+    least, most = (min(max(end, -1.0), 1.0) for end in ends)
     turn = sum(math.asin(min(_off(sums, axis, records) / math.sqrt(v), 1.0)) for axis, v in ((x, vx), (y, vy)))
-    low = math.cos(min(math.acos(ends[0]) + turn, math.pi))
-    high = math.cos(max(math.acos(ends[1]) - turn, 0.0))
+    low = math.cos(min(math.acos(least) + turn, math.pi))
+    high = math.cos(max(math.acos(most) - turn, 0.0))
     return Interval(r, min(low, r), max(high, r), sums.error(of_c - r * of_s) / s)
 
 
@@ -114,19 +115,6 @@ def _off(sums: Sums, axis: ValueAxis, records: float) -> float:
     if axis.whole is not None:
         return math.sqrt(axis.whole / records)
     return math.sqrt(max(ratio_interval(sums, axis.off, axis.off).high, 0.0))
-
-
-def _ends(sums: Sums, values: tuple[float, float], weights: tuple[Values, Values]) -> tuple[float, float] | None:
-    """The least and the largest ρ with (c − ρs)² ≤ far² · its variance; None where s is not above its noise."""
-    (c, s), (of_c, of_s) = values, weights
-    far = sums.far(of_c - c / s * of_s) ** 2
-    vc, vs, both = (sums.error(w) ** 2 for w in (of_c, of_s, of_c + of_s))
-    square, middle, left = s * s - far * vs, c * s - far * (both - vc - vs) / 2, c * c - far * vc
-    if square <= 0:
-        return None
-    root = math.sqrt(max(middle**2 - square * left, 0.0))
-    low, high = ((middle + side * root) / square for side in (-1, 1))
-    return min(max(low, -1.0), 1.0), min(max(high, -1.0), 1.0)
 
 
 def odds_ratios(schema: Schema, question: EstimateQuestion, marginal: Coarse, groups: Groups) -> list[Interval] | None:
@@ -187,7 +175,7 @@ def _odds_ratio(counts: MarginalEstimate, has: Values, has_not: Values, one: Val
     if len(inside) < 2:
         return Interval(None, _exp(low), _exp(high))
     one_at, two_at = map(_logit, inside)
-    if counts.mixed is None:
+    if counts.shared is None:
         (l1, u1), (l0, u0) = ((_logit(i.low), _logit(i.high)) for i in best)
         low = one_at - two_at - math.hypot(one_at - l1, u0 - two_at)
         high = one_at - two_at + math.hypot(u1 - one_at, two_at - l0)

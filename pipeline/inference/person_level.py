@@ -87,9 +87,3 @@ def _answers(clique: Clique, question: PersonQuestion, answer: NoisyMarginal) ->
 def of_persons(measurements: Measurements) -> bool:
     """Whether the answers are those of `at_level` about persons."""
     return any(a.event.startswith((PERSONS, UNITS)) for a in measurements.answers)
-
-
-def check_records(level: str, question: str) -> None:
-    """UserError where persons are asked what only records can be."""
-    if level != LEVELS[0]:
-        raise UserError(f"{question} are of records", where="level", fix="level=records")

@@ -14,8 +14,6 @@ from pipeline.inference.marginal_estimates import MarginalEstimate
 
 #: The confidence of an interval is 1 − ALPHA.
 ALPHA = 0.05
-#: Steps of a bisection; each halves the interval.
-STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +62,12 @@ class Interval:
     error: float | None = None
 
 
-def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values | None = None) -> Interval:
+def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values) -> Interval:
     """A weighted sum of counts that are not negative: far below 0, noise leaves as much open as at 0.
 
     Args:
-        weights, upper: the least and the largest weights that may be true; `middle` those of the estimate, or half way.
+        weights, upper: the least and the largest weights that may be true; `middle` those of the estimate.
     """
-    middle = (weights + upper) / 2 if middle is None else middle
     far = sums.far(middle)
     low = max(sums.value(weights) - far * sums.error(weights), 0.0)
     high = max(sums.value(upper), 0.0) + far * sums.error(upper)
@@ -93,35 +90,38 @@ def ratio_interval(sums: Sums, low: Values, high: Values, middle: Values | None 
         return Interval(None, math.nan, math.nan)
     at = min(max(sums.value(middle) / records, least), most) if records > 0 else (least + most) / 2
     far = sums.far(middle - at * sums.cells)
-    lower = _end(sums, low, far, least, most)
-    upper = -_end(sums, -high, far, -most, -least)
+    ends = [fieller(sums, v * sums.cells, sums.cells, (sums.value(v * sums.cells), records), far) for v in (low, high)]
+    lower, upper = (least, most) if ends[0] is None or ends[1] is None else (ends[0][0], ends[1][1])
+    lower = lower if least <= lower <= most else least  # every value is refused, which chance alone can do
+    upper = upper if least <= upper <= most else most
     if records <= 0:
         return Interval(None, lower, upper)
     return Interval(at, min(lower, at), max(upper, at), sums.error(middle - at * sums.cells) / records)
 
 
-def _end(sums: Sums, values: Values, far: float, least: float, most: float) -> float:
-    """The least μ with Σ (v − μ)·count ≤ far · its standard error, between `least` and `most`.
+def fieller(
+    sums: Sums, above: Values, below: Values, values: tuple[float, float], far: float | None = None
+) -> tuple[float, float] | None:
+    """The least and the largest ratio ρ of two sums that a test of a − ρb = 0 does not refuse.
 
-    The difference of both sides is concave in μ and so crosses 0 once, where the denominator is certain; where it is
-    not, or where every value is refused (which chance alone can do), the least value is returned.
+    That is (a − ρb)² ≤ far² · its variance, a quadratic inequality. None where b is not above its noise.
+
+    Args:
+        above, below: the cells' weights in a and in b, which has the noise of both.
+        values: a and b.
+        far: standard errors that are allowed; None: those of a − ρb at the ratio itself.
     """
-    base, above = values * sums.cells, sums.cells
-    if sums.value(above) <= far * sums.error(above):
-        return least
-    v0, v2, both = (sums.error(w) ** 2 for w in (above, base, base + above))
-    v1, a, b = (both - v0 - v2) / 2, sums.value(base), sums.value(above)
-
-    def refused(mu: float) -> bool:
-        return a - mu * b > far * math.sqrt(max(v2 - 2 * mu * v1 + mu * mu * v0, 0.0))
-
-    if not refused(least) or (least < most and refused(most)):
-        return least
-    start, end = least, most
-    for _ in range(STEPS):
-        mu = (start + end) / 2
-        start, end = (mu, end) if refused(mu) else (start, mu)
-    return start
+    a, b = values
+    if b <= 0:
+        return None
+    off = above - a / b * below  # around the ratio itself, so that large numbers do not cancel
+    far = sums.far(off) if far is None else far
+    if b <= far * sums.error(below):
+        return None
+    of_off, of_below, both = (far**2 * sums.error(w) ** 2 for w in (off, below, off + below))
+    square, middle = b * b - of_below, (of_off + of_below - both) / 2
+    root = math.sqrt(middle**2 + square * of_off)
+    return a / b + (middle - root) / square, a / b + (middle + root) / square
 
 
 def quantile_interval(sums: Sums, low: Values, high: Values, part: float) -> Interval:

@@ -94,9 +94,11 @@ def table_bounds(
     else:
         asked, left = _columns_and_pairs(schema, measurements, names)
     with tempfile.TemporaryDirectory(prefix="bounds-") as work:
-        synthetic = table if isinstance(table, CodedTable) else _encoded(table, schema, Path(work))
-        lines = list(error_bounds(measurements, synthetic, asked))
-        related = in_words(strongest(measurements, synthetic))
+        if isinstance(table, Path):
+            source = open_released(table, LimitsConfig(), Path(work) / "scan", schema.dialect)
+            table, _ = encode_columns(source, schema, workdir=Path(work) / "codes")
+        lines = list(error_bounds(measurements, table, asked))
+        related = in_words(strongest(measurements, table))
     frame = as_frame(schema, lines)
     changed = [c.name for c in schema.columns if not c.constant and not as_a_column(schema, c.name)]
     wide = [f"{left:,} pairs that no answer contains are left out: ask for one with `marginal=[a,b]`"] if left else []
@@ -109,12 +111,6 @@ def table_bounds(
     ]
     frame.attrs["related"] = related
     return noted(frame, statement)
-
-
-def _encoded(table: Path, schema: Schema, work: Path) -> CodedTable:
-    return encode_columns(
-        open_released(table, LimitsConfig(), work / "scan", schema.dialect), schema, workdir=work / "codes"
-    )[0]
 
 
 def _columns_and_pairs(schema: Schema, measurements: Measurements, names: Sequence[str]) -> tuple[list[Clique], int]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from datetime import date
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,9 +243,18 @@ def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64]
         counts: rows per code.
     """
     gaps = dict(_ends_apart(source, column)) | dict(_codes_apart(column, seen))
-    few = ", ".join(f"{text} ({n:,} times)" for text, n in gaps.items())
-    asked = [f"{few}: a gap? missing: {listed([*column.missing_texts, *gaps])}"] if gaps else []
-    return asked + _answers(column, counts[: column.value_codes])
+    return _asked(column, gaps) + _answers(column, counts[: column.value_codes])
+
+
+def _asked(column: Column, held: Mapping[Any, int], beside: str = "") -> list[str]:
+    """The question whether values, with how often each occurs, stand for gaps.
+
+    Args:
+        beside: what makes them odd.
+    """
+    few = ", ".join(f"{value} ({n:,} times)" for value, n in held.items())
+    cure = listed([*column.missing_texts, *map(str, held)])
+    return [f"{few}{beside}: a gap? missing: {cure}"] if held else []
 
 
 def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
@@ -285,8 +296,7 @@ def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
     if (
         1 < len(below) <= FEW_CODES and 2 * len(below) < len(held) - 1 and not in_a_row
     ):  # else the scale goes on below 0
-        few = ", ".join(f"{c} ({held[c]:,} times)" for c in below)
-        return [f"{few}, all others from 0 on: a gap? missing: {listed([*column.missing_texts, *map(str, below)])}"]
+        return _asked(column, {c: held[c] for c in below}, ", all others from 0 on")
     for family in NO_ANSWERS:
         top = [code for code in family if code in held]
         while top and min(top) - 1 in held:  # 7 above 1 to 6 is an answer, whatever 9 is
@@ -295,9 +305,7 @@ def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
         apart = top and len(scale) >= SCALE and min(top) > max(scale) + 1
         apart = apart and (len(scale) > SCALE or max(scale) == min(scale) + 1)
         if apart and max(top) != min(family) and min(held[c] for c in top) >= OFTEN:
-            few = ", ".join(f"{c} ({held[c]:,} times)" for c in top)
-            cure = f"missing: {listed([*column.missing_texts, *map(str, top)])}"
-            return [f"{few}, and no {min(top) - 1}: a gap? {cure}"]
+            return _asked(column, {c: held[c] for c in top}, f", and no {min(top) - 1}")
     return []
 
 
@@ -326,11 +334,7 @@ def _days_of_gaps(source: Source, column: Column) -> list[str]:
     listed_day, apart, many = f"CAST(d AS VARCHAR) IN ({usual})", f"({first} OR {last})", f"n >= {MUCH_MORE} * mean"
     asked = f"({listed_day} AND ({apart} OR {many})) OR (k >= {FEWEST_DAYS} AND {apart} AND {many})"
     sql = f"WITH days AS ({days}) SELECT t, n FROM days, ({ends}) WHERE n >= {OFTEN} AND ({asked}) ORDER BY t"
-    days_held = source.lines(sql)
-    if not days_held:
-        return []
-    few = ", ".join(f"{t} ({n:,} times)" for t, n in days_held)
-    return [f"{few}: a gap? missing: {listed([*column.missing_texts, *(t for t, _ in days_held)])}"]
+    return _asked(column, dict(source.lines(sql)))
 
 
 def _short_years(source: Source, column: Column) -> list[str]:

@@ -19,7 +19,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import in_records, noisy_figure
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import whole_file, write_whole
+from mechanisms.public.files import kept_values, whole_file, write_whole
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import DAMAGED
 from mechanisms.public.rules.engineering import engineer
@@ -105,11 +105,8 @@ def _tried(state: State, attempt: Attempt) -> Taken:
     measurements, ledger = measured(state, attempt, noise)
     if not measurements.answers:  # all of them charged and lost: there is nothing to make a table of
         return Taken(measurements, ledger, (None,) * len(state.plan.scores), attempt)
-    scores = _kept_scores(attempt)
-    if scores is None:
-        scores = _scored(state, attempt, measurements, ledger, noise)
-        write_whole(attempt.scores, json.dumps(scores) + "\n", mode=0o600)
-    return Taken(measurements, ledger, scores, attempt)
+    scores = kept_values(attempt.scores, lambda: _scored(state, attempt, measurements, ledger, noise))
+    return Taken(measurements, ledger, tuple(scores), attempt)
 
 
 def _scored(
@@ -158,14 +155,12 @@ def _most_tries(state: State) -> int:
         UserError: there was a try, and the number is gone: other coins would let through what these stopped.
     """
     path = state.folder.internal / "tries" / "most.json"
-    if not path.exists():
-        if any(path.parent.glob("*/ledger.jsonl")):
-            fix = "a new run, with its own budget"
-            raise UserError("how many tries the coins allow is gone", where=str(path), fix=fix)
-        path.parent.mkdir(mode=0o700, exist_ok=True)
-        most = state.plan.tries.most_tries(noise_source(state.config.privacy.noise_seed).stream("accept:stop"))
-        write_whole(path, json.dumps(most) + "\n", mode=0o600)
-    return int(json.loads(path.read_text(encoding="utf-8")))
+    if not path.exists() and any(path.parent.glob("*/ledger.jsonl")):
+        fix = "a new run, with its own budget"
+        raise UserError("how many tries the coins allow is gone", where=str(path), fix=fix)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    coins = noise_source(state.config.privacy.noise_seed)
+    return int(kept_values(path, lambda: state.plan.tries.most_tries(coins.stream("accept:stop"))))
 
 
 def _figures(state: State, scores: tuple[float | None, ...]) -> str:

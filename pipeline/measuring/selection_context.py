@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
+from mechanisms.public.files import kept_values
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
@@ -187,11 +186,7 @@ class AdaptiveRun:
 
     def remember(self, number: int, part: float) -> float:
         """The round's part of the reserve, kept on disk before it is spent, so that a resumed run spends the same."""
-        path = self.folder / f"round-{number:04d}.json"
-        if path.exists():
-            return float(json.loads(path.read_text(encoding="utf-8"))["part"])
-        write_whole(path, json.dumps({"part": part}) + "\n", mode=0o600)
-        return part
+        return float(kept_values(self.folder / f"round-{number:04d}.json", lambda: {"part": part})["part"])
 
     def fit(self) -> Expected:
         """A model of all answers so far."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from dataclasses import replace
 from pathlib import Path
-
-from rich.console import Console
-from rich.table import Table
 
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.plan import RESERVE, Plan
 from mechanisms.public.criterion import compared, in_records
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.text_table import lined_up
 from mechanisms.public.units import said_loss
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
@@ -39,8 +36,6 @@ from pipeline.settings.specs import (
     unit_warnings,
 )
 
-#: Of the plan's tables; names of marginals are folded beyond.
-PLAN_WIDTH = 110
 #: So many charges are shown, and at most with details; those behind all measurements always are.
 FIRST, SHOWN = 10, 1_000
 #: What stands in the place of a marginal that is not known yet.
@@ -192,18 +187,14 @@ def _spent(facts: JsonDict) -> list[str]:
 
 def _charges(facts: JsonDict, shown: int) -> list[str]:
     """The charges as a table: those for discovered facts and for later choices, and the first measurements."""
-    page = io.StringIO()
-    table = Table("marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share", box=None)
+    head = ["marginal", "cells", "noise", "sensitivity", "scale (records)", "std. dev.", "share"]
     further = [facts[k] for k in ("reserve", "histogram") if facts.get(k)] + facts["accept"]
     further += facts.get("persons", []) if shown >= SHOWN else []
     charges = facts.get("discovery", []) + facts["measurements"]
-    for m in [*charges[:shown], *further]:
-        table.add_row(*_row(m))
-    Console(width=PLAN_WIDTH, file=page).print(table)
     more = len(charges) - shown
     folded = [f" … and {more:,} more charges: plan.details=true"] if more > 0 and shown < SHOWN else []
     folded += [f" … and {more:,} more charges: plan.format=json has all"] if more > 0 and shown >= SHOWN else []
-    return [*(line.rstrip() for line in page.getvalue().splitlines()), *folded]
+    return [*lined_up([head, *map(_row, [*charges[:shown], *further])]), *folded]
 
 
 def _choices(choices: int, scores: int) -> str:

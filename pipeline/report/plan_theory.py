@@ -7,6 +7,7 @@ import math
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.plan import Plan
+from mechanisms.public.criterion import in_records
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.noise_kinds import KNOWN, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity
@@ -109,7 +110,7 @@ def _marginals_in_words(facts: JsonDict) -> list[str]:
     cells = [
         [
             f"{_times(r['times'])}: {r['rows']:,}",
-            f"{_records(r['stddev'] * r['rows'])} ({r['stddev']:g} of the rows)",
+            f"{in_records(r['stddev'] * r['rows'])} ({r['stddev']:g} of the rows)",
             f"{r['pure']:,}",
             "–" if r["approximate"] is None else f"{r['approximate']:,}",
         ]
@@ -121,10 +122,6 @@ def _marginals_in_words(facts: JsonDict) -> list[str]:
         "    noise: its standard deviation; δ = 0: Laplace noise, as many as n (ten times the rows: ten times them),",
         "    δ > 0: Gaussian noise, as many as n² (ten times the rows: a hundred times them)",
     ]
-
-
-def _records(count: float) -> str:
-    return f"{count:,.0f}" if count >= 100 else f"{count:.3g}"
 
 
 def _times(times: float) -> str:

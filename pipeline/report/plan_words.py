@@ -165,14 +165,9 @@ def _planned(config: Config, schema: Schema, max_records: int | None = None) -> 
 def _figures(name: str, noise: Sequence[Noise], rows: int) -> JsonDict:
     """Medians over the columns and over the larger marginals; None where there are none."""
     ones = [_tvd(t, rows) for c, _, t in noise if len(c) == 1]
-    alone = [_tvd(a, rows) for c, a, _ in noise if len(c) > 1]
-    together = [_tvd(t, rows) for c, _, t in noise if len(c) > 1]
-    return {
-        "with": name,
-        "columns": median(ones) if ones else None,
-        "one_alone": median(alone) if alone else None,
-        "all_together": median(together) if together else None,
-    }
+    larger = [(_tvd(a, rows), _tvd(t, rows)) for c, a, t in noise if len(c) > 1]
+    shares = (ones, *([pair[i] for pair in larger] for i in (0, 1)))
+    return {"with": name} | {k: median(own) if own else None for k, own in zip(MEDIANS, shares, strict=True)}
 
 
 def in_words(facts: Json, rows: int) -> list[str]:

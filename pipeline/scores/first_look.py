@@ -25,6 +25,7 @@ from mechanisms.public.tables.value_summaries import (
     group_summaries,
     numbers_of,
     summaries,
+    summary,
     value_sample,
 )
 from synthesis.numbers.noise_errors import NoiseError, group_errors, noise_errors
@@ -197,13 +198,8 @@ def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> JsonDic
     k = len(column.values)
     counts = np.bincount(codes, minlength=column.attribute.size)[:k]
     count, numbers = int(counts.sum()), np.asarray(column.values, np.float64)
-    out: JsonDict = {
-        "rows": len(codes),
-        "count": count,
-        "missing": 1 - count / len(codes) if len(codes) else None,
-    }
     if not count:
-        return out | {"mean": None, "stddev": None, "quantiles": [None] * len(QUANTILES)}
+        return summary(len(codes), count)
     mean = math.fsum(counts * (numbers / count))
     unit = DAY if column.kind == "date" and not (numbers % DAY).any() else 1
     widest = float(np.abs(numbers - mean).max()) or 1.0  # so that no square overflows
@@ -212,8 +208,8 @@ def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> JsonDic
     low, high = (numbers[np.searchsorted(above, at, side="right")] for at in (np.floor(places), np.ceil(places)))
     part = places - np.floor(places)
     quantiles = low * (1 - part) + high * part
-    shown = [_said(column, q) for q in quantiles]
-    return out | {"mean": _said(column, mean), "stddev": spread if count > 1 else None, "quantiles": shown}
+    said = [_said(column, q) for q in quantiles]
+    return summary(len(codes), count, _said(column, mean), spread if count > 1 else None, said)
 
 
 def _said(column: ValueColumn, value: float) -> float | str:

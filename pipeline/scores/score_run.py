@@ -156,8 +156,8 @@ def _values(
         return None, (f"{ON_CODES}the file holds other rows than were counted",)
     if aside is None:
         return values, values.notices
-    parts = {name: whole.at(np.flatnonzero(rows)) for name, rows in (("real", ~aside), ("holdout", aside))}
-    return replace(values, tables={**values.tables, **parts}), values.notices
+    parts = zip(("real", "holdout"), whole.parted(aside), strict=True)
+    return replace(values, tables={**values.tables, **dict(parts)}), values.notices
 
 
 def wants_values(spec: ScoreSpec) -> bool:
@@ -174,7 +174,4 @@ def _truth(
     if (plain := private.as_read(schema)) is not None:
         return plain, None
     whole, _ = encode_columns(source, schema, workdir=temporary / "truth", apart=True)
-    if private.aside is None:
-        return whole, None
-    chosen = (np.flatnonzero(~private.aside), np.flatnonzero(private.aside))
-    return whole.at(chosen[0]), whole.at(chosen[1])
+    return (whole, None) if private.aside is None else whole.parted(private.aside)

@@ -33,6 +33,9 @@ from pipeline.settings.read_where import check_read, check_tables_read
 from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
 
+#: The tables to score, the text of each row's subject where a table has the column, what to score, and the roles.
+Read = tuple[ScoredTables, Mapping[str, NDArray[np.object_]], ScoreSpec, Mapping[str, str]]
+
 
 def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
     """Score a synthetic table against a real one; the numbers are NOT private. Writes the report, if one is asked for.
@@ -50,20 +53,35 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         config.evaluation.metrics = config.metrics
     show = Stages(quiet=quiet, console="always")
     written = declared_dialect(config) if (config.delimiter, config.encoding) != (None, None) else None
-    with opened(given, declared=written, limits=config.limits) as tables:
-        check_tables_read(config, tables)
-        sources = scored_whole(tables, config, None if whole is None else whole.rules.unit)
-        card = (_as_they_are if config.schema is None else _with_schema)(config, sources, show)
+    with opened(given, declared=written, limits=config.limits) as files:
+        check_tables_read(config, files)
+        sources = scored_whole(files, config, None if whole is None else whole.rules.unit)
+        release, stated = release_beside(Path(sources["synthetic"].path))
+        both = release is not None and all(release.of.column in sources[n].names for n in ("real", "synthetic"))
+        read = _as_they_are if config.schema is None else _with_schema
+        tables, subjects, spec, roles = read(config, sources, release.of if release and both else None, show)
+        show.warn_privately(list(tables.notices))
+        tables.add_subjects(subjects, roles)
+        if tables.options.subject is not None:
+            spec = with_subjects(spec, config.evaluation.metrics)
+        tables.notices = (stated, *tables.notices) if stated else tables.notices
+        if release is not None:
+            _add_release(tables, release, sources, roles)
+        spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=config.report is not None)
+        with show.stage("score") as progress:
+            card = tables.score(spec, progress)
+        if config.report:
+            with show.stage("report"):
+                _write_report(config, Path(config.report), sources, tables, card, roles)
     return replace(card, notices=(*card.notices, own)) if own else card
 
 
-def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:
+def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], unit: PrivacyUnit | None, show: Stages) -> Read:
     path = schema_path(config.schema, "schema")
     whole = schema_of(path)
     schema, notices = shared_schema(sources, whole)
     roles = ready_roles(whole, path)
     spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
-    unit = _unit_of_release(sources)
     used = ({"subject": str(unit.column)} if unit else {}) | known_roles(config.evaluation, roles, schema)
     with show.stage("load") as progress:
         coded = {name: _encode(name, s, schema, show, progress) for name, s in sources.items()}
@@ -75,28 +93,20 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], show: Stage
     more = {"unplaced": {name: lost for name, (_, lost) in coded.items()}, "notices": (*notices, *values.notices)}
     codes = {name: table for name, (table, _) in coded.items()}
     tables = over_one_schema(schema, codes, lambda: look, replace(spec.options, values=values), **more)
-    return _scored(config, sources, tables, subjects, spec, used, show)
+    return tables, subjects, spec, used
 
 
-def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], show: Stages) -> Scorecard:
+def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], unit: PrivacyUnit | None, show: Stages) -> Read:
     name = Path(sources["real"].path).name.split(".")[0]
     subject = config.evaluation.subject
     with show.stage("load") as progress:
-        subjects = subject_texts(sources, subject, _unit_of_release(sources))
+        subjects = subject_texts(sources, subject, unit)
         values, schema, coded, keys = without_schema(sources, name, progress, subject=subject)
         spec = build_scores(config.evaluation, schema, report=_for_report(config))
         look = value_look(values, schema, [coded[n] for n in ("real", "synthetic")], spec.groups)
     more = {"notices": values.notices, "keys": keys}
     tables = over_one_schema(schema, coded, lambda: look, replace(spec.options, values=values), **more)
-    roles = known_roles(config.evaluation, None, schema)
-    return _scored(config, sources, tables, subjects, spec, roles, show)
-
-
-def _unit_of_release(sources: Mapping[str, Source]) -> PrivacyUnit | None:
-    """The unit that a release beside the synthetic table protects, where both tables have the column of its ids."""
-    release, _ = release_beside(Path(sources["synthetic"].path))
-    there = release is not None and all(release.of.column in sources[name].names for name in ("real", "synthetic"))
-    return release.of if release is not None and there else None
+    return tables, subjects, spec, known_roles(config.evaluation, None, schema)
 
 
 def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:
@@ -106,41 +116,21 @@ def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:
     return () if config.holdout is None else ("holdout",)
 
 
-def _scored(
+def _write_report(
     config: ScoreConfig,
+    path: Path,
     sources: Mapping[str, Source],
     tables: ScoredTables,
-    subjects: Mapping[str, NDArray[np.object_]],
-    spec: ScoreSpec,
+    card: Scorecard,
     roles: Mapping[str, str],
-    show: Stages,
-) -> Scorecard:
-    """The scores, and the report where one is asked for.
+) -> None:
+    from pipeline.report.run_page import render_scores  # slow to import
 
-    Args:
-        subjects: the text of each row's subject, where a table has the column.
-    """
-    show.warn_privately(list(tables.notices))
-    tables.add_subjects(subjects, roles)
-    if tables.options.subject is not None:
-        spec = with_subjects(spec, config.evaluation.metrics)
-    release, stated = release_beside(Path(sources["synthetic"].path))
-    tables.notices = (stated, *tables.notices) if stated else tables.notices
-    if release is not None:
-        _add_release(tables, release, sources, roles)
-    spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=config.report is not None)
-    with show.stage("score") as progress:
-        card = tables.score(spec, progress)
-    if config.report:
-        from pipeline.report.run_page import render_scores  # slow to import
-
-        with show.stage("report"):
-            drawn = tables.drawings(card, build_places(config.evaluation, roles, tables.schema))
-            schema = config.schema and Path(config.schema).name
-            drawn |= {"keys": list(tables.keys)} if tables.keys else {}
-            drawn |= {"files": file_facts(sources, {n: t.rows for n, t in tables.tables.items()}, schema)}
-            write_whole(Path(config.report), render_scores(tables.schema.name, card.to_json(), drawn), mode=0o600)
-    return card
+    drawn = tables.drawings(card, build_places(config.evaluation, roles, tables.schema))
+    drawn |= {"keys": list(tables.keys)} if tables.keys else {}
+    schema = config.schema and Path(config.schema).name
+    drawn |= {"files": file_facts(sources, {n: t.rows for n, t in tables.tables.items()}, schema)}
+    write_whole(path, render_scores(tables.schema.name, card.to_json(), drawn), mode=0o600)
 
 
 def _add_release(

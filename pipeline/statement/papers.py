@@ -30,6 +30,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import CSV, format_of_name, persons_of
 from mechanisms.public.units import UNITS, rounded_down, rounded_up
 from pipeline.report.page import few_digits, rendered
+from pipeline.report.scale import Scale
 from pipeline.statement.digests import Manifest, file_digests
 from pipeline.statement.format_2 import is_older
 from pipeline.statement.signing import Signer, write_signature
@@ -320,20 +321,17 @@ def _curve(points: Sequence[Sequence[float | None]], guarantee: Mapping[str, flo
     points_shown = [(at, value) for at, value in points if at is not None and value is not None]
     if len(points_shown) < 2:
         return None
-    left, right, top, bottom = 34.0, 292.0, 8.0, 78.0
-    first, last = (math.log10(points_shown[i][0]) for i in (0, -1))
-    most = max(e for _, e in points_shown) or 1.0
+    first, last, most = points_shown[0][0], points_shown[-1][0], max(e for _, e in points_shown) or 1.0
+    across, up = Scale(first, last, 34.0, 292.0, logarithmic=True), Scale(0.0, most, 78.0, 8.0)
 
     def place(delta: float, epsilon: float) -> tuple[str, str]:
-        x = left + (math.log10(delta) - first) / (last - first) * (right - left)
-        return f"{x:.1f}", f"{bottom - epsilon / most * (bottom - top):.1f}"
+        return f"{across.at(delta):.1f}", f"{up.at(epsilon):.1f}"
 
     ticks = [(place(d, 0)[0], f"{d:.0e}".replace("e-0", "e-")) for d, _ in points_shown[::3]]
     own = guarantee["delta"]
-    inside = 10**last <= own <= 10**first
     return {
         "line": " ".join(",".join(place(d, e)) for d, e in points_shown),
         "ticks": ticks,
         "most": few_digits(most),
-        "here": place(own, min(guarantee["epsilon"], most)) if own and inside else None,
+        "here": place(own, min(guarantee["epsilon"], most)) if last <= own <= first else None,
     }

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
@@ -37,15 +36,13 @@ from pipeline.statement.paid_answers import (
     whole_number,
 )
 from pipeline.statement.signing import build_publication
-from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, tries_of, unused, worst_of, wrong_level
+from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, unused, worst_of, wrong_level
 from pipeline.statement.statement import (
     LIBRARIES,
     Declared,
     declared_fields,
-    in_other_terms,
+    promised_terms,
     total_fields,
-    tries_fields,
-    warned_of,
 )
 from pipeline.statement.words import stated_total
 
@@ -116,20 +113,9 @@ def difference(stated: Any, again: Any, name: str) -> str:
 
 def _terms(statement: Json, unit: PrivacyUnit) -> JsonDict:
     """Each key that follows from the receipts and the budget → what it has to be."""
-    selection, most = tries_of(statement), one_try(statement)
     (accountant, events), worst = accountant_of(statement), worst_of(statement)
-    several, promise = selection.several, worst.composition.within(most)
-    spent = PrivacyLoss(most.epsilon, accountant.loss(events).delta) if several else accountant.loss(events)
-    facts = {
-        "conversion": accountant.conversion,
-        "slots": accountant.slots,
-        "budget": asdict(selection.total(most)),
-        "spent": asdict(selection.total(spent)),
-        "selection": tries_fields(selection, most) if several else None,
-        "warnings": warned_of(selection.total(most), unit),
-        "guarantee": asdict(promise),
-        **in_other_terms(worst.composition, promise),
-    }
+    spent = accountant.loss(events)
+    facts = promised_terms(worst.composition, one_try(statement), spent, spent.delta, unit)
     if worst.exact:
         return facts
     # of slots that were not used, nobody knows the plan: `promise` holds these against the charges

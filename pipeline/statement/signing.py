@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +36,8 @@ class Signer:
     """
 
     fingerprint: str
-    public_key: str
-    sign: Callable[[bytes], bytes]
-
-    def __repr__(self) -> str:
-        return f"Signer({self.fingerprint[:16]}…)"
+    public_key: str = field(repr=False)
+    sign: Callable[[bytes], bytes] = field(repr=False)
 
 
 def load_signer(path: str | None) -> Signer | None:

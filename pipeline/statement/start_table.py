@@ -17,11 +17,6 @@ START = "synthesis.public"
 Start = Json
 
 
-def start_fact(name: str, digest: str) -> Start:
-    """The entry."""
-    return {"fact": "public_start", "name": name, "sha256": digest}
-
-
 def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | None:
     """The table that the settings name.
 
@@ -37,10 +32,11 @@ def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | N
         fix = "declare the bounds and values that are to be discovered, or leave it out"
         raise UserError("a public start needs a schema without discover", where=START, fix=fix)
     try:
-        return start_fact(Path(path).name, file_digest(Path(path).expanduser()))
+        digest = file_digest(Path(path).expanduser())
     except OSError as error:
         fix = "a table of the same columns that is public; or leave it out"
         raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error
+    return {"fact": "public_start", "name": Path(path).name, "sha256": digest}
 
 
 def start_of(config: SynthesisConfig) -> str | None:

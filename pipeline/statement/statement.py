@@ -11,8 +11,7 @@ from pathlib import Path
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
-from mechanisms.accounting.private_selection import PrivateSelection
-from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, guarantee, worst_case
+from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, worst_case
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import OF_UNITS
 from mechanisms.public.json_values import Json, JsonDict
@@ -24,7 +23,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.inputs import asked_query
 from pipeline.settings.specs import Specs, budget_warnings, unit_warnings
 from pipeline.statement.signing import FIELDS, WhoPublishes
-from pipeline.statement.start_table import Start, start_fact
+from pipeline.statement.start_table import Start
 from pipeline.version import __version__
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
@@ -32,6 +31,14 @@ LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 SECURE, FIXED = "system", "fixed_seed"
 #: Of a run that set nobody aside.
 NO_HOLDOUT = "none"
+#: Public facts of settings, in their order: the kind → what it says.
+OF_SETTINGS = {
+    "public_table": ("name",),
+    "public_start": ("name", "sha256"),
+    "query": ("rows_of_one_unit",),
+    "synthetic_rows": ("rows",),
+    "selection_rows": ("rows",),
+}
 #: δ of the points of the curve.
 CURVE = tuple(10.0**-k for k in range(2, 14))
 
@@ -45,11 +52,8 @@ class Declared:
         holdout: the share of units that was set aside, or None.
         fixed: whether a seed makes the noise.
         confirmed: whether a person confirmed the schema as public on the command line.
-        public_table: name of the public table that chose the marginals, or None.
-        start: the public table whose rows were changed into the synthetic ones, or None.
-        synthetic_rows, selection_rows: synthesis.rows and selection.rows, where they are set.
+        facts: the public facts of OF_SETTINGS that there are.
         max_unplaced: the share of a column's values that it may lose before the run is refused; 1: it never is.
-        query: as of `asked_query`.
         units_table: whether columns come from a second table, whose rows belong to units too.
     """
 
@@ -57,21 +61,9 @@ class Declared:
     holdout: float | None = None
     fixed: bool = False
     confirmed: bool = False
-    public_table: str | None = None
-    start: Start | None = None
-    synthetic_rows: int | None = None
-    selection_rows: int | None = None
+    facts: Sequence[Json] = ()
     max_unplaced: float = 1.0
-    query: str | None = None
     units_table: bool = False
-
-    def facts(self) -> list[JsonDict]:
-        """Each fact beside the confirmation."""
-        facts = [] if self.public_table is None else [{"fact": "public_table", "name": self.public_table}]
-        facts += [] if self.start is None else [dict(self.start)]
-        facts += [] if self.query is None else [{"fact": "query", "rows_of_one_unit": self.query}]
-        rows = {"synthetic_rows": self.synthetic_rows, "selection_rows": self.selection_rows}
-        return facts + [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
 
     @classmethod
     def stated(cls, statement: Json) -> Declared:
@@ -83,7 +75,8 @@ class Declared:
         facts, most = {f["fact"]: f for f in statement["public_facts"]}, statement["outside"][-1]["max_unplaced"]
         if isinstance(most, bool) or not 0 <= most <= 1:
             raise ValueError(f"max_unplaced is {most!r}, and no share")
-        table, start, holdout = facts.get("public_table"), facts.get("public_start"), statement["holdout"]
+        known = ((kind, facts[kind], keys) for kind, keys in OF_SETTINGS.items() if kind in facts)
+        own, holdout = [{"fact": kind, **{k: f[k] for k in keys}} for kind, f, keys in known], statement["holdout"]
         if holdout != NO_HOLDOUT and not 0 < holdout < 1:
             raise ValueError(f"holdout is {holdout!r}, and no share")
         return cls(
@@ -91,12 +84,8 @@ class Declared:
             None if holdout == NO_HOLDOUT else float(holdout),
             statement["noise_source"] == FIXED,
             facts["schema"]["confirmed"] == "settings",
-            None if table is None else table["name"],
-            None if start is None else start_fact(start["name"], start["sha256"]),
-            synthetic_rows=facts.get("synthetic_rows", {}).get("rows"),
-            selection_rows=facts.get("selection_rows", {}).get("rows"),
+            [fact for fact in own if None not in fact.values()],
             max_unplaced=most,
-            query=facts.get("query", {}).get("rows_of_one_unit"),
             units_table=bool(statement["unit"].get("table")),
         )
 
@@ -104,18 +93,19 @@ class Declared:
 def declared(specs: Specs, start: Start | None = None) -> Declared:
     """What the settings of a run say, with the table that its rows start from."""
     config, selection = specs.config, specs.selection
-    table = selection.public_table
+    table, query = selection.public_table, asked_query(config.data)
+    facts: list[Json] = [] if table is None else [{"fact": "public_table", "name": Path(table).name}]
+    facts += [] if start is None else [start]
+    facts += [] if query is None else [{"fact": "query", "rows_of_one_unit": query}]
+    rows = {"synthetic_rows": config.synthesis.rows, "selection_rows": selection.public_rows}
+    facts += [{"fact": name, "rows": number} for name, number in rows.items() if number is not None]
     return Declared(
         specs.unit,
         config.evaluation.holdout,
         config.privacy.noise_seed is not None,
         confirmed=config.data.confirmed_public,
-        public_table=None if table is None else Path(table).name,
-        start=start,
-        synthetic_rows=config.synthesis.rows,
-        selection_rows=selection.public_rows,
+        facts=facts,
         max_unplaced=config.data.max_unplaced,
-        query=asked_query(config.data),
         units_table=bool(config.data.units.files),
     )
 
@@ -175,24 +165,13 @@ def make_statement(
         running_total: what a budget ledger says about all releases of the table; None: none is kept.
         not_ours: what the promise rests on and came from plugins.
     """
-    spent, budget, relation = bought.ledger.spent, plan.budget.whole, plan.budget.neighbouring
-    selection, events = None, bought.receipts(plan)
-    if plan.tries.several:  # whatever this try spent, the others may have spent all
-        selection, one = tries_fields(plan.tries, budget), PrivacyLoss(plan.budget.epsilon, plan.loss.delta)
-        spent, budget = plan.tries.total(one), plan.tries.total(budget)
+    events = bought.receipts(plan)
     return PrivacyStatement(
-        **declared_fields(schema, relation, own, events),
-        budget=asdict(budget),
-        spent=asdict(spent),
+        **declared_fields(schema, plan.budget.neighbouring, own, events),
+        **promised_terms(worst_case(plan), plan.budget.whole, bought.ledger.spent, plan.loss.delta, own.unit),
         accountant=plan.accountant.kind,
-        conversion=plan.accountant.conversion,
         events=events,
-        selection=selection,
-        warnings=warned_of(budget, own.unit),
         versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
-        guarantee=asdict(guarantee(plan)),
-        slots=plan.accountant.slots,
-        **in_other_terms(worst_case(plan), guarantee(plan)),
         published=publication or dict.fromkeys(FIELDS),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
@@ -230,10 +209,35 @@ def in_other_terms(promised: Composition, promise: PrivacyLoss) -> JsonDict:
     }
 
 
-def tries_fields(selection: PrivateSelection, one: PrivacyLoss) -> JsonDict:
-    """What is public about several tries: the expected number, never how many there were."""
-    facts = {"tries_expected_at_most": selection.tries, "threshold": selection.threshold}
-    return {**facts, "one_try": asdict(one), "total": asdict(selection.total(one))}
+def promised_terms(
+    composed: Composition, most: PrivacyLoss, spent: PrivacyLoss, delta: float, unit: PrivacyUnit
+) -> JsonDict:
+    """All fields that follow from the charges and the budget: of a run, and of its release again.
+
+    Args:
+        composed: what the promise composes.
+        most: the budget of a try.
+        spent: by the try that is released, and `delta` by any that charges all of its plan.
+    """
+    tries, accountant, promise = composed.tries, composed.accountant, composed.within(most)
+    if tries.several:  # whatever this try spent, the others may have spent all
+        spent = PrivacyLoss(most.epsilon, delta)
+    selection = {  # what is public about tries: the expected number, never how many there were
+        "tries_expected_at_most": tries.tries,
+        "threshold": tries.threshold,
+        "one_try": asdict(most),
+        "total": asdict(tries.total(most)),
+    }
+    return {
+        "conversion": accountant.conversion,
+        "slots": accountant.slots,
+        "budget": asdict(tries.total(most)),
+        "spent": asdict(tries.total(spent)),
+        "selection": selection if tries.several else None,
+        "warnings": warned_of(tries.total(most), unit),
+        "guarantee": asdict(promise),
+        **in_other_terms(composed, promise),
+    }
 
 
 def total_fields(running_total: Json) -> JsonDict:
@@ -311,7 +315,7 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, even
     if cap is not None:
         by: JsonDict = {"by": "schema"} if own_unit is not None and own_unit.max_records == cap else {}
         facts.append({"fact": "largest_bound", "cap": cap, "discovered": unit.max_records, **by})
-    return [*facts, *own.facts()]
+    return [*facts, *map(dict, own.facts)]
 
 
 def outside(schema: Schema, own: Declared) -> list[JsonDict]:
@@ -323,6 +327,6 @@ def outside(schema: Schema, own: Declared) -> list[JsonDict]:
         stops.append({"stop": "missing_unit"})
     if unit.column is not None and unit.clip == "none":
         stops.append({"stop": "clip"})
-    if own.public_table is not None or own.start is not None:
+    if {"public_table", "public_start"} & {fact["fact"] for fact in own.facts}:
         stops.append({"stop": "public_table"})
     return [*stops, {"stop": "unplaced", "max_unplaced": own.max_unplaced}]  # at any value: a list without it was cut

@@ -104,19 +104,15 @@ def stated_total(stated: Json) -> RunningTotal:
 def all_words(statement: Json) -> JsonDict:
     """The same with the sentences about several fields together."""
     facts = dict.fromkeys(("schema", "public_start")) | {f["fact"]: f for f in statement["public_facts"]}
-    several = {name: sentence(name, statement) for name in ABOUT}
-    several |= {name: sentence(name, statement, facts) for name in OF_FACTS}
+    several = {name: sentence(name, statement, facts) for name in ABOUT}
     tries = statement["selection"]
     return words_of(statement) | several | {"released": "" if tries is None else sentence("released", tries)}
 
 
-#: Sentences about several fields; those that look public facts up.
+#: Sentences about several fields.
 ABOUT = (
     *("original", "promise", "counted", "max_records_from", "rows_by_default", "never_covered"),
-    *("neighbours", "compared", "absent", "bet"),
-)
-OF_FACTS = (
-    *("bounds_from", "texts_released", "declared_bounds"),
+    *("neighbours", "compared", "absent", "bet", "bounds_from", "texts_released", "declared_bounds"),
     *("how_rows_were_made", "models_that_saw_rows", "alike_where_measured"),
 )
 

@@ -244,5 +244,5 @@ def test_an_interval_whose_test_refuses_every_value_leaves_all_of_them_open():
         marginal = ReleaseEvidence(Measurements(domain, (counts,))).estimate(("age",))
         line = ratio_interval(Sums(marginal, np.ones(3), False), values, values)
         assert (line.low, line.high) == ends
-    line = sum_interval(Sums(marginal, np.ones(3), False), np.array([1.0, 0, 0]), np.array([1.0, 0, 0]))
+    line = sum_interval(Sums(marginal, np.ones(3), False), *[np.array([1.0, 0, 0])] * 3)
     assert (line.value, line.low, round(line.high)) == (-300, 0, 196), "not one point, as if it were known"

@@ -15,7 +15,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.inference import estimates
-from pipeline.inference.coarse_figures import least_mean
+from pipeline.inference.coarse_figures import least_ratio
 from pipeline.inference.estimate_questions import EstimateQuestion as question
 from tests.pipeline.conftest import reply
 from tests.pipeline.test_estimates import often_enough
@@ -249,10 +249,10 @@ def test_a_refused_test_of_means_names_what_was_asked_over_coarser_values_and_of
 
 def test_the_least_mean_takes_the_smallest_values_that_there_is_room_for():
     values, room = np.array([5.0, 1.0, 3.0]), np.array([10.0, 2.0, 4.0])
-    assert least_mean(values, room, 2.0) == 1.0
-    assert least_mean(values, room, 5.0) == pytest.approx((2 * 1 + 3 * 3) / 5)
-    assert least_mean(values, room, 100.0) == pytest.approx((2 * 1 + 4 * 3 + 10 * 5) / 16)
-    assert least_mean(values, room, -1.0) == 1.0
+    assert least_ratio(values, 0 * room, room, 2.0) == 1.0
+    assert least_ratio(values, 0 * room, room, 5.0) == pytest.approx((2 * 1 + 3 * 3) / 5)
+    assert least_ratio(values, 0 * room, room, 100.0) == pytest.approx((2 * 1 + 4 * 3 + 10 * 5) / 16)
+    assert least_ratio(values, 0 * room, room, -1.0) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -110,19 +110,21 @@ def _figures(columns: int) -> str:
 
 
 def _summaries(columns: Sequence[Column], figures: Sequence[Any]) -> dict[str, JsonDict]:
-    return {c.name: _summary(c, figures[0], figures[1 + 4 * i : 5 + 4 * i]) for i, c in enumerate(columns)}
+    each = {}
+    for i, column in enumerate(columns):
+        count, mean, stddev, quantiles = figures[1 + 4 * i : 5 + 4 * i]
+        shown = [_shown(column, q) for q in quantiles or ()]
+        each[column.name] = summary(figures[0], count, _shown(column, mean), stddev, shown)
+    return each
 
 
-def _summary(column: Column, rows: int, figures: Sequence[Any]) -> JsonDict:
-    count, mean, stddev, quantiles = figures
-    return {
-        "rows": rows,
-        "count": count,
-        "missing": 1 - count / rows if rows else None,
-        "mean": _shown(column, mean),
-        "stddev": stddev,
-        "quantiles": [_shown(column, q) for q in quantiles or [None] * len(QUANTILES)],
-    }
+def summary(
+    rows: int, count: int, mean: object = None, stddev: float | None = None, quantiles: Sequence[object] = ()
+) -> JsonDict:
+    """The figures of a column of so many rows, of which `count` have a value; without any all others are None."""
+    missing, quantiles = 1 - count / rows if rows else None, [*quantiles] or [None] * len(QUANTILES)
+    figures = {"mean": mean, "stddev": stddev, "quantiles": quantiles}
+    return {"rows": rows, "count": count, "missing": missing, **figures}
 
 
 def _shown(column: Column, value: float | None) -> object:
