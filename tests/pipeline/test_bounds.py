@@ -26,7 +26,7 @@ from pipeline.inference.noise_bounds import NoiseTerm, sum_bound, tail
 from pipeline.inference.release_bounds import ALPHA, error_bound, error_bounds, scale_of, scored_error
 from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
-from tests.pipeline.conftest import TOWN, command, edit, people, reply, write_town
+from tests.pipeline.conftest import TOWN, command, edit, people, reply
 from tests.pipeline.test_estimates import often_enough
 
 THREE = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2)))
@@ -102,7 +102,6 @@ def test_a_bound_holds_in_95_of_100_and_with_less_noise_it_would_not(holds, seed
 
 @given(st.integers(0, 2**32), st.sampled_from([0.5, 5.0, 40.0]), st.booleans())
 def test_a_distance_beyond_a_level_bounds_all_of_it(seed, below, known_total):
-    """Without any noise of its own: what a cell hides is at most the level, and at most what it holds."""
     known = with_distance(seed, sigma=1e-9, below=below)
     columns = independent_marginals(release(seed, ASKED[:2]))(("a", "b"))
     most = float(TRUTH.sum()) if known_total else np.inf
@@ -242,15 +241,14 @@ def test_columns_made_by_rules_and_accepted_releases_are_told_apart(town, capsys
 
 
 @pytest.mark.slow
-def test_bounds_of_whole_runs_hold_in_95_of_100(tmp_path, monkeypatch):
-    monkeypatch.chdir(write_town(tmp_path))
+def test_bounds_of_whole_runs_hold_in_95_of_100(town):
     real, seeds = people(600).assign(age=lambda t: t["age"] // 10), 200
     hits: dict[str, int] = {}
     for seed in range(seeds):
         settings = [*TOWN, "evaluation.enabled=false", "privacy.epsilon=2", f"seed={seed}", f"hydra.run.dir=o{seed}"]
         assert command("run", *settings) == 0
         synthetic = pd.read_csv(f"o{seed}/release/synthetic.csv").assign(age=lambda t: t["age"] // 10)
-        for line in bounds(tmp_path / f"o{seed}" / "release").itertuples():
+        for line in bounds(town / f"o{seed}" / "release").itertuples():
             names = line.marginal.split(" × ")
             shares = [t.value_counts(names, normalize=True, dropna=False) for t in (real, synthetic)]
             off = 0.5 * shares[0].sub(shares[1], fill_value=0).abs().sum()

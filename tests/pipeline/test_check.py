@@ -229,7 +229,6 @@ def test_check_counts_the_listed_texts_of_one_unit_and_a_run_warns_of_them_befor
 
 
 def test_a_text_of_one_person_is_told_wherever_a_schema_lists_it(tmp_path, capsys):
-    """As a gap, a spelling, *other*, a side of a flag, a gap among numbers or days; usual signs of gaps tell nobody."""
     rows = [f"p{i},a,b,c,yes,{i % 9},2026-01-0{1 + i % 9},NA" for i in range(40)]
     rows.append('p40,rare,rare,rare,"ja, per Anwalt",refused,custody,-')
     (tmp_path / "t.csv").write_text("pid,gap,word,rest,paid,n,day,usual\n" + "\n".join([*rows, rows[-1]]) + "\n")

@@ -88,7 +88,6 @@ def test_plan_shows_every_measurement_of_the_run_without_opening_the_data(town, 
 
 
 def test_wild_values_never_make_a_run_fail(town):
-    """Total without the stop at lost values: text in a numeric column, NaN, infinities, unknown categories, blanks."""
     wild = "age,sex,job\nabc,f,baker\nNaN,m,smith\ninf,x,\n-inf,,astronaut\n1e400,f,clerk\n12.7,f,baker\n"
     (town / "town.csv").write_text(wild)
     assert command("run", *TOWN, "hydra.run.dir=out", "data.max_unplaced=1") == 0

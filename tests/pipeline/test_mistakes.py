@@ -52,7 +52,6 @@ OVER_A_TABLE = {
     "the report of a run over the schema": ["report", "R", "output=town.yaml"],
     "the report of a sweep": ["report", "S", "output=town.csv"],
     "the curves of a sweep": ["report", "S", "output=town.csv", "metric=mgd"],
-    "the report of a sweep into a release": ["report", "S", "output=R/release/s.html"],
     "scores": [*SCORE, "output=town.csv"],
     "scores over the schema": [*SCORE, "output=town.yaml"],
     "scores over a paper of a run": [*SCORE, "output=R/internal/manifest.json"],
@@ -68,7 +67,6 @@ OVER_A_TABLE = {
     "a run below it": ["run", *TOWN, "hydra.run.dir=town.csv/out"],
     "a rehearsal": ["rehearse", "data.schema=town.yaml", "hydra.run.dir=town.csv"],
     "a sweep": ["run", "-m", *TOWN, *PAIRS, "hydra.sweep.dir=town.csv", "privacy.epsilon=1,2"],
-    "a ledger": [*RUN, "budget.ledger=town.csv", "budget.limit={epsilon: 3, delta: 1e-6}"],
     "another limit": ["budget", "town.csv", "limit={epsilon: 3, delta: 1e-6}", "reason=more"],
 }
 
