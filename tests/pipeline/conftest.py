@@ -73,15 +73,10 @@ TOWN = ["data=table", "data.path=town.csv", "data.schema=town.yaml"]
 PAIRS = ["selection=pairs", "synthesis=gum"]
 
 
-def as_written(*arguments: str) -> int:
-    """`python -m pipeline …`, in this process."""
-    return main(list(arguments))
-
-
 def command(*arguments: str) -> int:
-    """The same; the jobs of a sweep in turn, where nothing else is asked for: it takes half the time."""
+    """`python -m pipeline …`, in this process; a sweep's jobs in turn, if no other way is named: in half the time."""
     sweeps = "-m" in arguments and not any(a.startswith("hydra/launcher=") for a in arguments)
-    return as_written(*arguments, *(["hydra/launcher=basic"] if sweeps else []))
+    return main([*arguments, *(["hydra/launcher=basic"] if sweeps else [])])
 
 
 def edit(path: Path, old: str, new: str) -> None:

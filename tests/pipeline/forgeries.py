@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Iterator
 from typing import Any
+
+from pipeline.statement.verify import verify
+from tests.pipeline.conftest import rebound, statement_of
 
 Place = tuple[str | int, ...]
 #: Words of which a run writes one or another.
@@ -32,6 +36,19 @@ def forgeries(content: Any) -> Iterator[tuple[str, Place, Any]]:
                 swapped, held = _opened(content, place[:-1])
                 held[last], held[last + 1] = held[last + 1], held[last]
                 yield "swapped", place, swapped
+
+
+def with_leaf(release, event, path, value):
+    """The release with another value in one place of a receipt, or of its statement; its manifest made anew."""
+    statement = statement_of(release.parent)
+    place = next((e for e in statement["events"] if e["id"] == f"discovery:{event}"), statement)
+    *outer, last = path.split(".")
+    for key in outer:
+        place = place[key]
+    place[last] = value(place[last]) if callable(value) else value
+    (release / "privacy.json").write_text(json.dumps(statement))
+    rebound(release)
+    return verify(release)
 
 
 def _others(value: Any) -> list[tuple[str, Any]]:

@@ -65,18 +65,11 @@ def messy_hospital(rows: int, seed: int = 3) -> pd.DataFrame:
             "note": [f"seen by Dr {i}" for i in rng.integers(0, 10**6, rows)],
         }
     ).astype(object)  # fmt: skip
-    for name, share, gap in (
-        ("age", 0.01, -999),
-        ("length_of_stay", 0.004, -999),
-        ("lab_crp", 0.1, -999),
-        ("sex", 0.02, "-999"),
-        ("insurance", 0.01, "-999"),
-        ("triage", 0.06, "NA"),
-        ("zip", 0.01, "-999"),
-        ("discharge_date", 0.01, "n/a"),
-        ("patient_id", 0.005, ""),
-    ):
-        table.loc[rng.random(rows) < share, name] = gap
+    shares = {"age": 0.01, "length_of_stay": 0.004, "lab_crp": 0.1, "sex": 0.02, "insurance": 0.01, "triage": 0.06}
+    shares |= {"zip": 0.01, "discharge_date": 0.01, "patient_id": 0.005}
+    gaps = {"triage": "NA", "discharge_date": "n/a", "patient_id": ""}
+    for name, share in shares.items():
+        table.loc[rng.random(rows) < share, name] = gaps.get(name, "-999")
     return table
 
 

@@ -42,7 +42,6 @@ def ending(folder: Path, action: Callable[[], int]) -> Ending:
 
 
 def mistake(folder: Path, *arguments: str) -> Ending:
-    """A command with a mistake in it, as the user sees it."""
     return ending(folder, lambda: command(*arguments))
 
 

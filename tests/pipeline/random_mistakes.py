@@ -45,7 +45,6 @@ def nothing(folder: Path) -> None:
 
 
 def said(bases: Iterable[str], *settings: str) -> list[Mistake]:
-    """Each of the commands with these settings."""
     return [Mistake(f"{settings} of {base}", nothing, (*BASES[base], *settings)) for base in bases]
 
 

@@ -16,6 +16,7 @@ LIMIT = "budget.limit={epsilon: 3, delta: 1e-6}"
 UNIT = ["privacy.unit=person", "privacy.max_records=6"]
 DISCOVERED = [*RUN, "privacy.unit=person", "privacy.max_records=discover", "privacy.max_records_cap=20"]
 ACCEPT = [*RUN, "selection.marginals=[[age,sex],[job]]", "synthesis=independent", "privacy.epsilon=2"]
+L1 = "{metric: l1, marginals: 1"
 SWEEP = ["run", "-m", *TOWN, "synthesis=independent", "hydra.sweep.dir=sweep"]
 MAP = ["run", "experiment=mgd_table1", "smoke=true", "data.rows=100", "hydra.run.dir=out"]
 FIRE = ["run", "experiment=nist2018_fire", *TOWN, "smoke=true", "synthesis=independent", "hydra.run.dir=out"]
@@ -24,28 +25,19 @@ VARIANTS = "++experiment.variants="
 QUERY, SYNTH = ["query", "from=R/release"], ["synth", "from=R/release", "output=part"]
 SCORE = ["score", "real=town.csv", "output=never.json"]
 MADE = [*SCORE, "synthetic=R/release/synthetic.csv", "schema=town.yaml"]
-TRADE = (
-    "  trade: {kind: categorical, values: [food, metal]}\n  street: {kind: categorical, size: 9, one_way_only: true}\n"
-)
-MAPPED = {
-    "shop": "trade: {from: shop}",
-    "to": "trade: {to: job}",
-    "both": "{trade: {from: job}, job: {from: sex}}",
-    "age": "trade: {from: age}",
-    "job": "trade: {from: job}",
-}
+#: Two more columns, of which one is mapped.
+MORE = SCHEMA.replace("count: 10}", "count: 10}, joint_bins: {count: 5}").partition("leave_out")[0]
+MORE += "  trade: {kind: categorical, values: [food, metal]}\n"
+MORE += "  street: {kind: categorical, size: 9, one_way_only: true}\nleave_out: [note]\nmapped: "
+MAPPED = {name: f"{{trade: {{from: {name}}}}}" for name in ("shop", "age", "job")}
+MAPPED |= {"to": "{trade: {to: job}}", "both": "{trade: {from: job}, job: {from: sex}}"}
 SCHEMAS = {
     "open": OPEN,
     "sizes": SCHEMA + "unit_id: {name: person, records: measured}\n",
     "fine": SCHEMA.replace("bins: {count: 10}, ", ""),
     "three": SCHEMA.replace("[f, m]", "[f, m, x]"),
     "zeros": SCHEMA + "impossible: [{sex: f, job: baker}]\n",
-    **{
-        name: SCHEMA.replace("count: 10}", "count: 10}, joint_bins: {count: 5}").replace(
-            "leave_out", f"{TRADE}mapped: {rule if rule[0] == '{' else '{' + rule + '}'}\nleave_out"
-        )
-        for name, rule in MAPPED.items()
-    },
+    **{name: f"{MORE}{rule}\n" for name, rule in MAPPED.items()},
 }
 
 
@@ -118,8 +110,7 @@ REFUSED = [
         ("qqqq=1", "python -m pipeline run --help"),
         (["data.schema=zeros.yaml", f"synthesis.rows={10**15}"], "of disk"),
         (["data.schema=zeros.yaml", "synthesis=gum", "synthesis.rows=1000000000"], "limits.memory_gb"),
-        ("statement.date=1.3.2027", "statement.date"),
-        ("statement.date=2027-02-30", "statement.date"),
+        *((f"statement.date={day}", "statement.date") for day in ("1.3.2027", "2027-02-30")),
         ('statement.publisher="a\nb"', "statement.publisher"),
         (f"statement.contact={'x' * 161}", "statement.contact"),
         (["data.schema=sizes.yaml", "privacy.unit=record"], "one record is the unit"),
@@ -128,17 +119,14 @@ REFUSED = [
         (["data.schema=fine.yaml", "evaluation.groups=[age]"], "groups of at most 50"),
         ("evaluation.pairs=[[sex,agee]]", "did you mean 'age'"),
         ("evaluation.pairs=[[sex,sex]]", "with itself"),
-        ("evaluation.pairs=[sex,age]", "[[age,income]]"),
-        ("evaluation.pairs=[[sex,age,job]]", "[[age,income]]"),
+        *((f"evaluation.pairs={pairs}", "[[age,income]]") for pairs in ("[sex,age]", "[[sex,age,job]]")),
         ("data.path=null", "data.path"),
         ("resume=true", "nothing to resume"),
         ("data.path=record.csv", "'record' is a column of the table"),
         (["synthesis=pgm", "synthesis.max_cells=1"], "synthesis.max_cells"),
-        (["selection=mst", "selection.max_cells=3"], "selection.max_cells"),
+        *(([f"selection={name}", "selection.max_cells=3"], "selection.max_cells") for name in ("mst", "priview")),
         ("selection=mts", "mst"),
-        (["selection=priview", "selection.max_cells=3"], "selection.max_cells"),
-        (["selection=privbasis", "selection.items=9"], "selection.items"),
-        (["selection=privbasis", "selection.pairs=9"], "selection.pairs"),
+        *((["selection=privbasis", f"selection.{name}=9"], f"selection.{name}") for name in ("items", "pairs")),
         (["data.schema=three.yaml", "selection=privbasis"], "binary"),
     ),
     *of(
@@ -167,8 +155,7 @@ REFUSED = [
     *of(
         [*RUN, "selection=public"],
         ([], "selection.public"),
-        ("selection.public=nowhere.csv", "selection.public"),
-        ("selection.public=other.csv", "selection.public"),
+        *((f"selection.public={name}.csv", "selection.public") for name in ("nowhere", "other")),
         ("selection.public=strange.csv", "'age'"),
         ("selection.public=empty.csv", "no rows"),
         (["selection.public=town.csv", "selection.max_cells=3"], "selection.max_cells"),
@@ -194,8 +181,7 @@ REFUSED = [
         (["budget.ledger=people.json", LIMIT, "budget.slack=0.5"], "budget.slack"),
         (["budget.ledger=town.csv", LIMIT], "damaged"),
         (["budget.ledger=.", LIMIT], "cannot be read"),
-        (["budget.ledger=out/people.json", LIMIT], "folder of the run"),
-        (["budget.ledger=out/release/people.json", LIMIT], "folder of the run"),
+        *(([f"budget.ledger=out/{place}people.json", LIMIT], "folder of the run") for place in ("", "release/")),
         (["budget.ledger=R/release/people.json", LIMIT], "release folder"),
         (["budget.ledger=town.csv/people.json", LIMIT], "cannot"),
     ),
@@ -204,23 +190,15 @@ REFUSED = [
         ("accept=[{metric: tvd, marginals: 2}]", "error: accept[0].metric: "),
         ("accept=[{marginals: 2}]", "error: accept[0].metric: "),
         ("accept=[{metric: l1}]", "error: accept[0].marginals: "),
-        ("accept=[{metric: l1, marginals: 4}]", "error: accept[0].marginals: "),
-        ("accept=[{metric: l1, marginals: 0}]", "error: accept[0].marginals: "),
-        ("accept=[{metric: l1, marginals: 2, at_most: -1}]", "error: accept[0].at_most: "),
-        ("accept=[{metric: l1, marginals: 2, at_most: many}]", "error: accept[0].at_most: "),
+        *((f"accept=[{{metric: l1, marginals: {k}}}]", "error: accept[0].marginals: ") for k in (4, 0)),
+        *((f"accept=[{L1}, at_most: {most}}}]", "error: accept[0].at_most: ") for most in (-1, "many")),
         ("accept=[{metric: l1, marginals: 2, of: median}]", "error: accept[0].of: "),
         ("accept=[{metric: l1, marginals: 2, share: 2}]", "error: accept[0].share: "),
         ("accept=[{metric: l1, marginals: 2, atmost: 3}]", "error: accept[0]: "),
         ("accept=[3]", "error: accept: "),
-        (
-            "accept=[{metric: l1, marginals: 1, share: 0.6},{metric: l1, marginals: 2, share: 0.5}]",
-            "error: accept_share: ",
-        ),
-        (
-            ["accept=[{metric: l1, marginals: 1, at_most: 5}]", "accept_tries=1000", "privacy.delta=1e-28"],
-            "error: privacy.delta: ",
-        ),
-        (["accept=[{metric: l1, marginals: 1},{metric: l1, marginals: 2}]", "accept_tries=3"], "error: accept: "),
+        (f"accept=[{L1}, share: 0.6}},{L1}, share: 0.5}}]", "error: accept_share: "),
+        ([f"accept=[{L1}, at_most: 5}}]", "accept_tries=1000", "privacy.delta=1e-28"], "error: privacy.delta: "),
+        ([f"accept=[{L1}}},{L1}}}]", "accept_tries=3"], "error: accept: "),
         (["experiment=mgd_table1", "accept=[{metric: l1, marginals: 1}]"], "error: accept: "),
     ),
     *of(

@@ -76,12 +76,9 @@ def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, cap
         x for x in first.err.splitlines() if "error" in x
     ], "the same verdict, by the same figure"
     assert {p: p.read_bytes() for p in before} == before
-    assert command("run", *QUICK, accept(10**6, k=2), "hydra.run.dir=r", "resume=true") == 1
-    assert "changed since the run began: settings.accept" in capsys.readouterr().err
 
 
 def test_several_tries_cost_what_plan_says_before_and_tell_nothing_about_each_other(town, capsys):
-    """An attainable threshold; one run in which the first try is taken, and one in which a later one is."""
     again = [*QUICK, accept(35), "accept_tries=40"]
     printed = reply(capsys, "plan", *again).out
     assert "at most 40 tries expected, each with ε₁ = 1, δ₁ = 2.5e-08" in printed
@@ -130,7 +127,6 @@ def test_a_public_seed_of_synthesis_does_not_betray_which_try_was_taken(town, wa
 
 
 def test_without_a_threshold_the_best_noisy_score_is_released(town, capsys):
-    """All tries that the coins allow; the published figure is the least of them."""
     for seed in (3, 4):
         root = town / f"r{seed}"
         config = load_config([*QUICK, accept(), "accept_tries=4", f"seed={seed}"])
@@ -194,11 +190,8 @@ def test_a_coin_that_stops_the_tries_is_never_tossed_again(town, capsys):
 
 @pytest.mark.parametrize("tries", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_kill_at_any_step_never_draws_twice_and_never_changes_the_verdict(town, monkeypatch, tries):
-    """Killed at the first step, the second, …, and resumed: what was drawn stays, what was charged is charged once."""
-    several = PrivateSelection(tries, False)
-    seed = next(
-        s for s in range(100) if several.most_tries(SeededNoise(s).stream("accept:stop")) == (1 if tries == 1 else 2)
-    )
+    several, most = PrivateSelection(tries, False), min(tries, 2)
+    seed = next(s for s in range(100) if several.most_tries(SeededNoise(s).stream("accept:stop")) == most)
     fixed = [*QUICK, f"accept_tries={tries}", "selection.marginals=[[sex]]", f"seed={seed}"]
     config = load_config([*fixed, accept(10**6 if tries == 1 else None)])
     figure = score_of(run(config, town / "whole", quiet=True).statement.to_json())["noisy"]

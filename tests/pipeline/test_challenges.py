@@ -30,7 +30,7 @@ CHALLENGES = [
 MAPS = ["ncript_table2", "nist2021_sprint1"]
 
 
-def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_test():
+def test_every_experiment_has_its_command_first_is_one_of_all_and_is_run_here_or_in_its_own_test():
     files = {p.stem: p.read_text().splitlines() for p in (CONF / "experiment").glob("*.yaml")}
     assert files.keys() == {*CHALLENGES, *MAPS, "dpsyn_figure2", "mgd_table1", "all", "none"}
     for name, lines in files.items():
@@ -39,6 +39,8 @@ def test_every_experiment_has_its_command_first_and_is_run_here_or_in_its_own_te
             assert first.startswith("# python -m pipeline run "), name
             assert f"experiment={name}" in first
     assert all(f"{name}: " in described() for name in files)
+    assert {*names_of_all()} == files.keys() - {"all", "none"}
+    assert settings_of(load_config(["experiment=all"]), AllSettings).tables.keys() <= {*names_of_all()}
 
 
 #: Ten seconds each; each shares its code with its neighbour in the list (`ncript_table2` with `nist2021_sprint1`), or
@@ -61,15 +63,11 @@ def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, folder):
     inside = Path("out/internal")
     assert inside.stat().st_mode & 0o777 == 0o700
     facts = json.loads((inside / "experiment.json").read_text())
-    assert facts["experiment"] == name
-    assert facts["smoke"] is True
-    assert "generated" in facts["data"]["kind"]
-    assert facts["source"]
-    assert facts["source_says"]
+    assert (facts["experiment"], facts["smoke"]) == (name, True) and "generated" in facts["data"]["kind"]
+    assert facts["source"] and facts["source_says"]
     with (inside / "table.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert rows
-    assert all(row["score"] != "" for row in rows), rows
+    assert rows and all(row["score"] != "" for row in rows), rows
     said = (inside / "table.md").read_text()
     assert "NOT private" in said and "say nothing about the method" in said
     assert all("(smoke)" in line for line in said.splitlines() if line.startswith(f"| {rows[0]['dataset']} "))
@@ -84,15 +82,17 @@ def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, folder):
         assert {p.suffix for i in (1, 2, 3) for p in inside.glob(f"figure{i}.*")} == {".png", ".svg", ".csv"}
 
 
+#: The scores of `nist2018_fire`.
+OF_FIRE = ("density", "range_2018", "round 1", "round 2")
+
+
 def test_a_challenge_on_a_file_of_ones_own_and_resumed(town):
     own = ["experiment=nist2018_fire", *TOWN, "experiment.epsilons=[1,2]", "experiment.floors=false"]
     own += ["synthesis=independent", "experiment.repeats=1", "hydra.run.dir=out"]
     assert command("run", *own) == 0
     facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
     assert facts["data"]["kind"] == "town.csv, 600 rows"
-    assert [(r["epsilon"], r["metric"]) for r in facts["rows"]] == [
-        (e, m) for e in (1, 2) for m in ("density", "range_2018", "round 1", "round 2")
-    ]
+    assert [(r["epsilon"], r["metric"]) for r in facts["rows"]] == [(e, m) for e in (1, 2) for m in OF_FIRE]
     density, ranges, one, two = (r["score"] for r in facts["rows"][:4])
     assert one == density and two == pytest.approx((density + ranges) / 2), "DPSyn, section 5.1: equal weights"
     assert (town / "out" / "epsilon-1" / "release" / "privacy.json").exists()
@@ -107,17 +107,13 @@ def test_a_sweep_of_challenges_gathers_their_scores(town):
     assert command("run", "-m", *own, "synthesis=independent,gum", "smoke=true", "hydra.sweep.dir=sweep") == 0
     with (town / "sweep" / "internal" / "results.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
-    assert {(r["method"], r["metric"]) for r in rows} == {
-        (m, s) for m in ("independent", "gum") for s in ("density", "range_2018", "round 1", "round 2")
-    }
+    assert {(r["method"], r["metric"]) for r in rows} == {(m, s) for m in ("independent", "gum") for s in OF_FIRE}
 
 
 def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
     rules = "unit_id: {name: person, records: {2: 0.5, 4: 0.5}}\n"
     (town / "town.yaml").write_text((town / "town.yaml").read_text() + rules)
-    three = (
-        "experiment.variants=[{epsilon: 1, max_records: 3}, {epsilon: 1, unit: record}, {epsilon: 9, max_records: 4}]"
-    )
+    three = "experiment.variants=[{epsilon: 1, max_records: 3},{epsilon: 1, unit: record},{epsilon: 9, max_records: 4}]"
     roles = "++experiment.roles={time: sex, segment: job, to: age}"
     own = ["experiment=nist2021_sprint3", *TOWN, three, roles, "privacy.unit=person", "experiment.floors=false"]
     own += ["selection=oneway", "synthesis=independent", "experiment.metrics=[sprint3,tvd]", "hydra.run.dir=out"]
@@ -130,11 +126,8 @@ def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
     assert "the third part" in found[(labels[1], "sprint3")]["reason"]
     assert found[(labels[1], "pickup_dropoff")]["score"] > 0 and found[(labels[1], "tvd")]["score"] is not None
     assert found[(labels[0], "sprint3")]["reported"] == 464 and found[(labels[1], "sprint3")]["reported"] is None
-    bounds = [
-        statement_of(town / "out" / name)["unit"]["max_records"]
-        for name in ("epsilon-1-3", "epsilon-1-record", "epsilon-9-4")
-    ]
-    assert bounds == [3, 1, 4]
+    for name, bound in {"epsilon-1-3": 3, "epsilon-1-record": 1, "epsilon-9-4": 4}.items():
+        assert statement_of(town / "out" / name)["unit"]["max_records"] == bound
     assert "undefined: the third part" in (town / "out" / "internal" / "table.md").read_text()
 
 
@@ -150,7 +143,6 @@ def test_the_crossings_of_figure_2_are_those_of_the_paper(name, printed):
 
 
 def test_a_folder_says_one_thing_about_what_may_be_published(tmp_path, capsys):
-    """Without a table: which files may leave, and nothing else; with one, in the same folder too: NOT PRIVATE alone."""
     inside = tmp_path / "out" / "internal"
     assert command("run", "experiment=dpsyn_figure2", "smoke=true", f"hydra.run.dir={tmp_path}/out") == 0
     assert "no table was read" in (said := capsys.readouterr().out) and "may be published" in said
@@ -197,11 +189,8 @@ def test_the_census_stand_in_has_the_papers_columns():
 
 
 @pytest.mark.slow  # a process for each experiment
-def test_one_that_failed_is_named_the_others_are_made_and_what_is_finished_is_not_made_again(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "adult.csv").write_text("age,shoe\n30,42\n")  # no table of adults
+def test_one_that_failed_is_named_the_others_are_made_and_what_is_finished_is_not_made_again(folder, capsys):
+    (folder / "adult.csv").write_text("age,shoe\n30,42\n")  # no table of adults
     one = ["experiment=all", "smoke=true", "experiment.only=[anita_tradeoff,dpsyn_figure2]", "hydra.run.dir=out"]
     one.append("experiment.files.adult=adult.csv")
     said = reply(capsys, "run", *one, code=1).err
@@ -222,20 +211,9 @@ def test_one_that_failed_is_named_the_others_are_made_and_what_is_finished_is_no
     assert again["dpsyn_figure2"] == first["dpsyn_figure2"] and again["anita_tradeoff"]["status"] == "failed"
 
 
-def test_every_experiment_is_one_of_all_and_every_table_is_of_one():
-    settings = settings_of(load_config(["experiment=all"]), AllSettings)
-    files = {p.stem for p in (CONF / "experiment").glob("*.yaml")} - {"all", "none"}
-    assert set(names_of_all()) == files
-    assert settings.tables.keys() <= files
-
-
 def test_published_numbers_have_a_place_and_stand_beside_the_row_that_they_are_of():
-    numbers = published_of(
-        [
-            {"metric": "a", "epsilon": 1, "value": 2, "place": "Table 1", "dataset": "x"},
-            {"metric": "a", "epsilon": 10, "value": 3, "place": "Table 1"},
-        ]
-    )
+    one = {"metric": "a", "epsilon": 1, "value": 2, "place": "Table 1", "dataset": "x"}
+    numbers = published_of([one, {"metric": "a", "epsilon": 10, "value": 3, "place": "Table 1"}])
     assert numbers[0] == Published("a", 2, "Table 1", 1, "x")
     assert reported(numbers, "a", 1, "y") == reported(numbers, "b", 1, "x") == {"reported": None, "place": ""}
     assert reported(numbers, "a", 10.0, "y") == {"reported": 3, "place": "Table 1"}

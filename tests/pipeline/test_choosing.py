@@ -20,29 +20,23 @@ from mechanisms.selection.papers.unit_noise import unit_noise, unit_stddev
 from pipeline import api, load
 from tests.pipeline.conftest import TOWN, command, people, reply, statement_of
 
-BASKETS = """
-name: baskets
-source: invented for the tests
-confirmed_public: true
-columns:
-"""
+BASKETS = "name: baskets\nsource: invented for the tests\nconfirmed_public: true\ncolumns:\n"
 ITEMS = [f"i{k:02d}" for k in range(14)]
 OUT = ["evaluation.enabled=false", "hydra.run.dir=out"]
 SHOP = ["data=table", "data.path=shop.csv", "data.schema=shop.yaml", *OUT]
 
 
 @pytest.fixture
-def shop(tmp_path, monkeypatch):
+def shop(folder):
     """4,000 baskets of 14 items: three often come together, two others too, the rest are rare."""
     rng = np.random.default_rng(3)
     bought = rng.random((4000, 14)) < 0.02
     bought[:, :3] |= (rng.random(4000) < 0.5)[:, None]
     bought[:, 3:5] |= (rng.random(4000) < 0.4)[:, None]
     text = pd.DataFrame(np.where(bought, "yes", "no"), columns=ITEMS)
-    text.to_csv(tmp_path / "shop.csv", index=False)
+    text.to_csv("shop.csv", index=False)
     lines = "".join(f'  {i}: {{kind: flag, true: ["yes"], false: ["no"], missing: false}}\n' for i in ITEMS)
-    (tmp_path / "shop.yaml").write_text(BASKETS + lines, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    (folder / "shop.yaml").write_text(BASKETS + lines, encoding="utf-8")
     return bought
 
 

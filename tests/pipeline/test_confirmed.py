@@ -21,12 +21,11 @@ FORMS = {
 
 
 @pytest.fixture
-def codes(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def codes(folder):
     pd.DataFrame({"a": [0, 1] * 60, "b": [0, 1, 2] * 40}).to_csv("codes.csv", index=False)
     for name, text in FORMS.items():
-        (tmp_path / name).write_text(text)
-    return tmp_path
+        (folder / name).write_text(text)
+    return folder
 
 
 def run(name, *further):
@@ -50,11 +49,9 @@ def test_a_schema_that_nobody_confirmed_makes_no_private_release_until_the_comma
 
 
 OWN = ["a draft from the table itself", "The data themselves.", "codes.csv", "/elsewhere/Codes.csv", "codes"]
-OWN += [
-    *("min and max of each column", "this file", "ｃｏｄｅｓ．ｃｓｖ", "codes_csv", "codes csv, by hand"),
-    "co\u200bdes.csv",
-]
-OWN += ["own data", "the table codes.csv", "values seen in the rows", "codes.csv, looked through by hand"]
+OWN += ["min and max of each column", "this file", "ｃｏｄｅｓ．ｃｓｖ", "codes_csv", "codes csv, by hand"]
+OWN += ["co\u200bdes.csv", "own data", "the table codes.csv", "values seen in the rows"]
+OWN += ["codes.csv, looked through by hand"]
 
 
 @pytest.mark.parametrize(("source", "how"), [(OWN[0], "in the file"), ("/elsewhere/Codes.csv", "on the command line")])
@@ -85,28 +82,22 @@ def test_a_draft_under_a_schema_with_another_source_cannot_be_confirmed_either(h
 
 def test_a_source_is_the_table_itself_where_it_names_its_file_or_nothing_else():
     names = ("town", "/data/Town.csv.gz")
-    own = [
-        *(*OWN[:2], "Our own data.", "this table", "THE 'TOWN' TABLE", "town.csv", "./town.csv.gz"),
-        "file:///x/town.csv",
-    ]
-    own += ["min and max of the columns", "town.csv's rows, and the clinic's form", "taken  from\nthe  raw file"]
+    own = [*OWN[:2], "Our own data.", "this table", "THE 'TOWN' TABLE", "town.csv", "./town.csv.gz"]
+    own += ["file:///x/town.csv", "min and max of the columns", "town.csv's rows, and the clinic's form"]
+    own += ["taken  from\nthe  raw file"]
     assert [s for s in own if not names_the_table(s, *names)] == []
     assert [s for s in OWN if not names_the_table(s, "codes", "codes.csv")] == []
     others = ["the town's register", "census data", "the data dictionary", "a codebook", "https://x.org/town.csv", ""]
-    others += [
-        *("each town's register", "the Town-Hall's list", "the published domain of the data"),
-        *("mytown.csv of the office", "open data portal", "values of the ICD-10"),
-    ]
+    others += ["each town's register", "the Town-Hall's list", "the published domain of the data"]
+    others += ["mytown.csv of the office", "open data portal", "values of the ICD-10"]
     shipped = [load_schema(path) for path in (ROOT / "conf" / "schemas").glob("*.yaml")]
     assert len(shipped) > 10 and [s.name for s in shipped if names_the_table(s.source, s.name, f"{s.name}.csv")] == []
     assert [s for s in others if names_the_table(s, *names)] == []
 
 
 def test_marks_between_the_words_of_a_files_name_are_as_good_as_any_others():
-    own = [
-        *("town 2020", "Town-2020.csv", "town_2020 csv gz", "TOWN2020", "the file town.2020", "ＴＯＷＮ＿2020"),
-        "ﬁle town 2020",
-    ]
+    own = ["town 2020", "Town-2020.csv", "town_2020 csv gz", "TOWN2020", "the file town.2020", "ＴＯＷＮ＿2020"]
+    own.append("ﬁle town 2020")
     assert [s for s in own if not names_the_table(s, "town", "data/town_2020.csv.gz")] == []
     others = ["town 20201", "the towns of 2020", "register of town 2020", "statistics office: 2020, town by town"]
     assert [s for s in others if names_the_table(s, "town", "data/town_2020.csv.gz")] == []

@@ -15,7 +15,7 @@ from mechanisms.accounting.restatements import Composition
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import TOWN, command, done_once, rebound, reply
+from tests.pipeline.conftest import TOWN, command, done_once, edit, rebound, reply
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
 TRIES = ["accept=[{metric: l1, marginals: 1, at_most: 10000}]", "accept_tries=3"]
@@ -36,12 +36,10 @@ def made_once(tmp_path_factory):
 
 
 @pytest.fixture
-def copied(made_once, tmp_path, monkeypatch):
-    """The releases, to be changed."""
-    monkeypatch.chdir(tmp_path)
+def copied(made_once, folder):
     for name in ("tries", "reserve", "pairs", "basic"):
-        shutil.copytree(made_once / name / "release", tmp_path / name)
-    return tmp_path
+        shutil.copytree(made_once / name / "release", folder / name)
+    return folder
 
 
 def read(release):
@@ -61,6 +59,10 @@ def forged(release, said, index):
 
 def scored(said):
     return next(e for e in said["events"] if e.get("scores"))
+
+
+def far(said):
+    return next(e for e in said["events"] if "distances" in e["id"])
 
 
 def accepted(said):
@@ -121,16 +123,8 @@ def _distances_nobody_paid(said, index):
 
 def _more_distances(said, index):
     """A charge for one distance is said to be one for four, which move twice as far."""
-    paid = next(e for e in said["events"] if "distances" in e["id"])
+    paid = far(said)
     paid |= {"id": paid["id"].replace("distances-1", "distances-4"), "scores": 4}
-
-
-def _distances_that_its_id_does_not_name(said, index):
-    next(e for e in said["events"] if "distances" in e["id"])["scores"] = 4
-
-
-def _beyond_its_threshold(said, index):
-    accepted(said)["noisy"] = 10_001.0
 
 
 def _no_threshold(said, index):
@@ -172,9 +166,15 @@ def _original_of_tries(said, index):
         ("reserve", lambda said, index: index["distances"].update(answers=2), "a model of other answers"),
         ("reserve", _distances_nobody_paid, "distances from independence were never paid for"),
         ("reserve", _more_distances, "moves by 2"),
-        ("reserve", _distances_that_its_id_does_not_name, "does not stand where a plan would have it"),
-        ("tries", _beyond_its_threshold, "allows at most 10000.0, and its noisy score is 10001.0"),
-        ("tries", lambda said, index: accepted(said).update(noisy=None), "and its noisy score is None"),
+        ("reserve", lambda said, index: far(said).update(scores=4), "does not stand where a plan would have it"),
+        *(
+            (
+                "tries",
+                lambda said, index, noisy=noisy: accepted(said).update(noisy=noisy),
+                f"its noisy score is {noisy}",
+            )
+            for noisy in (10_001.0, None)
+        ),
         ("tries", _no_threshold, "which its thresholds do not say"),
     ],
 )
@@ -247,11 +247,10 @@ def _cut_down(said, budget):
 
 
 @pytest.mark.parametrize("method", ["mst", "adagrid", "mwem"])
-def test_slots_that_were_reserved_and_not_charged_are_promised(tmp_path, monkeypatch, capsys, method):
+def test_slots_that_were_reserved_and_not_charged_are_promised(town, capsys, method):
     """A choice that found nothing, or was not reached: whether it was charged may depend on answers."""
-    done_once(tmp_path, "run", *TOWN, *FAST, f"selection={method}", "hydra.run.dir=out")
-    monkeypatch.chdir(tmp_path)
-    release = tmp_path / "out" / "release"
+    assert command("run", *TOWN, *FAST, f"selection={method}", "hydra.run.dir=out") == 0
+    release = town / "out" / "release"
     assert command("verify", str(release)) == 0
     said, index = read(release)
     lost = said["events"].pop()["id"]
@@ -289,13 +288,14 @@ def test_a_release_that_names_another_version_is_not_called_sound(copied, capsys
         ("statement.html", "2.72 times", "1.02 times"),
         ("deployment.yaml", "epsilon: 0.99", "epsilon: 0.09"),
         ("croissant.json", "with ε = 1", "with ε = 0.1"),
+        ("croissant.json", "A synthetic table of", "ε = 0.001. A synthetic table of"),
+        ("croissant.json", '"sha256": "', '"sha256": "zzzz'),
+        ("croissant.json", "{", '{"rai:dataLimitations": "ε = 0.001",'),
     ],
 )
 def test_a_paper_that_promises_more_is_found_and_a_lost_one_too(copied, capsys, name, old, new):
     paper = copied / "pairs" / name
-    text = paper.read_text(encoding="utf-8")
-    assert old in text
-    paper.write_text(text.replace(old, new), encoding="utf-8")
+    edit(paper, old, new)
     rebound(copied / "pairs")
     assert command("verify", "pairs") == 1
     assert f"NO  page         {name} does not say what privacy.json says" in capsys.readouterr().out
@@ -311,12 +311,11 @@ def test_the_honest_ones_are_sound(copied, capsys):
 
 
 @pytest.mark.parametrize("selection", [["selection=pairs"], ["selection=mwem", "selection.k=[2]"]])
-def test_shares_of_laplace_noise_under_gdp_are_told_by_epsilon(tmp_path, monkeypatch, capsys, selection):
+def test_shares_of_laplace_noise_under_gdp_are_told_by_epsilon(town, capsys, selection):
     """A plan shares out ε² of such noise, and μ² adds up: the two are not in proportion."""
     laplace = ["mechanism=laplace", "privacy.accountant=gdp", "privacy.epsilon=3"]
-    done_once(tmp_path, "run", *TOWN, *FAST, *selection, *laplace, "hydra.run.dir=out")
-    monkeypatch.chdir(tmp_path)
-    release = tmp_path / "out" / "release"
+    assert command("run", *TOWN, *FAST, *selection, *laplace, "hydra.run.dir=out") == 0
+    release = town / "out" / "release"
     assert command("verify", str(release)) == 0, capsys.readouterr().out
     said, index = read(release)
     one, other = said["events"][0], said["events"][-1]
@@ -337,18 +336,10 @@ def booked(tmp_path_factory):
 
 
 LESS_THAN_BOOKED = [
-    {"epsilon_composed": 0},
-    {"epsilon_composed": 0.4},
-    {"epsilon_composed": False},
-    {"epsilon_composed": -1.0},
+    *({"epsilon_composed": epsilon} for epsilon in (0, 0.4, False, -1.0)),
     {"limit": {"epsilon": 1.5, "delta": 1e-3}, "epsilon_composed": None},
-    {"runs": -1},
-    {"runs": 0},
-    {"runs": None},
-    {"runs": 2.5},
-    {"not_private": -1},
-    {"not_private": 3},
-    {"not_private": None},
+    *({"runs": runs} for runs in (-1, 0, None, 2.5)),
+    *({"not_private": runs} for runs in (-1, 3, None)),
 ]
 
 
@@ -367,7 +358,6 @@ def test_a_ledgers_running_total_that_cannot_be_is_not_sound(booked, tmp_path, c
 
 @pytest.mark.parametrize("kind", ["gdp", "zcdp", "basic"])
 def test_honest_running_totals_of_every_ledger_are_sound(tmp_path, kind):
-    """Runs of three accountants, and one of several tries, in one ledger."""
     ledger = ["budget.ledger=people.json", f"budget.accountant={kind}", "budget.limit={epsilon: 6, delta: 1e-4}"]
     for name, own, more in (("a", "zcdp", []), ("b", "zcdp", TRIES), ("c", "basic", []), ("d", "advanced", [])):
         accountant = [f"privacy.accountant={own}", "privacy.delta=1e-6", f"hydra.run.dir={name}"]

@@ -24,8 +24,12 @@ FOUR = Domain((Attribute("a", 4), Attribute("b", 4), Attribute("c", 2), Attribut
 TRUTH = np.einsum("ab,c->abc", np.diag([400.0, 300, 200, 100]), [0.25, 0.75])
 
 
+def truth(clique):
+    return TRUTH.sum(axis=tuple(i for i, n in enumerate("abc") if n not in clique)).ravel()
+
+
 def answer(clique, sigma, seed, query=None):
-    exact = TRUTH.sum(axis=tuple(i for i, n in enumerate("abc") if n not in clique)).ravel()
+    exact = truth(clique)
     query = query or Identity(exact.size)
     values = query.answer(exact)
     noisy = values + np.random.default_rng([seed, len(clique)]).normal(0, sigma, values.size)
@@ -37,10 +41,7 @@ def release(seed=1, sigma=2.0, *more):
     known = Measurements(FOUR, ones)
     cliques = (("a", "b"), ("a", "c"), ("b", "c"))
     expected = independent_marginals(known)
-    exact = [
-        np.abs(TRUTH.sum(axis=tuple(i for i, n in enumerate("abc") if n not in c)).ravel() - expected(c)).sum()
-        for c in cliques
-    ]
+    exact = [np.abs(truth(c) - expected(c)).sum() for c in cliques]
     noisy = np.array(exact) + np.random.default_rng(seed).normal(0, sigma, 3)
     scored = NoisyDistances(cliques, np.ones(3, np.bool_), noisy, 3, "gaussian", sigma, "y")
     return Measurements(FOUR, (*ones, *more), distances=scored)
@@ -73,10 +74,8 @@ def test_the_mean_distance_of_what_is_left_is_bounded_in_95_of_100():
     for seed in range(100):
         known = release(seed, 20.0)
         expected = independent_marginals(Measurements(FOUR, known.answers))
-        true = []
-        for c in known.distances.cliques:
-            exact = TRUTH.sum(axis=tuple(i for i, n in enumerate("abc") if n not in c)).ravel()
-            true.append(np.abs(exact - expected(c)).sum() / 2 / sum(known.answers[0].values))
+        far = [np.abs(truth(c) - expected(c)).sum() for c in known.distances.cliques]
+        true = np.array(far) / 2 / sum(known.answers[0].values)
         held += decided(known).left >= np.mean(true) * 0.98  # the number of records is known up to noise
     assert held >= 88
 
@@ -135,9 +134,8 @@ def test_a_model_without_room_is_told_from_a_marginal_that_is_too_large(town, ca
     settings = [*FAST, "selection=pairs", "selection.max_cells=30", "synthesis=pgm", "synthesis.max_cells=29"]
     shown = reply(capsys, "run", *settings, "hydra.run.dir=out").out
     assert "  left out  1 marginal left out: more than selection.max_cells=30 cells" in shown
-    assert "1 of 5 marginals left out: no room in the graphical model of at most synthesis.max_cells=29" in " ".join(
-        shown.split()
-    )
+    line = "1 of 5 marginals left out: no room in the graphical model of at most synthesis.max_cells=29"
+    assert line in " ".join(shown.split())
     shown = reply(capsys, "plan", *settings).out
     assert "left out (more than selection.max_cells=30 cells): 1 marginal: age × job" in shown
     assert "left out (no room in the graphical model): 1 marginal: age × sex" in shown
@@ -177,14 +175,16 @@ def test_what_drowns_is_what_the_plan_counts_of_the_best_answer_about_a_marginal
     assert "fewer columns" in line and "oneway" not in line  # nothing but columns was measured
 
 
+def column(name, counts, sigma):
+    return NoisyMarginal((name,), Identity(len(counts)), np.array(counts), "gaussian", sigma, name)
+
+
 def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
     domain = Domain((Attribute("a", 2), Attribute("b", 2), Attribute("c", 2), Attribute("one", 1)))
 
     def covered(*cliques):
-        every = [
-            NoisyMarginal(c, Identity(2 ** len(c)), np.ones(2 ** len(c)), "gaussian", 1.0, str(i))
-            for i, c in enumerate(cliques)
-        ]
+        sizes = {c: 2 ** len(c) for c in cliques}
+        every = [NoisyMarginal(c, Identity(n), np.ones(n), "gaussian", 1.0, str(c)) for c, n in sizes.items()]
         return coverage(Measurements(domain, tuple(every)))
 
     every = covered(("a", "b"), ("a", "b", "c"))
@@ -201,24 +201,21 @@ def test_columns_that_are_mostly_noise_and_those_that_are_nearly_constant_are_na
     domain = Domain((Attribute("clear", 4), Attribute("lost", 4), Attribute("almost", 2)))
     counts = {"clear": [400.0, 300, 200, 100], "lost": [250.0, 250, 250, 250], "almost": [980.0, 20]}
     noise = {"clear": 10.0, "lost": 200.0, "almost": 10.0}
-    answers = tuple(
-        NoisyMarginal((n,), Identity(len(v)), np.array(v), "gaussian", noise[n], n) for n, v in counts.items()
-    )
+    answers = tuple(column(n, v, noise[n]) for n, v in counts.items())
     found = coverage(Measurements(domain, answers, 1000))
     assert (found.noisy, found.constant) == (("lost",), (("almost", 0.98),))
-    assert found.in_words == (
-        "3 of 3 measured, 1 mostly noise: lost; one value holds nearly all records of almost (98%)"
-    )
+    said = "1 mostly noise: lost; one value holds nearly all records of almost (98%)"
+    assert found.in_words == f"3 of 3 measured, {said}"
 
 
-def test_luck_makes_no_column_of_a_small_table_clear():
+def test_luck_makes_no_column_of_a_small_table_clear_or_nearly_constant():
     """300 rows of 400 answers from 1 to 5: a count of 60 beside noise of 70 to 190."""
     rng = np.random.default_rng(3)
     domain = Domain(tuple(Attribute(f"q{i}", 5) for i in range(400)))
 
     def words(scale):
         counts = 60 + scale * rng.standard_normal((400, 5))
-        answers = [NoisyMarginal((f"q{i}",), Identity(5), v, "gaussian", scale, str(i)) for i, v in enumerate(counts)]
+        answers = [column(f"q{i}", v, scale) for i, v in enumerate(counts)]
         return coverage(Measurements(domain, tuple(answers), 300))
 
     assert len(words(70.0).noisy) > 300 and len(words(190.0).noisy) > 390
@@ -226,11 +223,8 @@ def test_luck_makes_no_column_of_a_small_table_clear():
     assert words(190.0).in_words.endswith("(a larger privacy.epsilon, fewer columns or coarser bins would help)")
     assert words(6.0).in_words == "400 of 400 measured, none mostly noise"
 
-
-def test_noise_alone_makes_no_column_nearly_constant():
     domain = Domain((Attribute("few", 2),))
-    few = NoisyMarginal(("few",), Identity(2), np.array([300.0, 0.0]), "gaussian", 60.0, "few")
-    assert coverage(Measurements(domain, (few,), 300)).constant == ()
+    assert coverage(Measurements(domain, (column("few", [300.0, 0.0], 60.0),), 300)).constant == ()
 
 
 PAY = """
@@ -244,30 +238,25 @@ columns:
 @pytest.mark.parametrize(
     ("edges", "crowded"), [("[0, 10000, 500000, 1000000]", True), ("[0, 0.01, 100, 200, 1000000]", False)]
 )
-def test_a_run_names_a_bin_with_nearly_all_records_and_a_single_value_is_none(
-    tmp_path, monkeypatch, capsys, edges, crowded
-):
+def test_a_run_names_a_bin_with_nearly_all_records_and_a_single_value_is_none(folder, capsys, edges, crowded):
     """Of 100 amounts 91 are 0; the others lie below 300 but for one."""
-    monkeypatch.chdir(tmp_path)
     pays = [0.0 if i % 100 < 91 else 50.0 * (i % 6) + 1.5 if i % 100 < 99 else 20_000.0 for i in range(20_000)]
     rows = "".join(f"{pay:.2f},{'fm'[i % 2]}\n" for i, pay in enumerate(pays))
-    (tmp_path / "pay.csv").write_text(f"pay,sex\n{rows}", encoding="utf-8")
-    (tmp_path / "pay.yaml").write_text(PAY.format(edges=edges), encoding="utf-8")
+    (folder / "pay.csv").write_text(f"pay,sex\n{rows}", encoding="utf-8")
+    (folder / "pay.yaml").write_text(PAY.format(edges=edges), encoding="utf-8")
     own = ["data=table", "data.path=pay.csv", "data.schema=pay.yaml", "hydra.run.dir=out", "privacy.epsilon=5"]
     shown = " ".join(reply(capsys, "run", *own).out.split())
-    page = (tmp_path / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    page = (folder / "out" / "internal" / "report.html").read_text(encoding="utf-8")
     said = "one bin holds nearly all records of pay (0 to 10000: 99%): inside it, pairs tell nothing apart"
     assert (said in shown, said in page) == (crowded, crowded)
     assert ("with several edges from 0 to 10000, or bins: discover, tells more" in shown) == crowded
 
 
 def test_noise_alone_fills_no_bin_even_where_the_total_is_lost():
-    schema = parse_schema(
-        {"columns": {"age": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 2}}}}, where="s"
-    )
-    lost = NoisyMarginal(("age",), Identity(3), np.array([700.0, -400, -400]), "gaussian", 300.0, "age")
+    age = {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 2}}
+    schema = parse_schema({"columns": {"age": age}}, where="s")
+    lost, sure = column("age", [700.0, -400, -400], 300.0), column("age", [700.0, 20, 10], 3.0)
     assert coverage(Measurements(schema.measured, (lost,)), schema).crowded == ()
-    sure = NoisyMarginal(("age",), Identity(3), np.array([700.0, 20, 10]), "gaussian", 3.0, "age")
     ((_, label, share, *ends),) = coverage(Measurements(schema.measured, (sure,)), schema).crowded
     assert (label, ends) == ("0 to 49", ["0", "50"]) and round(share, 2) == 0.96
 

@@ -19,7 +19,7 @@ from pipeline.settings.build import build_schema
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import CheckConfig, load_config, typed
 from pipeline.settings.specs import build_specs, settled
-from tests.pipeline.conftest import command, reply
+from tests.pipeline.conftest import reply
 
 UNIT = "unit: {column: patient, constant: [sex, born], order: admitted, records: {max: 3}}\n"
 SCHEMA = """
@@ -52,12 +52,11 @@ def stays() -> pd.DataFrame:
 
 
 @pytest.fixture
-def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def clinic(folder: Path) -> Path:
     """A folder with stays.csv, and stays.yaml with a unit; it is the current one."""
-    monkeypatch.chdir(tmp_path)
     stays().to_csv("stays.csv", index=False)
     Path("stays.yaml").write_text(SCHEMA + UNIT)
-    return tmp_path
+    return folder
 
 
 def refusal(*settings: str) -> str:
@@ -82,6 +81,7 @@ def test_the_block_alone_is_enough_and_the_settings_may_repeat_it(clinic, settin
     assert settled(specs.config) == specs.config
     schema = build_schema(specs)
     assert schema.rules.unit == specs.declared.rules.unit and schema.measured.names[:1] == ("admitted",)
+    assert columns_beside(specs.config, schema)["patient"] == "privacy.unit", "of a frame it is read too"
 
 
 def test_fewer_records_may_count_than_a_person_has_and_the_schema_of_the_run_says_so(clinic):
@@ -109,35 +109,30 @@ def test_without_a_unit_in_the_schema_settings_mean_what_they_meant(clinic):
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("setting", "own"),
     [
-        (["privacy.unit=record"], "privacy.unit: got 'record', but the schema says unit: {column: patient}"),
-        (["privacy.unit=who"], "privacy.unit: got 'who', but the schema says unit: {column: patient}"),
-        (["data.unit=who"], "data.unit: got 'who', but the schema says unit: {column: patient}"),
-        (["privacy.max_records=4"], "privacy.max_records: got 4, but the schema says unit: {records: {max: 3}}"),
-        (["data.max_records=4"], "data.max_records: got 4, but the schema says unit: {records: {max: 3}}"),
+        *((setting, "{column: patient}") for setting in ("privacy.unit=record", "privacy.unit=who", "data.unit=who")),
+        *((f"{group}.max_records=4", "{records: {max: 3}}") for group in ("privacy", "data")),
     ],
 )
 def test_a_contradiction_is_refused_by_every_command_before_any_charge_and_names_both_places(
-    clinic, capsys, settings, said
+    clinic, capsys, setting, own
 ):
-    for name, given in (("plan", OWN), ("run", OWN), ("rehearse", OWN[2:]), ("check", OWN)):
-        if name != "check" or settings[0].startswith("privacy"):
-            assert command(name, *given, *settings, *(["hydra.run.dir=out"] if name != "check" else [])) == 1
-            assert said in capsys.readouterr().err, name
-    assert not list(Path().glob("out/**/ledger*"))
+    name, _, value = setting.partition("=")
+    said = f"{name}: got {value if value == '4' else repr(value)}, but the schema says unit: {own}"
+    for asked in (["plan", *OWN], ["run", *OWN, "hydra.run.dir=out"], ["rehearse", *OWN[2:]], ["check", *OWN]):
+        if asked[0] != "check" or name.startswith("privacy"):
+            assert said in reply(capsys, *asked, setting, code=1).err, asked
+    assert not list(Path().glob("**/ledger*"))
+    if name.endswith("max_records"):
+        sweep = ["run", "-m", *OWN, f"{name}=3,4", "hydra.sweep.dir=sweep"]
+        assert said in reply(capsys, *sweep, code=1).err and not list(Path("sweep").glob("**/privacy.json"))
 
 
 def test_a_column_that_is_called_as_one_row_is_no_unit(clinic):
     Path("stays.yaml").write_text(SCHEMA + UNIT.replace("patient", "record"))
     for settings in ([], ["privacy.unit=record"]):
         assert "privacy.unit: the schema says unit: {column: record}, which means one row" in refusal(*settings)
-
-
-def test_a_job_of_a_sweep_that_contradicts_is_refused(clinic, capsys):
-    assert command("run", "-m", *OWN, "privacy.max_records=3,4", "hydra.sweep.dir=sweep") != 0
-    assert "got 4, but the schema says" in capsys.readouterr().err
-    assert not list(Path("sweep").glob("**/privacy.json"))
 
 
 def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys):
@@ -150,17 +145,10 @@ def test_a_plan_names_the_pairs_with_a_constant_that_no_question_holds(clinic, c
     """A constant of more than 200 codes stands beside nothing: who plans it is told of each pair."""
     wide = SCHEMA.replace("columns:\n", "columns:\n  canton: {kind: categorical, size: 201}\n")
     Path("wide.yaml").write_text(wide + UNIT.replace("[sex", "[canton, sex"))
-    said = []
-    for schema in ("stays.yaml", "wide.yaml"):
-        said.append(" ".join(reply(capsys, "plan", *OWN[:2], f"data.schema={schema}").out.split()))
+    plans = [reply(capsys, "plan", *OWN[:2], f"data.schema={name}.yaml").out for name in ("stays", "wide")]
+    said = [" ".join(text.split()) for text in plans]
     few = "(constants of persons beside columns of records): canton × sex, canton × born, canton × admitted and 1 more"
     assert f"never asked, and as unrelated {few}" in said[1] and "never asked" not in said[0]
-
-
-def test_a_frame_brings_the_column_of_the_unit_by_the_schema_alone(clinic):
-    config = load_config(OWN)
-    schema = build_schema(build_specs(config))
-    assert columns_beside(config, schema)["patient"] == "privacy.unit"
 
 
 def test_a_rehearsed_table_has_constant_constants_and_no_more_records_than_declared(clinic):
@@ -172,7 +160,7 @@ def test_a_rehearsed_table_has_constant_constants_and_no_more_records_than_decla
     assert (by_person.sex.nunique() == 1).all() and list(frame)[-1] == "patient"
 
 
-def test_check_tells_of_constants_ties_gaps_and_bounds(clinic):
+def test_check_tells_of_constants_ties_gaps_and_bounds(clinic, capsys):
     hints, warnings = looked()
     assert hints == [
         "unit: records: persons with more than 3 records: 1; each of their records weighs less, and no synthetic "
@@ -185,6 +173,7 @@ def test_check_tells_of_constants_ties_gaps_and_bounds(clinic):
     ]
     assert warnings == []
     assert "as many of their records count, by chance" in looked("privacy.clip=truncate")[0][0]
+    assert "in neither columns nor leave_out" not in reply(capsys, "check", *OWN, "format=json").out, "of the ids"
 
 
 def test_check_tells_of_rows_without_an_id_as_well_where_each_is_a_unit_of_its_own(clinic):
@@ -200,7 +189,3 @@ def test_check_orders_by_codes_where_the_order_is_ordinal_and_by_the_file_where_
     assert [h for h in looked()[0] if "same place as the one before, by ward: 6;" in h]
     Path("stays.yaml").write_text(SCHEMA + UNIT.replace("order: admitted, ", ""))
     assert "unit: no order: the records of each person stand in the order of the file" in looked()[0]
-
-
-def test_the_ids_are_not_said_to_be_left_out(clinic, capsys):
-    assert "in neither columns nor leave_out" not in reply(capsys, "check", *OWN, "format=json").out

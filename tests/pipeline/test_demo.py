@@ -22,15 +22,10 @@ ROWS = CHUNK + 30_000  # two chunks
 
 
 @pytest.fixture(scope="module")
-def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def city(tmp_path_factory: pytest.TempPathFactory) -> pd.DataFrame:
     path = tmp_path_factory.mktemp("city") / "demo.parquet"
     write_demo(path, rows=ROWS, seed=0)
-    return path
-
-
-@pytest.fixture(scope="module")
-def city(file: Path) -> pd.DataFrame:
-    return pd.read_parquet(file)
+    return pd.read_parquet(path)
 
 
 def association(table: pd.DataFrame, a: str, b: str) -> float:
@@ -39,23 +34,18 @@ def association(table: pd.DataFrame, a: str, b: str) -> float:
     return float(np.abs(joint - joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True)).sum() / 2)
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2, 1000, CHUNK, CHUNK + 1])
-def test_there_are_exactly_as_many_rows_as_asked_for(tmp_path: Path, rows: int) -> None:
-    path = tmp_path / "demo.parquet"
-    write_demo(path, rows=rows, seed=3)
+@pytest.mark.parametrize("rows", [0, 1, 2, 1000, CHUNK, CHUNK + 5])
+def test_there_are_exactly_as_many_rows_as_asked_for_and_progress_ends_at_all(tmp_path: Path, rows: int) -> None:
+    path, seen = tmp_path / "demo.parquet", []
+    write_demo(path, rows=rows, seed=3, progress=lambda done, total: seen.append((done, total)))
     assert pyarrow.parquet.read_metadata(path).num_rows == rows
+    assert seen == [(min(done, rows), rows) for done in range(CHUNK, rows + CHUNK, CHUNK)]
 
 
-def test_no_caller_makes_more_than_20_calls_and_most_make_one_or_two(city: pd.DataFrame) -> None:
-    calls = city.caller_id.value_counts()
-    assert len(city) == ROWS
-    assert calls.max() == 20
-    assert (calls <= 2).mean() > 0.5
-    assert (calls == 1).mean() < 0.8
-
-
-def test_calls_of_one_caller_are_scattered_within_a_chunk_and_never_span_two(city: pd.DataFrame) -> None:
-    ids = city.caller_id.to_numpy()
+def test_callers_make_at_most_20_calls_mostly_one_or_two_scattered_within_one_chunk(city: pd.DataFrame) -> None:
+    calls, ids = city.caller_id.value_counts(), city.caller_id.to_numpy()
+    assert len(city) == ROWS and calls.max() == 20
+    assert (calls <= 2).mean() > 0.5 and (calls == 1).mean() < 0.8
     assert not set(ids[:CHUNK]) & set(ids[CHUNK:])
     assert (ids[1:] == ids[:-1]).mean() < 0.001
 
@@ -65,8 +55,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_other_calls(tmp_pat
     for folder, seed in (("one", 5), ("two", 5), ("three", 6)):
         write_demo(tmp_path / folder / name, rows=2000, seed=seed)
     first, same, other = ((tmp_path / f / name).read_bytes() for f in ("one", "two", "three"))
-    assert first == same
-    assert first != other
+    assert first == same != other
 
 
 def test_csv_and_parquet_hold_the_same_table(tmp_path: Path) -> None:
@@ -141,12 +130,6 @@ def test_help_comes_sooner_when_it_is_urgent_and_later_when_it_is_far(city: pd.D
 def test_seasons_differ(city: pd.DataFrame) -> None:
     rescues = city[city.incident_group == "Rescue"].received.dt.month.value_counts()
     assert rescues[7] > 1.5 * rescues[1]
-
-
-def test_progress_ends_at_all_rows(tmp_path: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    write_demo(tmp_path / "a.parquet", rows=CHUNK + 5, seed=0, progress=lambda done, total: seen.append((done, total)))
-    assert seen == [(CHUNK, CHUNK + 5), (CHUNK + 5, CHUNK + 5)]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 import pandas as pd
 import pytest
 
+from evaluation.metrics import METRICS
 from pipeline.conf_folder import CONF
 from pipeline.demo.__main__ import main as write_table
 from pipeline.settings.compose import compose_config
@@ -32,16 +33,8 @@ BLOCK = re.compile(r"((?:<!-- .*? -->\n)*)```(bash|yaml|python|diff)\n(.*?)```",
 
 def blocks(page: str) -> list[tuple[dict[str, str], str, str]]:
     """The comments, the language and the text of each block."""
-    found = []
-    for said, language, text in BLOCK.findall(PAGES[page]):
-        marks = dict(re.findall(r"<!-- (\w+):? ?(.*?) -->", said))
-        found.append((marks, language, text))
-    return found
-
-
-def lines(text: str) -> list[list[str]]:
-    """The commands of a block."""
-    return [shlex.split(line) for line in text.splitlines() if line.strip()]
+    mark = r"<!-- (\w+):? ?(.*?) -->"
+    return [(dict(re.findall(mark, said)), language, text) for said, language, text in BLOCK.findall(PAGES[page])]
 
 
 def run_line(words: list[str], small: list[str]) -> None:
@@ -69,7 +62,7 @@ def test_every_command_of_a_page_runs(page, folder, capsys):
         if "file" in marks:
             Path(marks["file"]).write_text(text, encoding="utf-8")
         elif language == "bash":
-            for words in lines(text):
+            for words in (shlex.split(line) for line in text.splitlines() if line.strip()):
                 run_line(words, marks.get("small", "").split())
         elif language == "python":
             exec(text, names)
@@ -114,27 +107,22 @@ def test_every_experiment_stands_on_its_page_with_its_command():
 
 
 def test_every_choice_and_metric_stands_on_its_page():
-    from evaluation.metrics import METRICS
-
     assert all(f"`{name}`" in PAGES["score-and-report"] for name in METRICS)
     for group, page in (("selection", "select-and-measure"), ("synthesis", "synthesize"), ("data", "load-and-clip")):
         for path in (CONF / group).glob("*.yaml"):
             assert f"`{path.stem}`" in PAGES[page] or path.stem == "table", path
 
 
+SETTING = re.compile(r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.(?!json\b|schema\.)[a-z_]+)\b")
+
+
 def test_settings_and_links_of_the_pages_exist():
-    known = {
-        *keys(compose_config("config", [])),
-        *keys(compose_config("config", ["data=table"])),
-        "privacy.max_records",
-    }
-    known |= set(keys(compose_config("config", ["experiment=mgd_table1"])))
-    for path in (CONF / "selection").glob("*.yaml"):
-        known |= set(keys(compose_config("config", [f"selection={path.stem}"])))
+    choices = [f"selection={path.stem}" for path in (CONF / "selection").glob("*.yaml")]
+    known = {"privacy.max_records", *keys(compose_config("config", []))}
+    for choice in ("data=table", "experiment=mgd_table1", *choices):
+        known |= {*keys(compose_config("config", [choice]))}
     for name, text in {**PAGES, "README": (ROOT / "README.md").read_text(encoding="utf-8")}.items():
-        for setting in re.findall(
-            r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.(?!json\b|schema\.)[a-z_]+)\b", text
-        ):
+        for setting in SETTING.findall(text):
             assert setting in known, (name, setting)
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (ROOT / ("" if name == "README" else "docs") / link).exists(), (name, link)

@@ -9,6 +9,7 @@ import pytest
 import yaml
 from scipy import stats
 
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
@@ -139,14 +140,9 @@ def test_what_the_records_are_drawn_from_is_less_certain_than_the_records():
     assert "independent draws from a population" in of_population.attrs["notes"][0]
 
 
-def equal_town(seed):
-    """Three jobs with the same shares of ages in every one."""
-    age = np.repeat(np.arange(10) * 10, 90)
-    return pd.DataFrame({"age": age, "sex": "f", "job": np.tile(list(JOBS), 300)})
-
-
 def p_values(seeds, stated=1.0):
-    table = equal_town(0)
+    """Of three jobs with the same shares of ages in every one."""
+    table = pd.DataFrame({"age": np.repeat(np.arange(10) * 10, 90), "sex": "f", "job": np.tile(list(JOBS), 300)})
     asked = question("equal_means", "age", by="job")
     known = (release(s, sigma=8.0, stated=stated, table=table) for s in range(seeds))
     return np.array([estimates.estimate(TOWN, k, asked)["p_value"][0] for k in known])
@@ -167,21 +163,17 @@ def test_unmeasured_groups_are_refused_or_bounded_by_what_holds_for_every_table(
     assert "no measured marginal tells age × sex" in str(refused.value)
     assert "[age,sex] in its list selection.marginals" in str(refused.value)
     sharp = release(1, (("age",), ("sex",)), sigma=1e-6)
-    for what in ("mean", "median", "count"):
-        lines = estimates.estimate(
-            TOWN, sharp, question(what, None if what == "count" else "age", by="sex", unmeasured="bounds")
-        ).set_index("sex")
+    for what in ("count", "median", "mean"):
+        asked = question(what, None if what == "count" else "age", by="sex", unmeasured="bounds")
+        lines = estimates.estimate(TOWN, sharp, asked).set_index("sex")
         truth = PEOPLE.groupby("sex")["age"].agg({"mean": "mean", "median": "median", "count": "size"}[what])
         assert ((lines["low"] <= truth + 1e-3) & (truth <= lines["high"] + 1e-3)).all()
         if what != "count":
             assert set(lines["how"]) == {"Fréchet"} and lines["estimate"].isna().all()
     sorted_by_age = PEOPLE.sort_values("age")["age"].to_numpy()
     women = int((PEOPLE["sex"] == "f").sum())
-    low = estimates.estimate(TOWN, sharp, question("mean", "age", by="sex", unmeasured="bounds")).set_index("sex")[
-        "low"
-    ]
     youngest = (sorted_by_age // 10 * 10)[:women].mean()
-    assert low["f"] == pytest.approx(youngest, abs=1e-3)
+    assert lines["low"]["f"] == pytest.approx(youngest, abs=1e-3)
 
 
 def test_the_command_the_function_and_a_loaded_release_answer_alike(one_run, capsys):
@@ -235,14 +227,11 @@ def test_a_mean_that_noise_in_far_bins_decides_has_no_estimate_but_an_interval()
 
 def test_an_interval_whose_test_refuses_every_value_leaves_all_of_them_open():
     """A mean fee of 1,718 was told as 0 to 0.00000000000009, "95 % interval": noise in the last bin was far below 0."""
-    values = np.array([0.0, 10.0, 75_000.0])
-    for exact, ends in (([700.0, 900.0, -300.0], (0.0, 75_000.0)), ([-300.0, 0.0, 2_000.0], (0.0, 75_000.0))):
+    values, domain = np.array([0.0, 10.0, 75_000.0]), Domain((Attribute("age", 3),))
+    for exact in ([700.0, 900.0, -300.0], [-300.0, 0.0, 2_000.0]):
         counts = NoisyMarginal(("age",), Identity(3), np.array(exact), "gaussian", 100.0, "x")
-        domain = parse_schema(
-            {"columns": {"age": {"kind": "integer", "min": 0, "max": 2, "missing": False}}}, where="t"
-        ).measured
         marginal = ReleaseEvidence(Measurements(domain, (counts,))).estimate(("age",))
         line = ratio_interval(Sums(marginal, np.ones(3), False), values, values)
-        assert (line.low, line.high) == ends
+        assert (line.low, line.high) == (0.0, 75_000.0)
     line = sum_interval(Sums(marginal, np.ones(3), False), *[np.array([1.0, 0, 0])] * 3)
     assert (line.value, line.low, round(line.high)) == (-300, 0, 196), "not one point, as if it were known"

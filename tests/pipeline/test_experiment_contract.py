@@ -33,10 +33,9 @@ class TestEveryExperiment:
         assert command("run", f"experiment={files_of(kind)[0]}", "experiment.no_such_word=1", "hydra.run.dir=out") == 1
         assert "no such setting" in capsys.readouterr().err and not Path("out").exists()
 
-    def test_it_books_in_the_ledger_that_is_named_and_in_none_otherwise(self, kind, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
+    def test_it_books_in_the_ledger_that_is_named_and_in_none_otherwise(self, kind, folder):
         given = [f"experiment={files_of(kind)[0]}", "smoke=true"]
-        assert planned_releases(load_config(given), tmp_path / "out") == ()
-        booked = planned_releases(load_config([*given, *LEDGER]), tmp_path / "out")
+        assert planned_releases(load_config(given), folder / "out") == ()
+        booked = planned_releases(load_config([*given, *LEDGER]), folder / "out")
         assert all(isinstance(each, PlannedRelease) for each in booked)
-        assert not (tmp_path / "out").exists(), "a booking is said before anything is there"
+        assert not (folder / "out").exists(), "a booking is said before anything is there"

@@ -116,7 +116,7 @@ def called_true(release: Path, work: Path, monkeypatch: pytest.MonkeyPatch) -> l
     shutil.copytree(release, work)
     for name in ("marginal_frames", "_wrong_marginals"):  # of the same answers the same marginals, in the same files
         monkeypatch.setattr(compared_files, name, _once_for_each_index(getattr(compared_files, name), work))
-    said, index = (content_of(release / FILES[which]) for which in ("privacy", "index"))
+    said, index = read(release)
     assert holds(work, said, index)
     listed = [*forgeries(said), *added(said)]
     passed = [name_of("privacy", what, place, said) for what, place, new in listed if holds(work, new, index)]
@@ -175,7 +175,6 @@ def holds(work: Path, said, index) -> bool:
 
 
 def _text(which: str, content) -> str:
-    """As a run writes it."""
     if which == "deployment":
         return yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
     if which == "schema":
@@ -219,7 +218,7 @@ def test_a_sample_of_small_forgeries_of_every_file_is_refused(release_of, tmp_pa
 def test_no_receipt_and_no_list_of_answers_says_more_than_a_run_writes(release_of, tmp_path, name):
     """Exact counts beside a charge, or beside an answer, were called sound."""
     release, work = release_of(name), tmp_path / "work"
-    said, index = (content_of(release / FILES[which]) for which in ("privacy", "index"))
+    said, index = read(release)
     assert verify(release).sound
     for which, holder in (("privacy", "events"), ("index", "answers"), ("index", None)):
         now = json.loads(json.dumps({"privacy": said, "index": index}))
@@ -232,7 +231,7 @@ def test_no_receipt_and_no_list_of_answers_says_more_than_a_run_writes(release_o
 def test_the_level_of_distances_and_estimates_follow_whatever_is_said_of_libraries(release_of, tmp_path):
     """`below` was called sound at ± 10 %, and any estimate beside another version of a library."""
     release, work = release_of("auto"), tmp_path / "work"
-    said, index = (content_of(release / FILES[which]) for which in ("privacy", "index"))
+    said, index = read(release)
     for factor, libraries in ((0.9, {}), (1.1, {}), (1, {"numpy": "9.9"})):
         fresh(release, work)
         now = {**index, "distances": {**index["distances"], "below": index["distances"]["below"] * factor}}
@@ -258,7 +257,7 @@ def test_what_may_stop_a_run_cannot_be_taken_out_of_the_papers(tmp_path, at_most
     stops = ["privacy.unit=person", "privacy.max_records=200", "privacy.clip=none", "privacy.missing_unit=refuse"]
     done_once(tmp_path, "run", *FAST, *stops, f"data.max_unplaced={at_most}", "hydra.run.dir=out")
     release = tmp_path / "out" / "release"
-    said, index = (content_of(release / FILES[which]) for which in ("privacy", "index"))
+    said, index = read(release)
     assert verify(release).sound and len(said["outside"]) == 3
     for kept in [[], *([s for s in said["outside"] if s != gone] for gone in said["outside"])]:
         work = fresh(release, tmp_path / "work")
@@ -289,12 +288,8 @@ def edited(name, old, new):
 
 
 def with_file(name):
-    """One more file, with what nobody paid for."""
-
-    def change(release):
-        (release / name).write_text("age,count\n34,12\n", encoding="utf-8")
-
-    return change
+    """A file with what nobody paid for."""
+    return lambda release: (release / name).write_text("age,count\n34,12\n", encoding="utf-8")
 
 
 def answered(name, make):
@@ -309,45 +304,34 @@ def answered(name, make):
     return change
 
 
-def _table_of_other_columns(release):
-    (release / "synthetic.csv").write_text("name,salary\nbob,1\n", encoding="utf-8")
-
-
-CROISSANT = "NO  page         croissant.json does not say what privacy.json says"
+SEX = "marginals/0001_sex.csv"
 TABLES = "NO  tables       "
+OFF = TABLES + "age: answers that are not on"
 CHANGES = {
     "a file more": (with_file("raw.csv"), TABLES + "no run writes raw.csv"),
     "a marginal more": (with_file("marginals/0009_exact.csv"), TABLES + "no run writes marginals/0009_exact.csv"),
     "a folder more": (lambda r: (r / "exact_600").mkdir(), TABLES + "no run writes exact_600"),
     "no marginals": (lambda r: shutil.rmtree(r / "marginals"), TABLES + "every run writes marginals"),
-    "exact marginal": (
-        edited("marginals/0001_sex.csv", r"\nf,[^,]+", "\nf,240"),
-        TABLES + "marginals/0001_sex.csv does not say what was measured",
-    ),
+    "exact marginal": (edited(SEX, r"\nf,[^,]+", "\nf,240"), f"{TABLES}{SEX} does not say what was measured"),
     "other consistent counts": (
-        edited("marginals/0001_sex.csv", r"\nf,([^,]+),([^,]+),[^,]+", r"\nf,\1,\2,240"),
-        TABLES + "marginals/0001_sex.csv: consistent does not follow",
+        edited(SEX, r"\nf,([^,]+),([^,]+),[^,]+", r"\nf,\1,\2,240"),
+        f"{TABLES}{SEX}: consistent does not follow",
     ),
     "less noise in the list": (
         edited("marginals/index.csv", r"[0-9]+[.][0-9]+", "0.001"),
-        TABLES + "marginals/index.csv does not say what was measured",
+        f"{TABLES}marginals/index.csv does not say what was measured",
     ),
     "an array more": (answered("exact", lambda v: v), TABLES + "answers.npz holds arrays of no answer: exact"),
-    "answers beyond the range": (
-        answered("0.values", lambda v: 0 * v + 1e300),
-        TABLES + "age: answers that are not on",
-    ),
-    "answers off the lattice": (answered("0.values", lambda v: v + 1e-9), TABLES + "age: answers that are not on"),
+    "answers beyond the range": (answered("0.values", lambda v: 0 * v + 1e300), OFF),
+    "answers off the lattice": (answered("0.values", lambda v: v + 1e-9), OFF),
     "a remark in the schema": (edited("schema.yaml", "^", "# epsilon: 0.001\n"), TABLES + "schema.yaml holds words"),
-    "a table of others": (_table_of_other_columns, TABLES + "synthetic.csv has the columns name, salary"),
+    "a table of others": (with_file("synthetic.csv"), TABLES + "synthetic.csv has the columns age, count"),
 }
 
 
 @pytest.fixture
-def release(one_run, tmp_path, monkeypatch):
-    """A copy of a run's release, to be changed."""
-    monkeypatch.chdir(tmp_path)
-    return shutil.copytree(one_run / "release", tmp_path / "release")
+def release(one_run, folder):
+    return shutil.copytree(one_run / "release", folder / "release")
 
 
 @pytest.mark.parametrize("name", CHANGES)
@@ -358,20 +342,6 @@ def test_a_file_that_contradicts_the_measurements_is_found_though_all_papers_wer
     verdict = verify(release)
     assert not verdict.sound
     assert line in verdict.as_text()
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("A synthetic table of", "ε = 0.001. A synthetic table of"),
-        ('"sha256": "[0-9a-f]{4}', '"sha256": "zzzz'),
-        ("{", '{"rai:dataLimitations": "ε = 0.001",'),
-    ],
-)
-def test_every_word_of_the_metadata_is_compared(release, old, new):
-    edited("croissant.json", old, new)(release)
-    rebound(release)
-    assert CROISSANT in verify(release).as_text()
 
 
 @pytest.mark.parametrize("name", ["privacy.json", "measurements/index.json"])

@@ -9,6 +9,7 @@ import pytest
 
 import pipeline
 from pipeline.release_folder import read_release
+from pipeline.statement.signing import load_signer, write_signature
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import command, rebound, reply
 from tests.pipeline.formats import FILES, FORMATS, content_of, departures, problems, validator
@@ -18,10 +19,8 @@ FROZEN = Path(__file__).parent / "format_2"
 
 
 @pytest.fixture
-def release(tmp_path, monkeypatch):
-    """A copy of the frozen release."""
-    monkeypatch.chdir(tmp_path)
-    return shutil.copytree(FROZEN, tmp_path / "old")
+def release(folder):
+    return shutil.copytree(FROZEN, folder / "old")
 
 
 def test_verify_checks_its_numbers_and_says_what_it_could_not_compare(release, capsys):
@@ -87,8 +86,6 @@ def test_each_file_of_a_release_is_as_its_schema_says_and_lacks_no_key_that_this
 
 
 def test_a_signature_is_as_its_schema_says(of_now, tmp_path):
-    from pipeline.statement.signing import load_signer, write_signature
-
     write_signature(of_now, load_signer(str(key(tmp_path / "key.pem"))), (of_now / "manifest.json").read_bytes())
     assert (of_now / "signature.json").exists() and departures(of_now) == []
 

@@ -73,10 +73,9 @@ def digest_of(folder: Path, name: str) -> str:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_the_noisy_answers_of_a_frozen_seed_are_what_they_were(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_worlds(tmp_path)
-    assert digest_of(tmp_path, name) == json.loads(GOLDEN.read_text(encoding="utf-8"))[name]
+def test_the_noisy_answers_of_a_frozen_seed_are_what_they_were(name, folder):
+    write_worlds(folder)
+    assert digest_of(folder, name) == json.loads(GOLDEN.read_text(encoding="utf-8"))[name]
 
 
 if __name__ == "__main__":

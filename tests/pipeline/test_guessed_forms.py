@@ -19,18 +19,12 @@ DAYS = pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 700, N), "D"
 NEAR, FAR, SWAPPED = RNG.normal(8.5, 0.2, N).round(5), RNG.normal(48.3, 0.2, N).round(5), np.arange(N) % 50 == 0
 
 
-def clock(form: str, minute: int) -> str:
-    return form.format(minute // 60, minute % 60)
-
-
 def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are(capsys):
-    minutes = RNG.integers(0, 1440, N)
+    times = [divmod(int(minute), 60) for minute in RNG.integers(0, 1440, N)]
+    forms = [*["{:02}:{:02}"] * 4, *["{:02}{:02}"] * 2, "{}.{:02} Uhr"]
     cells = {
-        "at": [clock("{:02}:{:02}", m) for m in minutes],
-        "until": [
-            clock(("{:02}:{:02}", "{:02}{:02}", "{}.{:02} Uhr")[(0, 0, 0, 0, 1, 1, 2)[i % 7]], m)
-            for i, m in enumerate(minutes)
-        ],
+        "at": ["{:02}:{:02}".format(*time) for time in times],
+        "until": [forms[i % 7].format(*time) for i, time in enumerate(times)],
         "read": [str(1_540_000_000 + 7919 * i) for i in range(N)],
         "read_ms": [str(1_540_000_000_000 + 7_919_001 * i) for i in range(N)],
         "Dienstnr": [f"{i % 40:04}" for i in range(N)],
@@ -73,9 +67,8 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     cells = {"start": DAYS.strftime("%Y-%m-%d"), "end": until.strftime("%Y-%m-%d"), "tag": names[DAYS.day_of_week]}
     cells["tag"][:3] = names[(DAYS[:3].day_of_week + 1) % 7]
     kind = "kind: date, min: 2022-01-01, max: 2024-01-31, bins: month"
-    columns = (
-        f"columns: {{start: {{{kind}}}, end: {{{kind}}}, tag: {{kind: categorical, values: [{', '.join(names)}]}}}}"
-    )
+    tags = f"kind: categorical, values: [{', '.join(names)}]"
+    columns = f"columns: {{start: {{{kind}}}, end: {{{kind}}}, tag: {{{tags}}}}}"
     lines = checked(capsys, cells, columns)["hints"]
     assert any("'start' ≤ 'end' in 600 of the 600 rows" in h and "ordered: [[start, end]]" in h for h in lines)
     assert any("'tag' is the weekday of 'start' in 597 of 600" in h and "{start: {weekday: tag}}" in h for h in lines)
@@ -98,9 +91,8 @@ def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(
     (hint,) = [h for h in checked(capsys, {"job": job, **paid}, columns)["hints"] if told in h]
     assert hint.startswith("'wage', 'tax', 'rest' and 1 more: ") and hint.endswith("as a draft writes it")
     one = ", ".join(f"{{job: jobless, {n}: {{}}}}" for n in ("wage", "tax", "rest"))
-    (hint,) = [
-        h for h in checked(capsys, {"job": job, **paid}, f"{columns}\nimpossible: [{one}]")["hints"] if told in h
-    ]
+    hints = checked(capsys, {"job": job, **paid}, f"{columns}\nimpossible: [{one}]")["hints"]
+    (hint,) = [h for h in hints if told in h]
     assert hint.startswith("'gift': ") and hint.endswith('impossible: [{"job": ["jobless"], "gift": {}}]')
 
 

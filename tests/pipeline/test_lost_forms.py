@@ -19,13 +19,11 @@ TOWNS, N = ["01001", "01002", "01003", "01017", "02001", "02005", "09120"], 800
 
 
 def of(texts, cell=lambda r, t: t):
-    """N cells, each one of the texts."""
     rng = random.Random(1)
     return [cell(rng, rng.choice(texts)) for _ in range(N)]
 
 
 def listing(cells):
-    """A list of all texts of each column."""
     return {name: {"kind": "categorical", "values": sorted(set(own))} for name, own in cells.items()}
 
 

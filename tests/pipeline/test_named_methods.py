@@ -103,7 +103,6 @@ def test_views_hold_every_edge_and_keep_to_their_size():
 
 
 def test_views_find_what_many_equal_binary_columns_share(tmp_path):
-    """Ten columns that follow one hidden one: a tree of pairs tells the pairs that it does not hold badly."""
     rng = np.random.default_rng(2)
     hidden = rng.random(20_000)
     table = table_of([rng.random(20_000) < hidden for _ in range(10)], [2] * 10)
@@ -120,10 +119,7 @@ def test_views_find_what_many_equal_binary_columns_share(tmp_path):
 
 
 def facts_of(sizes):
-    columns = {
-        f"c{i}": {"kind": "categorical", "values": list(range(n)), "missing": False} for i, n in enumerate(sizes)
-    }
-    schema = parse_schema({"name": "t", "source": "invented", "confirmed_public": True, "columns": columns}, where="t")
+    schema = parse_schema({f"c{i}": n for i, n in enumerate(sizes)}, where="t")
     return Facts(schema, "gaussian", Budget(1.0, 1e-9, "gdp", Neighbouring.ADD_REMOVE, 1))
 
 
@@ -134,15 +130,12 @@ def test_a_weight_of_aim_is_the_overlap_with_the_whole_workload():
     selection = AimSettings(weights=weights)
     workload = selection.workload(facts)
     method = selection.schedule(facts, workload).method
-    plain = [
-        sum(w * len(set(c) & set(s)) for c, w in zip(workload.cliques, workload.weights, strict=True))
-        for s in method.candidates
-    ]
+    wanted = [(set(c), w) for c, w in zip(workload.cliques, workload.weights, strict=True)]
+    plain = [sum(w * len(c & set(s)) for c, w in wanted) for s in method.candidates]
     assert method.weights == pytest.approx([p / max(plain) for p in plain], rel=1e-12)
 
 
 def test_wide_tables_are_looked_at_in_turns_by_order():
-    """Every candidate is looked at again and again, small orders more often; few of them are, all at once."""
     domain = facts_of([2] * 30).domain
     candidates = tuple(c for k in (1, 2, 3) for c in itertools.combinations(domain.names, k))
     assert in_turn(candidates, 7, None) == in_turn(candidates, 7, len(candidates)) == list(candidates)

@@ -35,10 +35,8 @@ def ran() -> tuple[str, dict]:
     text = (DOCS / "notebook.md").read_text(encoding="utf-8")
 
     def at_the_end(folder: Path) -> None:
-        names["files"], names["sound"] = (
-            sorted(p.name for p in folder.iterdir()),
-            verify(folder / "visits-release").sound,
-        )
+        names["files"] = sorted(p.name for p in folder.iterdir())
+        names["sound"] = verify(folder / "visits-release").sound
 
     return hook.on_page_markdown(text, names=names, at_the_end=at_the_end), names
 

@@ -9,10 +9,9 @@ import pytest
 import yaml
 
 import pipeline
-from mechanisms.public.schema.table_schema import load_schema
 from pipeline.release_folder import read_release
 from pipeline.report.last_lines import scored_lines
-from tests.pipeline.conftest import TOWN, command, done_in, reply, statement_of
+from tests.pipeline.conftest import TOWN, command, done_in, edit, reply, statement_of
 
 SCHEMA = """
 name: hospital
@@ -58,8 +57,11 @@ def assert_shape_kept(made: pd.DataFrame) -> None:
     assert made.charge.dropna().map(lambda v: round(v, 2) == v).all()
 
 
-def test_the_released_table_keeps_means_quantiles_peaks_and_groups(done):
+def test_the_released_table_and_one_made_again_of_it_keep_means_quantiles_peaks_and_groups(done, monkeypatch):
     assert_shape_kept(pd.read_csv(done / "out" / "release" / "synthetic.csv"))
+    monkeypatch.chdir(done)
+    assert command("synth", "from=out/release", "output=again", "synthesis.seed=9") == 0
+    assert_shape_kept(pd.read_csv(done / "again" / "release" / "synthetic.csv"))
 
 
 def test_zeros_stay_apart_from_small_amounts_in_every_pair_of_a_heavy_tailed_column(folder):
@@ -70,14 +72,12 @@ def test_zeros_stay_apart_from_small_amounts_in_every_pair_of_a_heavy_tailed_col
     amount[rng.random(region.size) < 0.4 + 0.04 * region] = 0.0
     real = pd.DataFrame({"region": region, "amount": amount, "paid": np.where(amount > 0, "yes", "no")})
     real.to_csv("paid.csv", index=False)
-    columns = {
-        "region": {"kind": "categorical", "size": 6, "missing": False},
-        "amount": {"kind": "float", "min": 0, "max": 17_000_000, "bins": {"count": 20}, "decimals": 2}
-        | {"missing": False},
-        "paid": {"kind": "flag", "true": ["yes"], "false": ["no"], "missing": False},
-    }
-    facts = {"name": "paid", "source": "invented", "confirmed_public": True, "columns": columns}
-    Path("paid.yaml").write_text(yaml.safe_dump(facts), encoding="utf-8")
+    Path("paid.yaml").write_text("""confirmed_public: true
+columns:
+  region: {kind: categorical, size: 6, missing: false}
+  amount: {kind: float, min: 0, max: 17000000, bins: {count: 20}, decimals: 2, missing: false}
+  paid: {kind: flag, "true": ["yes"], "false": ["no"], missing: false}
+""")
     own = ["data.path=paid.csv", "data.schema=paid.yaml", "privacy.noise_seed=3", "synthesis.seed=3"]
     assert command("run", "data=table", *own, "evaluation.enabled=false", "hydra.run.dir=out") == 0
     made = pd.read_csv("out/release/synthetic.csv")
@@ -88,13 +88,9 @@ def test_zeros_stay_apart_from_small_amounts_in_every_pair_of_a_heavy_tailed_col
         assert made.amount.quantile(q) == pytest.approx(real.amount.quantile(q), rel=0.15)
 
 
-def test_a_table_made_again_from_the_release_alone_keeps_them_too(done, monkeypatch):
-    monkeypatch.chdir(done)
-    assert command("synth", "from=out/release", "output=again", "synthesis.seed=9") == 0
-    assert_shape_kept(pd.read_csv(done / "again" / "release" / "synthetic.csv"))
-
-
-def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys, monkeypatch):
+def test_fine_columns_are_paid_for_named_in_plan_and_statement_and_read_back_from_the_release(
+    done, capsys, monkeypatch
+):
     monkeypatch.chdir(done)
     said = statement_of(done / "out")
     fine = [e for e in said["events"] if e.get("stage") == "fine"]
@@ -103,6 +99,12 @@ def test_fine_columns_are_paid_for_and_named_in_plan_and_statement(done, capsys,
     assert said["spent"]["epsilon"] == pytest.approx(1.0, rel=1e-3) and said["spent"]["epsilon"] <= 1.0
     text = reply(capsys, "plan", *HOSPITAL, "plan.rows=30000", "plan.details=true").out
     assert "numbers and dates, each alone" in text and "charge (fine)" in text
+    schema, _, measurements = read_release(done / "out" / "release")
+    assert schema.measured == measurements.domain and set(schema.fine) == {"charge", "stay"}
+    assert {"charge (fine)", "stay (fine)"} <= {n for a in measurements.answers for n in a.clique}
+    declared = yaml.safe_load((done / "out" / "release" / "schema.yaml").read_text(encoding="utf-8"))["columns"]
+    assert declared["charge"]["fine"] == 256 and "fine" not in declared["ward"]
+    assert not any("shape" in fields for fields in declared.values()), "the released schema holds public facts alone"
 
 
 def test_charges_stand_in_their_order_and_the_release_is_sound(town):
@@ -114,28 +116,15 @@ def test_charges_stand_in_their_order_and_the_release_is_sound(town):
     assert json.loads((town / "out/release/measurements/index.json").read_text())["distances"]["answers"] > 0
 
 
-def test_the_release_holds_the_fine_answers_and_reads_back(done):
-    schema, _, measurements = read_release(done / "out" / "release")
-    assert schema.measured == measurements.domain and set(schema.fine) == {"charge", "stay"}
-    assert {"charge (fine)", "stay (fine)"} <= {n for a in measurements.answers for n in a.clique}
-    declared = yaml.safe_load((done / "out" / "release" / "schema.yaml").read_text(encoding="utf-8"))["columns"]
-    assert declared["charge"]["fine"] == 256 and "fine" not in declared["ward"]
-    assert not any("shape" in fields for fields in declared.values()), "the released schema holds public facts alone"
-
-
 @pytest.mark.parametrize("setting", ["selection=pairs", "selection.marginals=[[age]]", "selection.fine_cells=0"])
-def test_who_names_marginals_or_no_fine_cells_measures_none(town, setting):
-    assert command("run", *TOWN, setting, "evaluation.enabled=false", "hydra.run.dir=out") == 0
-    assert not load_schema(town / "out" / "release" / "schema.yaml").fine
-
-
-def test_a_column_may_ask_for_fine_cells_under_any_selection(town):
-    schema = yaml.safe_load((town / "town.yaml").read_text(encoding="utf-8"))
-    schema["columns"]["age"]["fine"] = 20
-    (town / "town.yaml").write_text(yaml.safe_dump(schema), encoding="utf-8")
-    assert command("run", *TOWN, "selection=oneway", "synthesis=independent", "hydra.run.dir=out") == 0
-    measured = read_release(town / "out" / "release")[2]
-    assert ("age (fine)",) in {a.clique for a in measured.answers}
+def test_where_no_fine_cells_are_wanted_a_column_may_ask_for_them_except_beside_listed_marginals(town, setting):
+    own = ["run", *TOWN, setting, "synthesis=independent", "evaluation.enabled=false"]
+    assert command(*own, "hydra.run.dir=none") == 0
+    edit(town / "town.yaml", "bins: {count: 10}", "bins: {count: 10}, fine: 20")
+    assert command(*own, "hydra.run.dir=own") == 0
+    none, own = (read_release(town / name / "release") for name in ("none", "own"))
+    asked = ("age (fine)",) in {a.clique for a in own[2].answers}
+    assert not none[0].fine and asked != ("[[age]]" in setting)
 
 
 def test_rows_given_a_range_follow_the_curve_inside_it(done, monkeypatch):
@@ -181,19 +170,14 @@ def test_means_far_from_the_real_ones_are_said_beside_the_accuracy_of_columns():
     """A total that binning had halved stood under "columns good": of amounts, few rows hold it."""
     rng = np.random.default_rng(0)
     n = 2000
-    real = pd.DataFrame(
-        {"cost": np.exp(rng.normal(5, 2, n)), "age": rng.integers(18, 90, n), "off": rng.normal(0, 9, n)}
-    )
+    costs, ages = np.exp(rng.normal(5, 2, n)), rng.integers(18, 90, n)
+    real = pd.DataFrame({"cost": costs, "age": ages, "off": rng.normal(0, 9, n)})
     made = real.assign(cost=real["cost"].clip(upper=real["cost"].quantile(0.97)), off=real["off"] + 0.5)
     made["age"] = rng.integers(18, 94, n)
     (line,) = pipeline.score(real, made, metrics=["anita_1way"]).notices
-    cost, few = made["cost"].mean(), np.sort(real["cost"])[-20:].sum() / real["cost"].sum()
-    assert line.startswith(
-        f"means, and so totals, far from the real ones: cost {cost:,.0f} (real {real['cost'].mean():,.0f}; "
-    )
-    assert line.endswith(f"1% of the real rows hold {few:.0%} of the total)"), (
-        "no word of age, nor of what lies around 0"
-    )
+    cost, few = made["cost"].mean(), np.sort(costs)[-20:].sum() / costs.sum()
+    said = f"cost {cost:,.0f} (real {costs.mean():,.0f}; 1% of the real rows hold {few:.0%} of the total)"
+    assert line == f"means, and so totals, far from the real ones: {said}", "no word of age, nor of what lies around 0"
     worse = real.assign(off=real["off"] + 3, age=real["age"] * 2)
     (line,) = pipeline.score(real, worse, metrics=["anita_1way"]).notices
     assert "off 3" in line and "age 10" in line and "cost" not in line

@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,8 @@ from mechanisms.public.errors import UserError
 from pipeline import folders
 from pipeline.folders import claimed, logged
 from pipeline.sweeps.sweep import _opened
-from tests.pipeline.conftest import TOWN, command, reply, town
+from tests.pipeline.conftest import TOWN, command, reply
 
-__all__ = ["town"]  # the fixture
 INTERRUPTED_WHILE_LOADING = """
 import os, runpy, signal, sys
 
@@ -35,11 +35,9 @@ runpy.run_module("pipeline", run_name="__main__", alter_sys=True)
 
 @pytest.mark.parametrize("name", ["pipeline.cli", "hydra", "duckdb"])
 def test_ctrl_c_while_libraries_load_ends_with_130_and_no_traceback(name: str, tmp_path: Path) -> None:
-    program = f"NAME = {name!r}\n{INTERRUPTED_WHILE_LOADING}"
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env={"PYTHONPATH": str(root)}, capture_output=True, text=True
-    )
+    line = [sys.executable, "-c", f"NAME = {name!r}\n{INTERRUPTED_WHILE_LOADING}"]
+    own = {"PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(line, cwd=tmp_path, env=own, capture_output=True, text=True)
     assert done.returncode == 130 and "Traceback" not in done.stderr
     assert not list(tmp_path.rglob("release"))
 
@@ -63,9 +61,7 @@ def test_a_log_on_a_full_disk_loses_lines_and_says_nothing(capsys: pytest.Captur
     "setting", ["evaluation.metrics=[nonsense]", "evaluation.groups=[nowhere]", "evaluation.order=nowhere"]
 )
 def test_plan_refuses_settings_of_the_scores_that_run_refuses(town, setting, capsys):
-    said = []
-    for name in ("plan", "run"):
-        said.append(reply(capsys, name, *TOWN, setting, code=1).err)
+    said = [reply(capsys, name, *TOWN, setting, code=1).err for name in ("plan", "run")]
     assert said[0] == said[1] and setting.split("=")[0] in said[0]
     assert command("plan", *TOWN, setting, "evaluation.enabled=false") == int("metrics" in setting)
 
@@ -97,11 +93,11 @@ def test_a_delta_of_a_half_is_planned_with_a_warning(town: Path, capsys: pytest.
     assert "with that probability nothing is promised" in reply(capsys, "plan", *TOWN, "privacy.delta=0.5").out
 
 
-def _run(root: Path):
-    return claimed(root, resume=False)
+#: The beginnings of a run, and of a sweep.
+BEGUN = [partial(claimed, resume=False), _opened]
 
 
-@pytest.mark.parametrize("begun", [_run, _opened])
+@pytest.mark.parametrize("begun", BEGUN)
 def test_a_command_that_is_refused_takes_nothing_away_from_the_one_at_work(begun, tmp_path, monkeypatch):
     """The second one looks into the folder, the first one begins, and only then the second one asks for the lock."""
     with ExitStack() as first:
@@ -125,7 +121,7 @@ def test_a_command_that_is_refused_takes_nothing_away_from_the_one_at_work(begun
     assert {"lock", "manifest.json"} <= held
 
 
-@pytest.mark.parametrize("begun", [_run, _opened])
+@pytest.mark.parametrize("begun", BEGUN)
 def test_the_lock_of_a_command_that_ended_by_a_mistake_is_nobody_s_lock(begun, tmp_path, monkeypatch):
     """It takes its lock away with the rest: who opened that file before and locks it after holds nothing."""
     opened = folders._opened
@@ -143,7 +139,7 @@ def test_the_lock_of_a_command_that_ended_by_a_mistake_is_nobody_s_lock(begun, t
         pass
 
 
-@pytest.mark.parametrize("begun", [_run, _opened])
+@pytest.mark.parametrize("begun", BEGUN)
 def test_a_mistake_leaves_nothing_of_a_command_in_a_new_folder(begun, tmp_path):
     with pytest.raises(UserError, match="mine"), begun(tmp_path / "a" / "out"):
         raise UserError("mine", where="x", fix="y")

@@ -94,9 +94,8 @@ def test_what_was_not_computed_is_one_line_at_the_end(scored):
     assert "ncript (needs evaluation.time=COLUMN, evaluation.segment=COLUMN, evaluation.kind=COLUMN)" in line
     assert "gini (needs evaluation.group=COLUMN" in line
     assert not_computed({"a": {"score": 0.1}}) == ""
-    assert not_computed({"a": {"score": None, "reason": "too few"}, "b": {"score": None, "reason": "too few"}}) == (
-        "Not computed: a, b (too few)."
-    )
+    few = {"score": None, "reason": "too few"}
+    assert not_computed({"a": few, "b": few}) == "Not computed: a, b (too few)."
 
 
 def test_of_many_columns_the_worst_are_drawn_and_the_page_says_so():
@@ -149,9 +148,10 @@ def test_a_summary_is_what_pandas_says_of_the_values_that_the_schema_places(tmp_
 
 def test_score_and_report_show_both_tables_and_their_correlations_side_by_side(town, capsys):
     assert command("run", *TOWN, "hydra.run.dir=out") == 0
-    report = (town / "out" / "internal" / "report.html").read_text(encoding="utf-8")
+    inside = town / "out" / "internal"
+    report = (inside / "report.html").read_text(encoding="utf-8")
     assert "Numbers and dates" in report and f"{people(600).age.mean():.4g}"[:4] in report
-    scores = json.loads((town / "out" / "internal" / "scores.json").read_text(encoding="utf-8"))
+    scores = json.loads((inside / "scores.json").read_text(encoding="utf-8"))
     (own,), maps = scores["numbers"], scores["correlations"]
     assert set(maps) == {"rows", "cramers_v"}, "one column of numbers has no other to go with"
     assert maps["rows"]["real"] == 600 and "Cramér's V of any two columns" in unescape(report)
@@ -190,9 +190,8 @@ def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys)
     assert "By sex" in report and "sex × age" in report
     drawn = json.loads((town / "out" / "internal" / "figures.json").read_text(encoding="utf-8"))["pair_maps"]
     assert [drawn[0][n] for n in ("a", "b", "why")] == ["sex", "age", "asked for"]
-    assert len(drawn) == 3 and np.array(drawn[0]["real"]).sum(axis=1) == pytest.approx(
-        [(real.sex == s).mean() for s in ("f", "m")]
-    )
+    shares = [(real.sex == s).mean() for s in ("f", "m")]
+    assert len(drawn) == 3 and np.array(drawn[0]["real"]).sum(axis=1) == pytest.approx(shares)
     paths = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=town.yaml", "evaluation.groups=sex"]
     assert "by sex:" in reply(capsys, "score", *paths).err
 

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import UndefinedError
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.queries.query_matrices import Identity
@@ -121,8 +122,6 @@ def test_sections_fold_name_what_may_be_anything_and_lead_back_up():
 
 
 def test_a_name_that_a_template_does_not_know_is_an_error_and_not_an_empty_place():
-    from jinja2 import UndefinedError
-
     with pytest.raises(UndefinedError):
         rendered("seen_raw_rows.html.j2")
 
@@ -189,13 +188,6 @@ def test_a_map_of_points_and_one_of_areas_shade_alike():
     assert place_map([Place("nowhere", 1.0)], low=0.0, high=1.0) is None
 
 
-def test_a_card_of_a_chart_that_has_nothing_to_draw_is_empty():
-    section = columns_section([])
-    page = Page("t", "s", [section]).as_html()
-    assert "<svg" not in page
-    assert Card("t", None).body is None
-
-
 def test_text_tables_line_up_and_markdown_keeps_every_cell():
     rows = [["job", "MGD"], ["a b", "0.5"], ["c", "12.25"]]
     assert lined_up(rows) == ["job    MGD", "a b    0.5", "c    12.25"]
@@ -203,7 +195,8 @@ def test_text_tables_line_up_and_markdown_keeps_every_cell():
     assert markdown(["a"], []) == ["| a  |", "| -- |"]
 
 
-def test_the_share_of_all_other_values_is_written_and_not_drawn_at_another_length():
+def test_nothing_is_drawn_of_nothing_and_the_share_of_all_other_values_is_written_and_not_drawn_at_another_length():
+    assert "<svg" not in Page("t", "s", [columns_section([])]).as_html() and Card("t", None).body is None
     text = bars(["a", "7 others"], [0.4, 0.6], [0.2, 0.8]).__html__()
     assert ">60.0%<" in text and ">80.0%<" in text
     assert text.count("<rect") == 2

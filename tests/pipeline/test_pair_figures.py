@@ -1,6 +1,7 @@
 """Correlations, odds ratios, and estimates over coarser values: intervals hold as often as they say, and tests do not
 call noise a relation."""
 
+import itertools
 import math
 
 import numpy as np
@@ -74,10 +75,8 @@ def coarse_release(table, seed, costs=COSTS, **noise):
     """Columns alone, and pairs over coarser costs and days."""
     ones = [whole(table, (n,), seed, **noise) for n in CLINIC.measured.names]
     labels = {"cost": costs, "days": DAYS, "ward": np.arange(3)}
-    pairs = [
-        noisy(table, c, MergedQuery(tuple(labels[n] for n in c)), seed, **noise)
-        for c in (("cost", "days"), ("cost", "ward"), ("days", "ward"))
-    ]
+    coarse = {pair: MergedQuery(tuple(labels[n] for n in pair)) for pair in itertools.combinations(labels, 2)}
+    pairs = [noisy(table, pair, query, seed, **noise) for pair, query in coarse.items()]
     return Measurements(CLINIC.measured, (*ones, *pairs))
 
 
@@ -129,7 +128,6 @@ OF_TWO = [
 def test_intervals_of_two_columns_hold_and_with_a_noise_stated_30_percent_too_small_they_do_not(
     asked, clique, sigma, noise, times, strength, seeds
 ):
-    """Strong and weak relations, little noise and much; a noise stated too small is seen where it is Gaussian."""
     table = clinic(1, r=0.3 * strength, odds=2.0**strength) if strength else clinic()
     facts = {"sigma": sigma * times, "noise": noise}
     assert often_enough(*held(table, asked, lambda s: release(table, s, clique, **facts), seeds))
@@ -147,9 +145,8 @@ def test_columns_without_a_relation_are_called_related_as_often_as_the_level_say
     table, none = dict(zip(clique, codes, strict=True)), 0.0 if asked.what == "correlation" else 1.0
 
     def called(stated):
-        lines = [
-            estimates.estimate(CLINIC, release(table, s, clique, sigma=sigma, stated=stated), asked) for s in range(200)
-        ]
+        releases = (release(table, seed, clique, sigma=sigma, stated=stated) for seed in range(200))
+        lines = [estimates.estimate(CLINIC, known, asked) for known in releases]
         return sum(int(((f["low"] > none) | (f["high"] < none)).sum()) for f in lines)
 
     assert stats.binom.sf(called(1.0) - 1, 600, 0.05) > 1e-3
@@ -166,11 +163,9 @@ def test_exact_answers_give_the_exact_figure():
 
 
 def test_a_correlation_holds_whatever_lies_inside_the_bins():
-    """Values at the ends of their bins, as far apart and as close together as bins allow."""
     rng, table = np.random.default_rng(3), clinic()
-    line = estimates.estimate(
-        CLINIC, release(table, 0, ("cost", "days"), sigma=1e-7), question("correlation", "cost", "days")
-    ).iloc[0]
+    known, asked = release(table, 0, ("cost", "days"), sigma=1e-7), question("correlation", "cost", "days")
+    line = estimates.estimate(CLINIC, known, asked).iloc[0]
     costs, days = table["cost"] * 10, table["days"] * 10
     together = np.where(costs + rng.normal(0, 1, costs.size) > 45, 9, 0), np.where(days > 25, 9, 0)
     apart = np.where(costs > 45, 9, 0), np.where(days > 25, 0, 9)
@@ -203,7 +198,6 @@ def test_estimates_over_coarser_values_hold_what_the_coarse_cells_hide(asked, si
 
 
 def test_means_on_whole_coarse_cells_are_as_sharp_as_the_noise():
-    """Where the bins' values are those of the coarse cells, nothing is hidden: 95 in 100, and fewer with less noise."""
     table = clinic(4)
     table["cost"] = np.array([0, 0, 3, 3, 4, 4, 4, 9, 9, 9])[table["cost"]]
     asked = question("proportion", "cost", by="ward", value=[0, 39])
@@ -230,9 +224,8 @@ def test_standard_errors_over_coarser_values_hold_the_noise_of_the_column_alone(
 
 def test_a_group_inside_a_coarse_value_has_limits_and_an_estimate_between_them():
     table = clinic(6)
-    lines = estimates.estimate(
-        CLINIC, coarse_release(table, 0, sigma=2.0), question("mean", "days", by="cost", within_bin="midpoint")
-    )
+    asked = question("mean", "days", by="cost", within_bin="midpoint")
+    lines = estimates.estimate(CLINIC, coarse_release(table, 0, sigma=2.0), asked)
     days = middles(table)[1]
     truth = np.array([days[table["cost"] == c].mean() for c in range(10)])
     assert ((lines["low"] <= truth) & (truth <= lines["high"])).all()

@@ -47,12 +47,11 @@ def visits(persons: int, seed: int) -> pd.DataFrame:
 
 
 @pytest.fixture
-def clinic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def clinic(folder: Path) -> Path:
     visits(300, 1).sample(frac=1, random_state=1).to_csv("visits.csv", index=False)
     visits(280, 2).to_csv("made.csv", index=False)
     Path("visits.yaml").write_text(VISITS, encoding="utf-8")
-    return tmp_path
+    return folder
 
 
 def scored(folder: Path) -> dict:
@@ -70,24 +69,11 @@ def test_persons_join_the_quick_metrics_where_both_tables_tell_whose_each_row_is
     real = visits(300, 1)
     gaps = pd.to_datetime(real["day"]).groupby(real["patient"]).diff().dropna()
     assert levels["gaps", ""]["real"] == pytest.approx((gaps == pd.Timedelta(7, "D")).mean())
-    spans = pd.to_datetime(real["day"]).groupby(real["patient"]).agg(lambda days: (days.max() - days.min()).days)
-    assert levels["spans", ""]["real"] == pytest.approx(spans.mean())
     same = levels["same", "ward"]
     assert same["real"] == same["synthetic"] == 1 and same["shuffled"] < 0.5
     assert levels["records", ""]["real"] == pytest.approx(real.groupby("patient").size().mean())
     whole = {"nobody": 0, "apart": 0, "out_of_order": 0, "varying": {"ward": 0.0}, "beyond": 0}
     assert told["violations"]["synthetic"] == whole and told["violations"]["real"]["apart"] > 100
-
-
-def test_shuffled_owners_score_1_and_what_is_broken_is_counted(clinic):
-    made = pd.read_csv("visits.csv")
-    made["patient"] = np.random.default_rng(3).permutation(made["patient"])
-    made.to_csv("made.csv", index=False)
-    assert command("score", *TABLES, *WHOSE, "metrics=persons", "evaluation.fixed=[ward]") == 0
-    found = scored(clinic)["persons"]
-    assert found["score"] == pytest.approx(1, abs=0.05) and found["reading"]["label"] == "weak"
-    broken = found["details"]["violations"]["synthetic"]
-    assert broken["varying"]["ward"] > 0.5 and broken["apart"] > 100 and broken["beyond"] is None
 
 
 def test_without_an_id_in_the_synthetic_table_the_metric_says_so_where_it_was_asked_for_and_else_nothing(clinic):

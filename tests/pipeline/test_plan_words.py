@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.release_query import answer
 from pipeline.report.answer_noise import said_cells
+from pipeline.report.plan_words import expectations
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
@@ -74,8 +76,6 @@ def test_every_column_is_called_useful_rough_or_drowned_by_the_rows(town, capsys
 
 
 def test_planning_other_settings_leaves_the_asked_ones_as_they_are(town):
-    from pipeline.report.plan_words import expectations
-
     config = load_config([*TOWN, *UNIT, "privacy.epsilon=1"])
     specs = build_specs(config)
     schema = build.build_schema(specs)
@@ -88,9 +88,7 @@ def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town
     own = ["plan", *TOWN, "selection=pairs", "plan.rows=20000", "privacy.delta=1e-9"]
     facts = json.loads(reply(capsys, *own, "plan.format=json").out)["theory"]
     assert facts["delta"] == {"delta": 1e-9, "one_by_n_squared": 2.5e-9, "holds": True}
-    assert [r["rows"] for r in facts["marginals"]] == [
-        *(2_000, 2_000, 20_000, 20_000, 200_000, 200_000, 2_000_000, 2_000_000)
-    ]
+    assert [r["rows"] for r in facts["marginals"]] == [n for n in (2_000, 20_000, 200_000, 2_000_000) for _ in range(2)]
     assert facts["marginals"][3]["pure"] == math.floor(20 / math.sqrt(2))
     assert 0 < facts["useful"]["plan"] < 0.05
     assert "δ = 1e-08 is above 1/n² = 2.5e-09" in reply(capsys, *own, "privacy.delta=1e-8", "plan.details=true").out
@@ -100,11 +98,9 @@ def test_plan_tells_the_table_and_whether_delta_is_at_most_one_by_n_squared(town
 
 def table_below(text: str, start: str) -> list[list[str]]:
     """The rows of the table whose head begins so, split where two spaces are."""
-    lines = text.splitlines()
-    place = next(i for i, line in enumerate(lines) if line.strip().startswith(start))
-    return [
-        [c.strip() for c in line.strip().split("  ") if c.strip()] for line in lines[place:] if "  " in line.strip()
-    ]
+    lines = [line.strip() for line in text.splitlines()]
+    place = next(i for i, line in enumerate(lines) if line.startswith(start))
+    return [re.split("  +", line) for line in lines[place:] if "  " in line]
 
 
 @pytest.mark.parametrize("delta", ["1e-9", "0"])
@@ -114,12 +110,8 @@ def test_the_tables_of_plan_say_what_each_row_is_and_grow_as_n_and_as_n_squared(
     own += ["mechanism=laplace", "privacy.accountant=basic"] if delta == "0" else []
     said = reply(capsys, *own, "plan.details=true").out
     rows = [row for row in table_below(said, "rows ") if "of the rows)" in row[1]]
-    assert [row[0] for row in rows[::2]] == [
-        "a tenth of it: 2,000",
-        "this table: 20,000",
-        "10 times it: 200,000",
-        "100 times it: 2,000,000",
-    ]
+    first = ["a tenth of it: 2,000", "this table: 20,000", "10 times it: 200,000", "100 times it: 2,000,000"]
+    assert [row[0] for row in rows[::2]] == first
     assert [row[1] for row in rows[:2]] == ["0.02 (1e-05 of the rows)", "2 (0.001 of the rows)"]
     pure, other = ([row[i].replace(",", "") for row in rows[1::2]] for i in (2, 3))
     assert [float(p) for p in pure] == pytest.approx([1.41, 14.1, 141, 1414], abs=1), "as many as n"
@@ -150,10 +142,8 @@ def test_a_stated_error_of_a_count_of_persons_is_the_noise_s() -> None:
     assert any(q.shape[0] < 12 and q.features[0].kind.name == "RECORDS" for q in asked.values())  # some are merged
     counts, errors = [], set()
     for _ in range(200):
-        answers = tuple(
-            NoisyMarginal(label, q.query, rng.normal(0, 3, q.shape).ravel(), "gaussian", 3.0, q.event)
-            for label, q in asked.items()
-        )
+        noise = {label: rng.normal(0, 3, q.shape).ravel() for label, q in asked.items()}
+        answers = tuple(NoisyMarginal(n, q.query, noise[n], "gaussian", 3.0, q.event) for n, q in asked.items())
         told = answer(schema, Measurements(schema.domain, (), persons=answers), where={"sex": "f"}, level="persons")
         counts.append(told["count"][0])
         errors.add(told["standard_error"][0])
@@ -162,7 +152,6 @@ def test_a_stated_error_of_a_count_of_persons_is_the_noise_s() -> None:
 
 
 SAID = "noise drowns 'home', 10,001 cells: prefix: 3 makes a tenth of them, or a larger privacy.epsilon"
-TABLE = ["data=table", "data.path=town.csv", "data.schema=town.yaml"]
 
 
 def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(town, capsys):
@@ -170,9 +159,9 @@ def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(to
     table["home"] = [f"{i * 7919 % 100_000:05}" for i in range(600)]
     table.to_csv("town.csv", index=False)
     edit(town / "town.yaml", "leave_out", "  home: {kind: zip, digits: 5, prefix: 4}\nleave_out")
-    assert SAID in reply(capsys, "plan", *TABLE, "plan.rows=600").out
+    assert SAID in reply(capsys, "plan", *TOWN, "plan.rows=600").out
     fast = ["synthesis=independent", "evaluation.enabled=false", "hydra.run.dir=out"]
-    assert SAID in " ".join(reply(capsys, "run", *TABLE, *fast).out.split())
+    assert SAID in " ".join(reply(capsys, "run", *TOWN, *fast).out.split())
     shown = reply(capsys, "query", "from=out/release", "bounds=true")
     assert SAID in " ".join((shown.out + shown.err).split())
 

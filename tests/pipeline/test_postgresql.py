@@ -75,9 +75,8 @@ class Server:
     def call(self, name: str, *arguments: str, given: str | None = None) -> str:
         assert HOME is not None
         program = HOME / name if (HOME / name).exists() else Path(shutil.which(name) or name)
-        done = subprocess.run(
-            [*self.as_user, str(program), *arguments], input=given, capture_output=True, text=True, cwd=self.folder
-        )
+        line = [*self.as_user, str(program), *arguments]
+        done = subprocess.run(line, input=given, capture_output=True, text=True, cwd=self.folder)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -96,9 +95,8 @@ class Server:
         self.call("pg_ctl", "-D", str(self.folder / "data"), "-m", "immediate", "stop")
 
     def sql(self, text: str) -> str:
-        return self.call(
-            "psql", "-q", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.socket), "-U", "owner", "postgres", given=text
-        )
+        flags = ["-q", "-t", "-v", "ON_ERROR_STOP=1", "-h", str(self.socket), "-U", "owner"]
+        return self.call("psql", *flags, "postgres", given=text)
 
     @property
     def address(self) -> str:
@@ -242,9 +240,8 @@ def slowly(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
 
 def test_a_table_that_grows_meanwhile_is_read_as_of_one_moment(server, town, monkeypatch):
     grown: list[str] = []
-    slowly(
-        monkeypatch, lambda: grown.append(server.sql("INSERT INTO large SELECT i, 'new' FROM generate_series(1, 9) i"))
-    )
+    nine = "INSERT INTO large SELECT i, 'new' FROM generate_series(1, 9) i"
+    slowly(monkeypatch, lambda: grown.append(server.sql(nine)))
     wanted = "SELECT i, filling FROM large WHERE filling <> 'never'"
     assert pq.read_metadata(copy(server, wanted, town)).num_rows == 300_000
     assert grown and int(server.sql("SELECT count(*) FROM large")) == 300_009

@@ -11,7 +11,7 @@ from mechanisms.public.errors import UserError
 from pipeline.settings.config import load_config
 from pipeline.settings.read_where import TABLE
 from pipeline.settings.specs import build_specs
-from tests.pipeline.conftest import TOWN, command, write_town
+from tests.pipeline.conftest import TOWN, reply, write_town
 
 ALONE = [
     *("data.units.id=x", "data.rows=5", "data.seed=1", "data.rows_of_one_unit=true", "data.max_records=3"),
@@ -31,18 +31,17 @@ BESIDE = {"release.dialect": ["release.format=parquet", "release.dialect=plain"]
 BESIDE["data.delimiter"] = ["data.path=town.parquet", "data.delimiter=;"]
 BESIDE["data.encoding"] = ["data.path=sqlite:///town.db", "data.table=t", "data.encoding=latin-1"]
 BESIDE["seed"] = ["seed=3", "privacy.noise_seed=4", "synthesis.seed=5"]
+SCORE = ["score", "real=town.csv", "synthetic=town.csv"]
 OTHERS = {
     "units.id": ["schema", "town.csv", "units.id=x"],
     "delimiter": ["schema", "town.parquet", "delimiter=;"],
     "encoding": ["score", "real=town.parquet", "synthetic=town.parquet", "encoding=latin-1"],
-    "evaluation.holdout": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.holdout=0.2"],
-    "evaluation.enabled": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.enabled=false"],
-    "evaluation.subject": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.subject=nope"],
-    "evaluation.order": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.order=age"],
-    "evaluation.longitude": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.longitude=age"],
-    "evaluation.attacks": ["score", "real=town.csv", "synthetic=town.csv", "evaluation.attacks=5", "report=r.html"],
-    "delimiter ": ["score", "real=town.csv", "synthetic=town.csv", "delimiter=;"],
+    "delimiter ": [*SCORE, "delimiter=;"],
+    "evaluation.attacks": [*SCORE, "evaluation.attacks=5", "report=r.html"],
 }
+#: Of scores, each with a value.
+VALUES = {"holdout": "0.2", "enabled": "false", "subject": "nope", "order": "age", "longitude": "age"}
+OTHERS |= {f"evaluation.{name}": [*SCORE, f"evaluation.{name}={value}"] for name, value in VALUES.items()}
 READ = [
     ["evaluation.metrics=[singling_out,tstr]", "evaluation.attacks=5", "evaluation.predict=[sex]"],
     ["evaluation.metrics=all", "evaluation.ways=6", "evaluation.gini_index=usual", "evaluation.distance=mixed"],
@@ -79,12 +78,10 @@ def test_what_nothing_reads_is_refused(given: str, here: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_so_it_is_by_other_commands(
-    name: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_so_it_is_by_other_commands(name, here, monkeypatch, capsys):
     monkeypatch.chdir(here)
-    assert command(*OTHERS[name]) == 1
-    assert f"error: {name.strip()}: got" in (said := capsys.readouterr().err) and "nothing here reads it" in said
+    said = reply(capsys, *OTHERS[name], code=1).err
+    assert f"error: {name.strip()}: got" in said and "nothing here reads it" in said
 
 
 @pytest.mark.parametrize("given", READ, ids=lambda g: g[-1])

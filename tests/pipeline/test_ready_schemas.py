@@ -12,18 +12,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from pipeline.conf_folder import CONF, SCHEMAS
-from pipeline.demo.city import (
-    BOX,
-    CHANNELS,
-    GROUPS,
-    INCIDENTS,
-    LONGEST,
-    NEIGHBOURHOODS,
-    PRIORITIES,
-    TYPES,
-    WEEKDAYS,
-    YEAR,
-)
+from pipeline.demo import city
 from pipeline.settings.config import DataConfig, schema_path
 
 READY = (
@@ -56,10 +45,6 @@ def schema(name: str) -> Schema:
     return load_schema(SCHEMAS / f"{name}.yaml")
 
 
-def sizes(name: str) -> list[int]:
-    return [a.size for a in schema(name).domain.attributes]
-
-
 @pytest.mark.parametrize("name", [*READY, "table"])
 def test_every_entry_has_all_fields_in_order(name: str) -> None:
     content = entry(name)
@@ -70,7 +55,7 @@ def test_every_entry_has_all_fields_in_order(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READY)
-def test_every_entry_has_a_confirmed_schema_that_names_its_source_and_survives_being_written(name: str) -> None:
+def test_every_entry_has_a_confirmed_schema_of_a_named_source_and_a_unit_with_its_bound_that_is_not_released(name):
     found = load_schema(schema_path(str(entry(name)["schema"])))
     assert found.name == name
     assert found.confirmed_public
@@ -78,15 +63,6 @@ def test_every_entry_has_a_confirmed_schema_that_names_its_source_and_survives_b
     assert all(c.outside != "refuse" for c in found.columns)
     again = parse_schema(yaml.safe_load(found.to_yaml()), where="written.yaml")
     assert again.domain == found.domain and again.columns == found.columns
-
-
-def test_no_schema_is_without_an_entry_and_no_entry_without_a_test() -> None:
-    assert sorted(p.stem for p in SCHEMAS.iterdir()) == sorted([*READY, *BY_EPSILON, *OF_PERSONS])
-    assert sorted(p.stem for p in (CONF / "data").iterdir()) == sorted([*READY, "table"])
-
-
-@pytest.mark.parametrize("name", READY)
-def test_a_unit_column_comes_with_its_bound_and_is_not_released(name: str) -> None:
     data = DataConfig(**entry(name))  # type: ignore[arg-type]
     if data.unit == "record":
         assert data.max_records is None
@@ -95,6 +71,11 @@ def test_a_unit_column_comes_with_its_bound_and_is_not_released(name: str) -> No
         unit = schema(name).rules.unit
         assert data.unit in schema(name).leave_out if unit is None else unit.column == data.unit
         assert unit is None or unit.bound == data.max_records
+
+
+def test_no_schema_is_without_an_entry_and_no_entry_without_a_test() -> None:
+    assert sorted(p.stem for p in SCHEMAS.iterdir()) == sorted([*READY, *BY_EPSILON, *OF_PERSONS])
+    assert sorted(p.stem for p in (CONF / "data").iterdir()) == sorted([*READY, "table"])
 
 
 @pytest.mark.parametrize("name", OF_PERSONS)
@@ -119,7 +100,7 @@ def test_a_schema_by_epsilon_has_the_columns_of_the_one_that_scores_are_counted_
     [("acs", ACS), ("adult_codes", ADULT_CODES), ("chicago_taxi", TAXI), ("fire15", FIRE15), ("fire_calls", FIRE)],
 )
 def test_sizes_are_those_of_the_published_domain(name: str, expected: list[int]) -> None:
-    assert sizes(name) == expected
+    assert [a.size for a in schema(name).domain.attributes] == expected
 
 
 @pytest.mark.parametrize(
@@ -181,9 +162,8 @@ def test_players_are_seasons_with_constants_of_a_second_table() -> None:
 
 def test_baseball_bounds_lie_above_the_records_and_unknown_teams_are_other() -> None:
     baseball = schema("baseball")
-    assert {c.name: c.high for c in baseball.columns if c.kind == "integer"} == {
-        "G": 170, "HR": 80, "AB": 750, "H": 280, "year": 2030,
-    }  # fmt: skip
+    bounds = {"G": 170, "HR": 80, "AB": 750, "H": 280, "year": 2030}
+    assert {c.name: c.high for c in baseball.columns if c.kind == "integer"} == bounds
     assert baseball["team"].other == "Other"
     assert {"NYA", "BOS", "CHN", "TRO"} <= set(baseball["team"].values)
 
@@ -203,34 +183,30 @@ def test_national2019_lists_the_dictionary_s_codes_and_what_follows_from_others(
 
 def test_the_demo_schema_is_the_generator_s_own() -> None:
     fields = yaml.safe_load((SCHEMAS / "demo.yaml").read_text(encoding="utf-8"))["columns"]
-    listed = {"weekday": WEEKDAYS, "neighbourhood": NEIGHBOURHOODS, "incident_group": GROUPS, "incident_type": TYPES}
-    for name, values in (listed | {"channel": CHANNELS}).items():
+    listed = {"weekday": city.WEEKDAYS, "neighbourhood": city.NEIGHBOURHOODS, "channel": city.CHANNELS}
+    for name, values in (listed | {"incident_group": city.GROUPS, "incident_type": city.TYPES}).items():
         assert tuple(fields[name]["values"]) == values, name
     tree = fields["incident_type"]["hierarchy"]["tree"]
-    assert {group: tuple(types) for group, types in tree.items()} == INCIDENTS
+    assert {group: tuple(types) for group, types in tree.items()} == city.INCIDENTS
     areas = fields["neighbourhood"]["hierarchy"]["tree"].values()
-    assert sorted(n for area in areas for district in area.values() for n in district) == sorted(NEIGHBOURHOODS)
+    assert sorted(n for area in areas for district in area.values() for n in district) == sorted(city.NEIGHBOURHOODS)
     bounds = [(fields[name]["min"], fields[name]["max"]) for name in ("longitude", "latitude", "priority", "received")]
-    assert bounds == [BOX[:2], BOX[2:], (1, PRIORITIES), (f"{YEAR}-01-01", f"{YEAR}-12-31")]
-    assert fields["response_minutes"]["bins"]["edges"][-1] == LONGEST
+    year = (f"{city.YEAR}-01-01", f"{city.YEAR}-12-31")
+    assert bounds == [city.BOX[:2], city.BOX[2:], (1, city.PRIORITIES), year]
+    assert fields["response_minutes"]["bins"]["edges"][-1] == city.LONGEST
     demo = schema("demo")
     assert (demo["neighbourhood"].size, demo["incident_type"].size, demo["received"].size) == (278, 174, 12)
     types, places = demo["incident_type"].hierarchy, demo["neighbourhood"].hierarchy
     assert types.level("incident_group").nodes == demo["incident_group"].values
     assert types.leaves == demo["incident_type"].values and types.depth == 2
-    assert [(level.name, len(level)) for level in places.levels] == [
-        ("area", 8),
-        ("district", 40),
-        ("neighbourhood", 278),
-    ]
+    assert {level.name: len(level) for level in places.levels} == {"area": 8, "district": 40, "neighbourhood": 278}
 
 
 def test_no_file_that_lies_about_takes_the_place_of_a_ready_schema(folder):
     for stray in ("demo.yaml", "demo"):
         (folder / stray).write_text("columns: {mine: {kind: integer, min: 0, max: 1}}\n")
     for name in READY:
-        entry = yaml.safe_load((CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
-        assert schema_path(entry["schema"]) == SCHEMAS / f"{name}.yaml"
+        assert schema_path(str(entry(name)["schema"])) == SCHEMAS / f"{name}.yaml"
     assert schema_path("./demo.yaml").resolve() == folder / "demo.yaml", "whoever writes a path means it"
 
 
@@ -240,12 +216,13 @@ def test_the_pairs_of_a_level_can_be_and_no_other() -> None:
         "city": {"kind": "categorical", "values": ["a", "b", "c"], "hierarchy": tree},
         "area": {"kind": "categorical", "values": ["south", "north"], "other": "abroad", "missing": False},
     }
-    rule = [{"columns": ["city", "area"], "possible": "area"}]
-    (zeros,) = parse_schema({"columns": columns, "impossible": rule}, where="s.yaml").rules.zeros
-    _, cells = zeros
+
+    def read(level: str) -> Schema:
+        rule = [{"columns": ["city", "area"], "possible": level}]
+        return parse_schema({"columns": columns, "impossible": rule}, where="s.yaml")
+
+    ((_, cells),) = read("area").rules.zeros
     impossible = np.argwhere(np.reshape(cells, (4, 3))).tolist()
     assert impossible == [[0, 0], [1, 0], [2, 1]], "a city lies in its area, or abroad; one that is missing anywhere"
     with pytest.raises(UserError, match="land"):
-        parse_schema(
-            {"columns": columns, "impossible": [{"columns": ["city", "area"], "possible": "land"}]}, where="s.yaml"
-        )
+        read("land")

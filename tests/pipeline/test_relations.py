@@ -14,14 +14,14 @@ from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
+from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline import load
 from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.relations import distances, in_words, strongest
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import command
-from tests.pipeline.test_decided import FOUR, TRUTH, answer, release
+from tests.pipeline.test_decided import FOUR, TRUTH, answer, column, release
 
 
 def rows(joint):
@@ -80,23 +80,17 @@ def distances_of_nothing(measured):
 
 
 def test_independent_columns_of_few_records_are_no_relation():
-    """20 seeded releases of 6 columns that were drawn apart, with much noise in their one-way counts."""
     domain = Domain(tuple(Attribute(n, 12) for n in "abcdef"))
     pairs = tuple(itertools.combinations("abcdef", 2))
     for seed in range(20):
         drawn = np.random.default_rng(seed)
         codes = drawn.integers(0, 12, (6, 600))
         ones = [np.bincount(c, minlength=12) + drawn.normal(0, 15.0, 12) for c in codes]
-        answers = tuple(
-            NoisyMarginal((n,), Identity(12), v, "gaussian", 15.0, n) for n, v in zip("abcdef", ones, strict=True)
-        )
-        known = Measurements(domain, answers)
-        expected = independent_marginals(known)
-        codes_of = dict(zip("abcdef", codes, strict=True))
-        exact = [
-            np.abs(np.bincount(codes_of[a] * 12 + codes_of[b], minlength=144) - expected((a, b))).sum()
-            for a, b in pairs
-        ]
+        answers = tuple(column(n, v, 15.0) for n, v in zip("abcdef", ones, strict=True))
+        expected = independent_marginals(Measurements(domain, answers))
+        of = dict(zip("abcdef", codes, strict=True))
+        counts = {(a, b): np.bincount(of[a] * 12 + of[b], minlength=144) for a, b in pairs}
+        exact = [np.abs(counts[pair] - expected(pair)).sum() for pair in pairs]
         noisy = np.array(exact) + drawn.normal(0, 10.0, len(pairs))
         scored = NoisyDistances(pairs, np.ones(len(pairs), np.bool_), noisy, 6, "gaussian", 10.0, "y")
         assert strongest(Measurements(domain, answers, distances=scored), None) == ()
@@ -110,21 +104,12 @@ def test_noise_alone_is_no_relation():
         assert strongest(replace(noisy, distances=None), rows(TRUTH)) == ()
 
 
-SCHEMA = {
-    "name": "hospital",
-    "source": "invented for the tests",
-    "confirmed_public": True,
-    "columns": {
-        "cost": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 10}, "missing": False},
-        "days": {"kind": "integer", "min": 0, "max": 49, "bins": {"count": 10}, "missing": False},
-        "age": {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 10}, "missing": False},
-        "ward": {"kind": "categorical", "values": ["surgery", "care", "births", "eyes", "skin"], "missing": False},
-        "smokes": {"kind": "categorical", "values": ["no", "yes"], "missing": False},
-        "ill": {"kind": "categorical", "values": ["no", "yes"], "missing": False},
-        "insured": {"kind": "categorical", "values": ["no", "yes"], "missing": False},
-        "shift": {"kind": "categorical", "values": ["day", "late", "night"], "missing": False},
-    },
-}
+WARDS, SHIFTS = ["surgery", "care", "births", "eyes", "skin"], ["day", "late", "night"]
+NUMBERS = {"cost": 99, "days": 49, "age": 99}
+LISTS = {"ward": WARDS, **{name: ["no", "yes"] for name in ("smokes", "ill", "insured")}, "shift": SHIFTS}
+COLUMNS = {n: {"kind": "integer", "min": 0, "max": most, "bins": {"count": 10}} for n, most in NUMBERS.items()}
+COLUMNS |= {name: {"kind": "categorical", "values": values} for name, values in LISTS.items()}
+SCHEMA = {"confirmed_public": True, "columns": {name: own | {"missing": False} for name, own in COLUMNS.items()}}
 ROWS = 8_000
 #: A relation is shown by the answers where it is so many standard errors from none: by noise alone one of 30,000 is.
 SHOWN = 4.0
@@ -151,19 +136,9 @@ def hospital(seed):
     smokes = rng.random(ROWS) < 0.35
     ill = yes(-0.5 + sign() * rng.uniform(0.8, 2.0) * smokes)
     insured = yes(0.4 + sign() * rng.uniform(0.1, 0.8) * (ill == "yes"))
-    names = SCHEMA["columns"]["ward"]["values"]
-    return pd.DataFrame(
-        {
-            "cost": cost.astype(int),
-            "days": days.astype(int),
-            "age": age.astype(int),
-            "ward": [names[w] for w in ward],
-            "smokes": np.where(smokes, "yes", "no"),
-            "ill": ill,
-            "insured": insured,
-            "shift": rng.choice(["day", "late", "night"], ROWS),
-        }
-    )
+    numbers = {"cost": cost.astype(int), "days": days.astype(int), "age": age.astype(int)}
+    texts = {"ward": np.array(WARDS)[ward], "smokes": np.where(smokes, "yes", "no"), "ill": ill, "insured": insured}
+    return pd.DataFrame({**numbers, **texts, "shift": rng.choice(SHIFTS, ROWS)})
 
 
 def middle(column, width):
@@ -183,42 +158,33 @@ def synthetic_figures(table):
     return figures
 
 
+def shown(release, *asked, **more):
+    """The lines of an estimate; none where no answer tells it, be it over coarser values."""
+    try:
+        return release.estimate(*asked, **more).to_dict("records")
+    except UserError as error:
+        assert "no measured marginal" in str(error)
+        return []
+
+
 def shown_figures(release):
     """Question → (figure, standard error) of the released answers, where they tell it."""
     figures = {}
-    line = figure(release, "correlation", "age", "days", within_bin="midpoint")
-    if line is not None:
+    for line in shown(release, "correlation", "age", "days", within_bin="midpoint"):
         figures["correlation", "age", "days"] = (line["estimate"], line["standard_error"])
     for a, b in (("smokes", "ill"), ("ill", "insured")):
-        line = figure(release, "odds_ratio", a, b)
-        if line is not None:
+        for line in shown(release, "odds_ratio", a, b):
             figures["odds_ratio", a, b] = (math.log(line["estimate"]), line["standard_error"] / line["estimate"])
     for name in ("cost", "age"):
-        whole = figure(release, "mean", name, within_bin="midpoint")
-        lines = worded(release, "mean", name, by="ward", within_bin="midpoint")
-        for _, line in (lines if lines is not None else pd.DataFrame()).iterrows():
+        (whole,) = shown(release, "mean", name, within_bin="midpoint")
+        for line in shown(release, "mean", name, by="ward", within_bin="midpoint"):
             error = math.hypot(line["standard_error"], whole["standard_error"])
             figures["mean", name, line["ward"]] = (line["estimate"] - whole["estimate"], error)
     return {k: (f, e) for k, (f, e) in figures.items() if np.isfinite(f) and np.isfinite(e)}
 
 
-def worded(release, *asked, **more):
-    """The estimate; None where no answer tells it, be it over coarser values."""
-    try:
-        return release.estimate(*asked, **more)
-    except UserError as error:
-        assert "no measured marginal" in str(error)
-        return None
-
-
-def figure(release, *asked, **more):
-    lines = worded(release, *asked, **more)
-    return None if lines is None else lines.iloc[0]
-
-
 @pytest.mark.slow
 def test_relations_that_the_answers_show_keep_their_sign_and_size(tmp_path):
-    """Ten tables under the default at ε = 1."""
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(SCHEMA), encoding="utf-8")
     kept, kinds = [], set()
     for seed in range(10):

@@ -18,7 +18,7 @@ import pipeline
 from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.tables.formats import CSV, FORMATS
 from pipeline.scores.release_beside import release_beside
-from tests.pipeline.conftest import PAIRS, TOWN, command, people, rebound, statement_of, write_town
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_in, people, rebound, statement_of, write_town
 from tests.pipeline.formats import departures
 
 ATTACK = ["metrics=[membership_inference]", "evaluation.attacks=60"]
@@ -34,11 +34,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     whole[aside].to_csv(folder / "held.csv", index=False)
     own = ["selection=pairs", "synthesis=independent", "evaluation.enabled=false"]
     unit = ["privacy.unit=person", "privacy.max_records=4"]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert command("run", *TOWN, *own, *unit, "hydra.run.dir=persons") == 0
-        assert command("run", *TOWN, *own, "seed=1", "hydra.run.dir=seeded") == 0
-    return folder
+    done_in(folder, "run", *TOWN, *own, *unit, "hydra.run.dir=persons")
+    return done_in(folder, "run", *TOWN, *own, "seed=1", "hydra.run.dir=seeded")
 
 
 def scored(folder: Path, synthetic: Path, *more: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict, str]:
@@ -128,17 +125,13 @@ def test_several_tables_are_read_by_one_schema(made, tmp_path, monkeypatch):
     assert "0, 1: the releases have different schemas" in repr(differ)
 
 
-def test_units_and_promises_are_read_back_as_they_were_stated(made):
+def test_units_and_promises_are_read_back_as_they_were_stated_and_frames_have_no_statement(made, monkeypatch):
     facts, _ = release_beside(made / "persons" / "release" / "synthetic.csv")
     assert facts.of.column == "person" and facts.of.max_records == 4 and facts.of.rules
     assert isinstance(facts.promise, AttackPromise) and len(facts.promise.pairs) > 1
     assert release_beside(made / "town.csv") == (None, "")
-
-
-def test_frames_have_no_statement_beside_them(made, monkeypatch):
     monkeypatch.chdir(made / "persons" / "release")
-    made_table = pd.read_csv("synthetic.csv")
-    card = pipeline.score(people(100), made_table, metrics=["tvd"])
+    card = pipeline.score(people(100), pd.read_csv("synthetic.csv"), metrics=["tvd"])
     assert card.release is None and not any("statement" in line for line in card.notices)
 
 
@@ -161,8 +154,7 @@ def feather(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("name", ["csv.gz", "feather"])
-def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(name, feather, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(write_town(tmp_path))
+def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(name, feather, town, capsys):
     seeds = ["privacy.noise_seed=3", "synthesis.seed=3"]
     for form in (name, "csv"):
         settings = [f"release.format={form}", f"hydra.run.dir={form}", *seeds]
@@ -187,8 +179,7 @@ def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(name, 
     assert len(Path("bounds.csv").read_text().splitlines()) == 7
 
 
-def test_a_resumed_run_reads_the_rows_of_its_format_again(feather, tmp_path, monkeypatch):
-    monkeypatch.chdir(write_town(tmp_path))
+def test_a_resumed_run_reads_the_rows_of_its_format_again(feather, town):
     run = ("run", *TOWN, *PAIRS, "hydra.run.dir=out", "release.format=feather")
     assert command(*run) == 0
     assert command(*run, "resume=true") == 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.pipeline.browser import CHROMIUM, browsed
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, reply
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people
 from tests.pipeline.test_statement import Page
 
 UNIT = ["privacy.unit=person", "privacy.max_records=2"]
@@ -90,17 +90,14 @@ def test_a_metric_that_cannot_be_computed_says_why_in_the_report_and_touches_no_
     assert "evaluation.income=COLUMN" in report.read_text()
 
 
-def test_report_renders_again_from_the_run_alone(report, tmp_path, monkeypatch, capsys):
-    before = report.read_bytes()
-    monkeypatch.chdir(tmp_path)
+def test_report_renders_again_from_the_run_alone(report, folder, capsys):
     shutil.copytree(report.parents[1], "out")
-    report, town = Path("out/internal/report.html").resolve(), tmp_path
-    report.unlink()
+    again = Path("out/internal/report.html")
+    again.unlink()
     assert command("report", "out") == 0
-    assert report.read_bytes() == before
+    assert again.read_bytes() == report.read_bytes()
     assert command("report", "out", "output=elsewhere.html") == 0
-    assert (town / "elsewhere.html").exists()
-    assert "lies in the release folder" in reply(capsys, "report", "out", "output=out/release/report.html", code=1).err
+    assert Path("elsewhere.html").exists()
 
 
 def test_a_report_of_an_empty_synthetic_table_is_made_too(town):

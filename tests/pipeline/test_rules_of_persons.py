@@ -44,14 +44,11 @@ def check_rows(frame: pd.DataFrame, rows: int) -> None:
     assert each.admitted.apply(lambda d: d.is_monotonic_increasing).all() and each.size().max() <= 4
 
 
-def test_every_row_of_every_table_keeps_to_the_rules(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_every_row_of_every_table_keeps_to_the_rules(folder, capsys):
     stays().to_csv("stays.csv", index=False)
-    (tmp_path / "stays.yaml").write_text(SCHEMA)
-    own, again = (
-        ("data.path=stays.csv", "data.schema=stays.yaml"),
-        ("synth", "from=out/release", "synthesis=independent"),
-    )
+    (folder / "stays.yaml").write_text(SCHEMA)
+    own, again = ["data.path=stays.csv", "data.schema=stays.yaml"], ["synth", "from=out/release"]
+    again.append("synthesis=independent")
     further = ("selection=pairs", "synthesis=independent", "evaluation.enabled=false", "hydra.run.dir=out")
     assert command("run", "data=table", *own, *further, "privacy.epsilon=2", "privacy.delta=1e-6") == 0
     frame = pd.read_csv("out/release/synthetic.csv")

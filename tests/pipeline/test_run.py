@@ -67,14 +67,17 @@ def test_the_number_of_rows_is_noisy_by_default_and_public_under_replace(town):
     assert abs(rows["a"] - 600) < 200
 
 
+def refuse(*_, **__):
+    raise UserError("too many rows")
+
+
 def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(town, capsys, monkeypatch):
     own = ["run", *TOWN, "selection=oneway", "hydra.run.dir=out"]
     with monkeypatch.context() as late:
-        late.setattr(memory, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
+        late.setattr(memory, "check_rows", refuse)
         assert command(*own, "synthesis=pgm", *UNSCORED) == 1
-    assert "(synthesis.*, release.*, evaluation.* and statement.* may differ) and hydra.run.dir=" in (
-        capsys.readouterr().err
-    )
+    free = "(synthesis.*, release.*, evaluation.* and statement.* may differ) and hydra.run.dir="
+    assert free in capsys.readouterr().err
     inside = town / "out" / "internal"
     before = {p: p.read_bytes() for p in [inside / "ledger.jsonl", *inside.glob("answers/*")]}
     assert len(before) == 4
@@ -101,7 +104,7 @@ def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(tow
 def test_who_publishes_may_change_until_there_is_a_release_and_is_never_taken_and_ignored(town, capsys, monkeypatch):
     own = ["run", *TOWN, "selection=oneway", "synthesis=independent", *UNSCORED, "hydra.run.dir=out"]
     with monkeypatch.context() as late:
-        late.setattr(memory, "check_rows", lambda *a, **k: (_ for _ in ()).throw(UserError("too many rows")))
+        late.setattr(memory, "check_rows", refuse)
         assert command(*own, "statement.publisher=Town") == 1
     assert "release.*, evaluation.* and statement.* may differ" in " ".join(capsys.readouterr().err.split())
     assert command(*own, "statement.publisher=County", "resume=true") == 0
@@ -123,11 +126,7 @@ def test_who_publishes_may_change_until_there_is_a_release_and_is_never_taken_an
 @pytest.mark.parametrize(
     ("settings", "free", "fixed"),
     [
-        (
-            [],
-            ["synthesis.kind", "synthesis.options.max_cells", "release.format", "evaluation.metrics", "statement.date"],
-            ["accept"],
-        ),
+        ([], ["synthesis.kind", "synthesis.options.max_cells", "evaluation.metrics", "statement.date"], ["accept"]),
         (["selection=aim"], ["synthesis.rows", "synthesis.seed"], ["synthesis.kind", "synthesis.options.max_cells"]),
         (["accept=[{metric: l1, marginals: 1, at_most: 9}]"], ["release.format"], ["synthesis.rows", "accept"]),
         (["synthesis=gum", "synthesis.public=town.csv"], ["synthesis.options.alpha"], ["synthesis.options.public"]),
@@ -161,17 +160,20 @@ def test_answers_whose_unit_and_table_nobody_knows_any_more_are_released_for_no_
     assert not Path("out/release").exists() and {p: p.read_bytes() for p in kept} == kept
 
 
+def charged_in(run):
+    lines = map(json.loads, (run / "internal" / "ledger.jsonl").read_text().splitlines())
+    return [line["event"]["id"] for line in lines if "event" in line]
+
+
 def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
-    """Killed for real (SIGKILL) while measuring; resumed with the same seed; never measures twice."""
     columns = {f"c{i}": np.random.default_rng(i).integers(0, 3, 200) for i in range(16)}
     pd.DataFrame(columns).to_csv(town / "wide.csv", index=False)
     (town / "wide.json").write_text(json.dumps(dict.fromkeys(columns, 3)))
     wide = ["data=table", "data.path=wide.csv", "data.schema=wide.json", "seed=3", "evaluation.enabled=false"]
     wide += ["selection=pairs", "synthesis=independent", "synthesis.rows=100"]
     assert command("run", *wide, "hydra.run.dir=whole") == 0
-    started = subprocess.Popen(
-        [sys.executable, "-m", "pipeline", "run", *wide, "hydra.run.dir=killed"], stderr=subprocess.DEVNULL
-    )
+    line = [sys.executable, "-m", "pipeline", "run", *wide, "hydra.run.dir=killed"]
+    started = subprocess.Popen(line, stderr=subprocess.DEVNULL)
     answers = town / "killed" / "internal" / "answers"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and started.poll() is None:
@@ -184,8 +186,7 @@ def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
     assert saved >= 20
     assert not (town / "killed" / "release").exists() or saved >= 136
     assert command("run", *wide, "hydra.run.dir=killed", "resume=true") == 0
-    ledger = (town / "killed" / "internal" / "ledger.jsonl").read_text().splitlines()
-    charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
+    charged = charged_in(town / "killed")
     assert len(charged) == len(set(charged)) == 136
     lost = [e["id"] for e in statement_of(town / "killed")["events"] if not e["answered"]]
     assert len(lost) <= 1
@@ -227,12 +228,9 @@ def test_without_a_seed_two_runs_differ(town):
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_many_times_never_measures_twice(town):
-    """SIGKILL at moments of the clock's choosing, until the run is done."""
     people(3000).to_csv("town.csv", index=False)
-    many = [
-        *(*TOWN, "selection=pairs", "privacy.unit=person", "privacy.max_records=3", "synthesis=independent"),
-        "hydra.run.dir=out",
-    ]
+    many = [*TOWN, "selection=pairs", "privacy.unit=person", "privacy.max_records=3", "synthesis=independent"]
+    many.append("hydra.run.dir=out")
     rng = np.random.default_rng(1)
     for attempt in range(200):
         more = ["resume=true"] if (town / "out" / "internal" / "manifest.json").exists() else []
@@ -244,7 +242,6 @@ def test_a_run_that_is_killed_many_times_never_measures_twice(town):
             started.wait()
             continue
         break
-    ledger = (town / "out" / "internal" / "ledger.jsonl").read_text().splitlines()
-    charged = [json.loads(line)["event"]["id"] for line in ledger if "event" in json.loads(line)]
+    charged = charged_in(town / "out")
     assert len(charged) == len(set(charged)) == 6
     assert statement_of(town / "out")["spent"]["epsilon"] <= 1

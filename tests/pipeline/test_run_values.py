@@ -41,17 +41,15 @@ def people(rows, seed):
     sex = np.where(rng.random(rows) < 0.4, "f", "m")
     age = np.minimum(rng.integers(0, 100, rows), 99 - 20 * (sex == "f"))
     income = np.where(rng.random(rows) < 0.2, 999_998, (rng.exponential(500, rows) * (1 + age)).astype(int))
-    return pd.DataFrame(
-        {"age": age, "sex": sex, "job": rng.choice(["baker", "smith", "clerk"], rows), "income": income}
-    )
+    job = rng.choice(["baker", "smith", "clerk"], rows)
+    return pd.DataFrame({"age": age, "sex": sex, "job": job, "income": income})
 
 
 @pytest.fixture
-def town(tmp_path, monkeypatch):
-    people(800, 1).to_csv(tmp_path / "town.csv", index=False)
-    (tmp_path / "town.yaml").write_text(SCHEMA, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def town(folder):
+    people(800, 1).to_csv("town.csv", index=False)
+    (folder / "town.yaml").write_text(SCHEMA, encoding="utf-8")
+    return folder
 
 
 def scores_of(path):

@@ -35,12 +35,8 @@ COMMANDS = {
     config.QueryConfig: ["query", "from=R/release", "marginal=[age]"],
     config.BudgetFileConfig: ["budget", "town.json"],
 }
-EXPERIMENTS = {
-    "mgd_table1": MapSettings,
-    "dpsyn_acs": ChallengeSettings,
-    "nist_crc": CrcSettings,
-    "ncript_table2": MapSettings,
-}
+EXPERIMENTS = {"mgd_table1": MapSettings, "ncript_table2": MapSettings}
+EXPERIMENTS |= {"dpsyn_acs": ChallengeSettings, "nist_crc": CrcSettings}
 
 
 #: Choices that bring settings of their own, which a file of conf/ names.
@@ -64,7 +60,6 @@ class Held:
         return f"{self.kind.settings_group}.{self.setting.name}".lstrip(".")
 
     def made(self, value: Any) -> None:
-        """An instance with the value."""
         self.kind(**{self.setting.name: value})
 
 
@@ -187,7 +182,6 @@ def spelled(value: Any) -> str:
 
 @pytest.mark.parametrize("held", asked(), ids=lambda h: h.name)
 def test_a_command_answers_a_value_beyond_its_bound_with_the_setting_and_a_cure(held, place, monkeypatch):
-    """Before any row is read: one message that names the setting, and every file as it was."""
     monkeypatch.chdir(place)
     outside = next(out for _, out in edges(held.setting) if out not in held.setting.also)
     end = mistake(place, *held.command, f"{held.name}={spelled(alone(held.setting, outside))}")

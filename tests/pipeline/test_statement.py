@@ -24,6 +24,7 @@ from pipeline.report.page import few_digits
 from pipeline.settings.config import load_config
 from pipeline.statement.digests import Manifest
 from pipeline.statement.papers import registry_record, render_statement
+from pipeline.statement.signing import FIELDS
 from pipeline.statement.statement import Declared, in_other_terms, public_facts
 from pipeline.statement.words import sentence, words_of
 from tests.pipeline.conftest import SCHEMA, TOWN, command
@@ -31,11 +32,8 @@ from tests.pipeline.formats import departures, problems
 
 FAST = ["evaluation.enabled=false", "synthesis=independent"]
 PERSON = ["privacy.unit=person", "privacy.max_records=4"]
-PUBLISHED = [
-    "statement.publisher='Office <b>of</b> & Town'",
-    "statement.date=2027-03-01",
-    "statement.contact=a@b.example",
-]
+PUBLISHED = ["statement.publisher='Office <b>of</b> & Town'", "statement.date=2027-03-01"]
+PUBLISHED.append("statement.contact=a@b.example")
 
 
 def release(town, *settings, folder="out"):
@@ -103,26 +101,21 @@ def test_no_page_promises_more_than_the_statement_by_rounding(one_run, epsilon, 
     epsilon = facts["guarantee"]["epsilon"]
     text = render_statement(facts, Manifest("", None, None, {}), {})
     least = 1 - 2e-9
-    factor, odds, one_in = (
-        float(re.search(p, text)[1].replace(",", ""))
-        for p in (r"<b>(\S+) times</b>", r"most (\S+) %", r"1 in ([\d.e,]+)\)")
-    )
+    said_so = (r"<b>(\S+) times</b>", r"most (\S+) %", r"1 in ([\d.e,]+)\)")
+    factor, odds, one_in = (float(re.search(words, text)[1].replace(",", "")) for words in said_so)
     assert factor >= math.exp(epsilon) * least and odds >= 100 / (1 + math.exp(-epsilon)) * least
     assert one_in * delta <= 1 / least
-    for stated in re.findall(r"ε = ([\d.e-]+), δ = ([\d.e-]+)\.", text) + re.findall(
-        r"with ε = ([\d.e-]+), δ = ([\d.e-]+)", sentence("promise", facts)
-    ):
+    promised = re.findall(r"with ε = ([\d.e-]+), δ = ([\d.e-]+)", sentence("promise", facts))
+    for stated in [*re.findall(r"ε = ([\d.e-]+), δ = ([\d.e-]+)\.", text), *promised]:
         assert float(stated[0]) >= epsilon * least and float(stated[1]) >= delta * least
 
 
-def test_the_page_runs_and_loads_nothing(one_run):
+def test_the_page_runs_and_loads_nothing_and_says_on_top_that_a_release_is_not_private(one_run):
     parsed = page(one_run / "release")
     assert not parsed.open and not {*parsed.tags} & {"script", "iframe", "object", "embed", "img", "form", "base"}
     assert parsed.loads == ["data:,"]
     assert not re.search(r"url\(|@import|https?://", (one_run / "release" / "statement.html").read_text())
 
-
-def test_a_release_that_is_not_private_says_so_on_top(one_run):
     facts = said(one_run / "release") | {"private": False, "reasons_not_private": ["noise_seed"]}
     text = render_statement(facts, Manifest("", None, None, {}), {})
     assert text.index("NOT PRIVATE") < text.index("What is promised")
@@ -205,12 +198,8 @@ def hazards(facts):
 def test_what_software_cannot_know_is_a_prompt(one_run):
     rows = hazards(said(one_run / "release"))
     assert len(rows) == 17 and all(answer or prompt for answer, prompt in rows.values())
-    assert {name for name, (answer, _) in rows.items() if not answer} == {
-        "Other releases of the same data",
-        "Trust in the curator",
-        "Breach of the raw data",
-        "Collection",
-    }
+    asked = {"Other releases of the same data", "Trust in the curator", "Breach of the raw data", "Collection"}
+    assert {name for name, (answer, _) in rows.items() if not answer} == asked
 
 
 def test_the_record_for_the_registry_has_the_registrys_fields(town):
@@ -270,34 +259,25 @@ def test_the_page_prints_on_one_sheet(town, fill, sheets):
     target = town / "page.html"
     target.write_text(render_statement(fill(facts), Manifest("", 10**9, "f" * 64, {}), digests))
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--no-pdf-header-footer"]
-    subprocess.run(
-        [browser, *flags, f"--print-to-pdf={town / 'page.pdf'}", f"file://{target}"], check=True, timeout=120
-    )
+    line = [browser, *flags, f"--print-to-pdf={town / 'page.pdf'}", f"file://{target}"]
+    subprocess.run(line, check=True, timeout=120)
     assert len(re.findall(rb"/Type\s*/Page\b", (town / "page.pdf").read_bytes())) <= sheets
 
 
 def test_settings_of_the_statement_are_those_that_are_read():
-    from pipeline.statement.signing import FIELDS
-
-    names = {f.name for f in dataclasses.fields(load_config().statement)}
-    assert names == {*FIELDS, "key"}
+    assert {f.name for f in dataclasses.fields(load_config().statement)} == {*FIELDS, "key"}
 
 
 def test_bounds_and_bins_are_called_no_texts_and_the_cap_of_a_schema_is_called_its_own():
     """A page named each discovered column among the texts, and a setting that nobody gave."""
-    found = [{"column": name, "what": what, "release": "this"} for name, what in (("paid", ["bounds", "bins"]),)]
+    found = [{"column": "paid", "what": ["bounds", "bins"], "release": "this"}]
     jobs = [*found, {"column": "job", "what": ["values"], "release": "this"}]
     said = {n: sentence("texts_released", {}, {"schema": {"discovered": d}}) for n, d in (("job", jobs), ("no", found))}
     assert said["job"].endswith("let them pass: job (values), from noisy answers of this run") and "lists" in said["no"]
     schema = parse_schema(yaml.safe_load(SCHEMA + "unit: {column: person, records: {max: 3}}\n"), where="whole")
     for cap, words in ((3, "3 (the records of the schema's unit)"), (2, "2 (privacy.max_records_cap)")):
-        own = Declared(PrivacyUnit("person", 2))
-        facts = public_facts(
-            schema,
-            Neighbouring.ADD_REMOVE,
-            own,
-            [] if cap is None else [{"discovery": {"column": "units", "cap": cap}}],
-        )
+        own, charged = Declared(PrivacyUnit("person", 2)), [{"discovery": {"column": "units", "cap": cap}}]
+        facts = public_facts(schema, Neighbouring.ADD_REMOVE, own, charged)
         assert words in " ".join(sentence("public_fact", fact) for fact in facts)
     for relation in Neighbouring:
         two = {"neighbouring": str(relation), "unit": {"table": True}}

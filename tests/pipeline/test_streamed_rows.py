@@ -69,16 +69,13 @@ def test_only_rows_that_are_changed_until_they_fit_need_memory_for_all_of_them(t
     assert not Path("out/internal/ledger.jsonl").exists() and not Path("out/release").exists()
 
 
-def test_synth_has_the_synthesizer_of_run_by_default() -> None:
-    of_run, of_synth = (compose_config(command, []).synthesis for command in ("config", "synth"))
-    assert of_run == of_synth and of_synth.kind == "auto"
-
-
 def test_synth_without_overrides_makes_the_table_of_the_run_again(town: Path, tmp_path: Path) -> None:
     settings = [*TOWN, "privacy.noise_seed=3", "synthesis.seed=4", "evaluation.enabled=false"]
     done = run(load_config(settings), tmp_path / "run", quiet=True)
     again = api.synthesize(done, tmp_path / "again", "synthesis.seed=4")
     assert filecmp.cmp(done.table, again, shallow=False)
+    of_run, of_synth = (compose_config(command, []).synthesis for command in ("config", "synth"))
+    assert of_run == of_synth and of_synth.kind == "auto"
     other = api.synthesize(done, tmp_path / "other", "synthesis.seed=4", "synthesis=gum")
     assert not filecmp.cmp(done.table, other, shallow=False)
 

@@ -115,7 +115,6 @@ def test_a_run_shows_what_its_promise_allows_beside_the_attack(folder, capsys):
 
 
 def test_the_verdict_of_a_run_reads_values_and_not_bins(folder):
-    """Four bins make equal rows of values that differ."""
     rng = np.random.default_rng(0)
     pd.DataFrame({"a": rng.integers(0, 10_000, 900), "b": rng.integers(0, 10_000, 900)}).to_csv("real.csv", index=False)
     columns = {name: {"kind": "integer", "min": 0, "max": 9_999, "bins": {"count": 4}} for name in "ab"}

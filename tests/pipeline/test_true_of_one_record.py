@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
@@ -21,7 +20,7 @@ from mechanisms.public.tables.text_forms import NumberForm
 from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage
 from pipeline.report.last_lines import names_found
-from tests.pipeline.conftest import command, edit, reply
+from tests.pipeline.conftest import command, done_in, edit, reply
 from tests.pipeline.looks import FORM, checked, drafted
 
 ROWS = 900
@@ -52,13 +51,11 @@ def _visits() -> pd.DataFrame:
 def drafts(tmp_path_factory: pytest.TempPathFactory) -> MappingProxyType[str, str]:
     """The text of a draft by patient, and of one by record."""
     folder = tmp_path_factory.mktemp("visits")
-    with pytest.MonkeyPatch.context() as here:
-        here.chdir(folder)
-        _visits().to_csv("v.csv", index=False)
-        assert command("schema", "v.csv", "privacy.unit=patient", "output=p.yaml") == 0
-        _visits().drop(columns="patient").to_csv("r.csv", index=False)
-        assert command("schema", "r.csv", "output=r.yaml") == 0
-        return MappingProxyType({"patient": Path("p.yaml").read_text(), "record": Path("r.yaml").read_text()})
+    _visits().to_csv(folder / "v.csv", index=False)
+    _visits().drop(columns="patient").to_csv(folder / "r.csv", index=False)
+    done_in(folder, "schema", "v.csv", "privacy.unit=patient", "output=p.yaml")
+    done_in(folder, "schema", "r.csv", "output=r.yaml")
+    return MappingProxyType({n: (folder / f"{n[0]}.yaml").read_text() for n in ("patient", "record")})
 
 
 def _guess(text: str, column: str) -> str:
@@ -77,14 +74,10 @@ def test_what_is_true_of_one_record_is_no_constant_of_its_person(drafts):
 
 
 def test_zips_of_two_lengths_names_in_a_list_and_logins_are_asked_about(drafts):
-    text = drafts["patient"]
-    assert "600 of 900 codes have 4 digits or so, and are read as 04123 is: lost zeros, or another" in _guess(
-        text, "plz"
-    )
-    assert "1 of the 5 frequent texts hold names" in _guess(text, "comment") and "discover" not in _guess(
-        text, "comment"
-    )
-    assert "and the frequent texts would be released as they are" in _guess(text, "visum")
+    plz, comment, visum = (_guess(drafts["patient"], name) for name in ("plz", "comment", "visum"))
+    assert "600 of 900 codes have 4 digits or so, and are read as 04123 is: lost zeros, or another" in plz
+    assert "1 of the 5 frequent texts hold names" in comment and "discover" not in comment
+    assert "and the frequent texts would be released as they are" in visum
 
 
 def test_values_of_persons_in_a_few_rows_each_are_asked_about_where_a_row_is_the_unit(drafts):
@@ -167,12 +160,8 @@ def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_fact
         texts = pd.Series([f"{x:.1f}" for x in numbers]).value_counts().head(1000).to_dict()
         (said,) = numbers_apart(texts, NumberForm())
         assert ("kg beside lb?" if small == 78 else "two units?") in said, said
-    for numbers in (
-        rng.normal(50, 8, 3000),
-        rng.uniform(1, 99, 3000),
-        rng.lognormal(2, 1, 3000),
-        rng.pareto(1.5, 3000),
-    ):
+    one_unit = (rng.normal(50, 8, 3000), rng.uniform(1, 99, 3000), rng.lognormal(2, 1, 3000), rng.pareto(1.5, 3000))
+    for numbers in one_unit:
         assert numbers_apart(dict.fromkeys((f"{x:.3f}" for x in numbers[:1000]), 1), NumberForm()) == []
     rooms = {f"{floor}.{room}": 9 for floor in range(1, 6) for room in range(1, 13)}
     assert "1.1 stands beside 1.10" in numbers_apart(rooms, NumberForm())[0]
@@ -188,14 +177,13 @@ def test_pairs_with_a_constant_count_where_they_are_asked_and_are_named_where_no
         "unit: {column: patient, constant: [sex], order: visit, records: {max: 3}}\n"
     )
     schema = load_schema(tmp_path / "s.yaml")
-    asked = [
-        NoisyMarginal(q.label, q.query, np.ones(q.query.rows), "gaussian", 1.0, q.event) for q in questions_of(schema)
-    ]
-    own = [("visit",), ("ward",)]
-    answers = [
-        NoisyMarginal(c, Identity(k), np.ones(k), "gaussian", 1.0, c[0]) for c in own if (k := schema.measured.cells(c))
-    ]
-    release = Measurements(schema.measured, tuple(answers), persons=tuple(asked))
+
+    def answer(clique, query, event):
+        return NoisyMarginal(clique, query, np.ones(query.rows), "gaussian", 1.0, event)
+
+    asked = tuple(answer(q.label, q.query, q.event) for q in questions_of(schema))
+    answers = tuple(answer((n,), Identity(schema.measured.cells((n,))), n) for n in ("visit", "ward"))
+    release = Measurements(schema.measured, answers, persons=asked)
     found = decided(release, schema)
     assert (found.pairs, found.measured, found.persons, found.never) == (3, 1, (("sex", "visit"),), (("sex", "ward"),))
     said = "1 of 3 measured, 1 of these as of persons: sex × visit; the other 1 follows from what was measured"
@@ -220,16 +208,15 @@ SAID = "names the unit of privacy, and the schema has its ids measured and relea
 
 
 @pytest.fixture
-def library(tmp_path, monkeypatch):
+def library(folder):
     """A library whose readers, in a column that no program knows, borrow three times each; 00777 moved in alone."""
-    monkeypatch.chdir(tmp_path)
     lines = [f"{(i % 400) * 37 % 9000:05},{i % 90},{'00777' if i == 5 else f'0{i % 7}123'}" for i in range(1200)]
-    (tmp_path / "library.csv").write_text("\n".join(["reader,age,postcode", *lines, ""]))
-    (tmp_path / "library.yaml").write_text(
+    (folder / "library.csv").write_text("\n".join(["reader,age,postcode", *lines, ""]))
+    (folder / "library.yaml").write_text(
         "source: the form\nconfirmed_public: true\ncolumns:\n"
         f"{READER}  age: {{kind: integer, min: 0, max: 99, missing: false}}\nleave_out: [postcode]\n"
     )
-    return tmp_path
+    return folder
 
 
 def test_a_draft_asks_whether_values_of_few_rows_each_are_persons(library):
@@ -294,18 +281,14 @@ def test_a_left_out_column_of_texts_that_may_name_persons_is_asked_about(folder,
     (visitor,) = [line for line in draft.splitlines() if line.startswith('  - "Visitor"')]
     assert "3.1 rows each: does it name persons? then draft with privacy.unit=Visitor" in visitor
     assert "where a list is wanted, and privacy.unit names the person" in visitor
-    capsys.readouterr()
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "format=json") == 0
-    (hint,) = [h for h in json.loads(capsys.readouterr().out)["hints"] if "name persons" in h]
+    looked = ["check", "data.path=t.csv", "data.schema=t.yaml", "format=json"]
+    (hint,) = [h for h in json.loads(reply(capsys, *looked).out)["hints"] if "name persons" in h]
     assert "'Visitor': does one of them name persons?" in hint and "privacy.unit=COLUMN" in hint
-    called = (folder / "t.csv").read_text().replace("Visitor,", "Patient No.,")
-    (folder / "u.csv").write_text(called)
-    (folder / "u.yaml").write_text(draft.replace("Visitor", "Patient No."))
-    assert command("check", "data.path=u.csv", "data.schema=u.yaml", "format=json") == 0
-    hints = str(json.loads(capsys.readouterr().out)["hints"])
+    assert "name persons" not in reply(capsys, *looked, "privacy.unit=Visitor").out
+    edit(folder / "t.csv", "Visitor,", "Patient No.,")
+    (folder / "t.yaml").write_text(draft.replace("Visitor", "Patient No."))
+    hints = reply(capsys, *looked).out
     assert "'Patient No.' looks like an id" in hints and "name persons" not in hints
-    assert command("check", "data.path=t.csv", "data.schema=t.yaml", "privacy.unit=Visitor", "format=json") == 0
-    assert "name persons" not in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("folder")

@@ -23,16 +23,15 @@ TWO = ("data=table", "data.path=stays.csv", "data.schema=stays.yaml", "data.unit
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def place(folder: Path) -> Path:
     """Stays without sex and town, which stand in a table of people; and the same as one table."""
-    monkeypatch.chdir(tmp_path)
     whole = stays(150)
     whole.to_csv("whole.csv", index=False)
     whole.drop(columns=["sex", "town"]).to_csv("stays.csv", index=False)
     people = whole.drop_duplicates("patient")[["town", "patient", "sex"]].rename(columns={"patient": "id"})
     people.sample(frac=1, random_state=2).to_csv("people.csv", index=False)
     Path("stays.yaml").write_text(SCHEMA + UNIT)
-    return tmp_path
+    return folder
 
 
 def names_of(folder: Path) -> set[str]:

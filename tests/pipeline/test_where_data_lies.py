@@ -21,14 +21,14 @@ import pipeline
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
-from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables import fetched as places
 from mechanisms.public.tables.fetched import FetchRoom, check_no_secret, fetched
 from mechanisms.public.tables.found_dialect import found_dialect
 from mechanisms.public.tables.write_table import write_table
 from pipeline.settings.config import ReleaseConfig
 from pipeline.settings.specs import as_released
-from tests.pipeline.conftest import TOWN, command, people, reply, write_town
+from tests.pipeline.conftest import TOWN, command, done_in, people, reply, write_town
 
 QUICK = ["selection=oneway", "synthesis=independent", "evaluation.enabled=false", "privacy.noise_seed=3", "seed=3"]
 PLAIN_TOWN = ["data=table", "data.schema=town.yaml", *QUICK]
@@ -51,12 +51,8 @@ def place(tmp_path_factory) -> Path:
     frame = people(600)
     database(folder / "town.db", frame)
     frame.sort_values(list(frame.columns), key=lambda c: c.astype(str)).to_csv(folder / "town.csv", index=False)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert command("run", *PLAIN_TOWN, "data.path=town.csv", "hydra.run.dir=file") == 0
-        where = ["data.path=sqlite:///town.db", "data.table=town"]
-        assert command("run", *PLAIN_TOWN, *where, "hydra.run.dir=sql") == 0
-    return folder
+    done_in(folder, "run", *PLAIN_TOWN, "data.path=town.csv", "hydra.run.dir=file")
+    return done_in(folder, "run", *PLAIN_TOWN, "data.path=sqlite:///town.db", "data.table=town", "hydra.run.dir=sql")
 
 
 @pytest.fixture
@@ -219,9 +215,7 @@ def test_a_query_that_is_not_known_to_read_one_row_of_one_table_is_refused(wante
         ask(True)
     assert reason in str(error.value)
     if reason == "GROUP BY":
-        assert copy(f"sqlite:///{place}/town.db#{wanted}", tmp_path).is_file(), (
-            "scores promise nothing, and take any query"
-        )
+        assert copy(f"sqlite:///{place}/town.db#{wanted}", tmp_path).is_file(), "scores promise nothing, and take any"
     if reason not in ("in another order", "does not take it", "no query", "a column without a name", "no such table"):
         assert MIXED in error.value.what and "data.rows_of_one_unit=true" in str(error.value.fix)
 
@@ -316,9 +310,7 @@ HIDDEN.append("host=h password=SECRET")
 @pytest.mark.parametrize(
     "address", [pytest.param(a, marks=pytest.mark.slow) if n % 7 else a for n, a in enumerate(HIDDEN)]
 )
-def test_no_setting_log_or_release_keeps_a_secret_of_an_address(address, tmp_path, monkeypatch, capfd):
-    """As PRIVACY.md says: it is refused where it may hold one, and is not repeated."""
-    monkeypatch.chdir(write_town(tmp_path))
+def test_no_setting_log_or_release_keeps_a_secret_of_an_address(address, town, capfd):
     table = [] if "/t.csv" in address else ["data.table=t"]
     for units in ([f"data.path={address}", *table], ["data.path=town.csv", f"data.units.path={address}"]):
         unit = ["privacy.unit=person", "privacy.max_records=3"] * (units[0] == "data.path=town.csv")
@@ -331,7 +323,7 @@ def test_no_setting_log_or_release_keeps_a_secret_of_an_address(address, tmp_pat
         pipeline.fit(address, "town.yaml", folder="none", quiet=True, **({"data.table": "t"} if table else {}))
     said = capfd.readouterr()
     assert "SECRET" not in said.out + said.err + str(error.value)
-    assert not [p for p in tmp_path.rglob("*") if p.is_file() and b"SECRET" in p.read_bytes()]
+    assert not [p for p in town.rglob("*") if p.is_file() and b"SECRET" in p.read_bytes()]
 
 
 class _Table(BaseHTTPRequestHandler):
@@ -379,11 +371,8 @@ def test_a_file_behind_an_address_comes_whole_or_not_at_all(web, tmp_path):
     assert {"s3", "gs", "https"} <= {*places.STORES}
 
 
-def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    ward = people(400).assign(sex=lambda f: f.sex.map({"f": "weiblich", "m": "männlich"}), cost="1,5")[
-        ["age", "sex", "cost"]
-    ]
+def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(folder, capsys):
+    ward = people(400)[["age", "sex"]].replace({"f": "weiblich", "m": "männlich"}).assign(cost="1,5")
     Path("town.csv").write_bytes(ward.to_csv(sep=";", index=False).encode("cp1252"))
     assert command("schema", "town.csv", "output=drafted.yaml") == 0
     drafted = Path("drafted.yaml").read_text(encoding="utf-8")
@@ -402,11 +391,11 @@ def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(
 
     undeclared = drafted.replace(drafted[drafted.index("dialect:") : drafted.index("columns:")], "")
     Path("undeclared.yaml").write_text(undeclared, encoding="utf-8")
-    capsys.readouterr()
-    assert command("run", *TOWN[:2], "data.schema=undeclared.yaml", *QUICK, "hydra.run.dir=none") == 1
-    assert "data.delimiter=';' data.encoding=cp1252, or in the schema dialect:" in capsys.readouterr().err
+    own = [*TOWN[:2], "data.schema=undeclared.yaml", *QUICK]
+    said = reply(capsys, "run", *own, "hydra.run.dir=none", code=1).err
+    assert "data.delimiter=';' data.encoding=cp1252, or in the schema dialect:" in said
     settings = ["data.delimiter=;", "data.encoding=cp1252", 'release.dialect={delimiter: "|", encoding: utf-8-sig}']
-    assert command("run", *TOWN[:2], "data.schema=undeclared.yaml", *QUICK, *settings, "hydra.run.dir=out2") == 0
+    assert command("run", *own, *settings, "hydra.run.dir=out2") == 0
     assert Path("out2/release/synthetic.csv").read_bytes().startswith(b"\xef\xbb\xbfage|sex")
     command("verify", "out2/release")
     assert "ok  tables" in capsys.readouterr().out
@@ -451,25 +440,19 @@ def test_an_encoding_in_which_a_cell_changes_other_rows_is_refused(encoding):
         assert Dialect(encoding=taken).checked("").encoding == taken
 
 
-def dialect_schema(**fields: object) -> Schema:
-    columns = {"ward": {"kind": "categorical", "values": ["a;b", "Łódź"]}, "n": {"kind": "integer", "min": 0, "max": 9}}
-    return parse_schema({"columns": columns, **fields}, where="town")
-
-
 def test_spellings_that_a_release_never_writes_need_no_letters():
     flag = {"kind": "flag", "true": ["tak"], "false": ["nie"], "spellings": "common"}
     schema = parse_schema({"columns": {"ill": flag}, "dialect": {"encoding": "cp1250"}}, where="town")
     assert "não" in dict(schema.columns[0].spelled)
     assert as_released(ReleaseConfig(), schema).encoding == "cp1250"
-    schema = parse_schema(
-        {"columns": {"ill": {**flag, "false": ["não"]}}, "dialect": {"encoding": "cp1250"}}, where="t"
-    )
+    schema = parse_schema({"columns": {"ill": {**flag, "false": ["não"]}}, "dialect": {"encoding": "cp1250"}}, where="")
     with pytest.raises(UserError, match="has no letter for 'não'"):
         as_released(ReleaseConfig(), schema)
 
 
 def test_a_dialect_is_written_as_it_reads_and_refused_where_it_cannot_be(tmp_path):
-    schema = dialect_schema(dialect={"delimiter": ";", "encoding": "utf-16"})
+    columns = {"ward": {"kind": "categorical", "values": ["a;b", "Łódź"]}, "n": {"kind": "integer", "min": 0, "max": 9}}
+    schema = parse_schema({"columns": columns, "dialect": {"delimiter": ";", "encoding": "utf-16"}}, where="town")
     coded = CodedTable(schema.domain, (np.array([0, 1, 1], np.uint8), np.array([3, 3, 3], np.uint8)))
     write_table(tmp_path / "t.csv", coded, schema, np.random.default_rng(0))
     text = (tmp_path / "t.csv").read_bytes().decode("utf-16")

@@ -33,10 +33,8 @@ ALONE["schema"] = ["schema", "output=draft.yaml"]
 OF_RUNS = ("run", "plan", "sweep", "rehearse")
 NO_SETTINGS = ["=5", "==", "privacy.epsilon", "a=[", "a={", "a='", "~data", "+new=1", "x=${nope}", "a,b=1"]
 NO_WORDS = ["nonsense", "", "[a]", "{a: 1}", "Ω", "'a b'", "x" * 200, "${nope}"]
-WORDS = [
-    *("privacy.accountant", "privacy.unit", "mechanism", "synthesis", "selection", "data", "release.format"),
-    *("evaluation.metrics", "experiment"),
-]
+WORDS = ["privacy.accountant", "privacy.unit", "mechanism", "synthesis", "selection", "data", "release.format"]
+WORDS += ["evaluation.metrics", "experiment"]
 LISTS = {
     "selection.marginals": [
         *("[]", "[[]]", "[age]", "[[nobody]]", "[[age,age]]", "x", "{a: b}", "[[age,sex],[age,nope]]")
