@@ -156,7 +156,8 @@ def test_impossible_cells_get_nothing_in_every_marginal_that_can_tell():
     cells[2, :] = True
     cells[0, 1] = True
     known = answers([(("a", "b"), Identity(6), 9.0), (("a", "c"), Identity(12), 9.0)], np.full(SHAPE, 40.0), rng)
-    targets = consistent(known, zeros=[(("a", "b"), cells)])
+    targets = consistent(known, zeros=[(("a", "b"), cells), (("c",), np.zeros(4, bool))])
+    assert [clique for clique, _ in targets.zeros] == [("a", "b")]
     assert (targets.marginals[0].values[cells] == 0).all()
     assert (targets.marginals[1].values[2] == 0).all()
     for target in targets.marginals:

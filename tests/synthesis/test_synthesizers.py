@@ -17,7 +17,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.conf_folder import CONF
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import build_synthesizer
-from synthesis.consistency.agree import ConsistentTargets, Target, consistent
+from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.consistency.total import default_rows, estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec
@@ -106,15 +106,12 @@ class TestEverySynthesizer:
                 assert not count_cliques(made, [clique])[0][cells.ravel()].any()
 
     def test_progress_stays_within_its_total_and_the_record_is_json(self, name):
-        steps: list[tuple[int, int]] = []
-        made = synthesize(
-            noisy(people(), 5.0),
-            SYNTHESIZERS[name](),
-            rows=200,
-            rng=np.random.default_rng(0),
-            progress=lambda done, total, note: steps.append((done, total)),
-        )
-        assert all(0 <= done <= total for done, total in steps)
+        def progress(done, total, note):
+            assert 0 <= done <= total
+
+        spec, rng = SYNTHESIZERS[name](), np.random.default_rng(0)
+        made = synthesize(noisy(people(), 5.0), spec, rows=200, rng=rng, progress=progress)
+        assert (made.record is not None) == (name in ("gum", "mcf"))
         for record in (made.record, made.fit):
             assert record is None or json.dumps(record.to_json(), allow_nan=False)
 
@@ -154,19 +151,6 @@ def test_gum_creates_cells_that_no_row_has_yet():
     targets = ConsistentTargets(TOWN, 1000.0, (Target(("age", "job"), np.eye(6, 4) * 250.0, 1.0),))
     made = GumSpec(replace=0.0).follow(targets, rows=1000, rng=np.random.default_rng(3)).table
     assert np.mean(made.column("age") == made.column("job")) > 0.95
-
-
-def test_consistency_lowers_the_error_of_noisy_marginals():
-    truth = dict(zip(*(lambda c: (c, count_cliques(people(), c)))([("age", "job"), ("age", "sex")]), strict=True))
-    before, after = 0.0, 0.0
-    for seed in range(20):
-        known = noisy(people(), 40.0, seed=seed)
-        raw = {a.clique: a.values for a in known.answers}
-        made = {t.clique: t.values.ravel() for t in consistent(known).marginals}
-        for clique, exact in truth.items():
-            before += ((raw[clique] - exact) ** 2).sum()
-            after += ((made[clique] - exact) ** 2).sum()
-    assert after < 0.6 * before
 
 
 def test_the_total_weighs_every_marginal_by_its_precision_and_a_public_one_wins():

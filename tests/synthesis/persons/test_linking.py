@@ -1,7 +1,6 @@
 """Laws of linked persons, and what they get back of real ones."""
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.persons.person_features import times_of
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
+from mechanisms.public.persons.person_questions import person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.tally import (
     WHOLE,
@@ -257,43 +256,6 @@ def test_the_counts_that_the_sweeps_keep_are_the_tally_of_the_arrangement(monkey
     assert np.array_equal(links.members[links.places], np.arange(times.size))
     assert np.array_equal(links.holders[links.tokens], np.arange(times.size))
     assert costs[0] == before > costs[-1] == pytest.approx(cost_of(goals, links.counts), rel=1e-6)
-
-
-def test_a_tiny_world_is_fitted_better_than_pairings_at_random_are():
-    """Six records, three persons of two, exact answers, against all fifteen pairings."""
-    rng = np.random.default_rng(9)
-    unit = PersonUnit("id", 2, (), ("year",))
-    for trial in range(5):
-        owners = np.repeat(np.arange(3), 2)
-        years = rng.integers(0, 40, 6)
-        codes = {"year": years // 5, "team": rng.integers(0, 14, 6), "hits": rng.integers(0, 10, 6)}
-        codes |= {n: np.zeros(6, np.int64) for n in ("sex", "home")}
-        table = CodedTable(
-            Domain(tuple(c.attribute for c in COLUMNS)), tuple(codes[c.name].astype(np.uint8) for c in COLUMNS)
-        )
-        answers = answers_of(table, years, owners, unit, 0.0)
-        linked = linked_persons(table, years, unit, COLUMNS, answers, seed=trial, sweeps=60)
-        assert np.diff(linked.starts).tolist() == [2, 2, 2]
-        pairs = [m for m in combinations(combinations(range(6), 2), 3) if len({x for p in m for x in p}) == 6]
-        assert len(pairs) == 15
-        questions: Sequence[PersonQuestion] = person_questions(unit, COLUMNS)
-        sheet = sheet_of(questions)
-        wanted = np.concatenate([a.values for a in answers])
-
-        def off(mine: Ints, held: Ints, table: CodedTable = table, sheet=sheet, wanted=wanted) -> float:
-            persons = persons_of(table, held, mine, unit, sheet.columns)
-            return float(np.abs(tally(persons, sheet) / WHOLE - wanted).sum())
-
-        def labels(pairing) -> Ints:
-            mine = np.zeros(6, np.int64)
-            for k, pair in enumerate(pairing):
-                mine[list(pair)] = k
-            return mine
-
-        chance = float(np.mean([off(labels(m), years) for m in pairs]))
-        own = np.empty(6, np.int64)
-        own[linked.members] = np.repeat(np.arange(3), 2)
-        assert off(own, years[linked.time_of]) < chance
 
 
 def test_the_generator_draws_below_its_count():
