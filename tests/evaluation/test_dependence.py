@@ -26,6 +26,7 @@ from pipeline.report.table_sections import dependence_section
 from pipeline.scores.two_tables import encoded
 from pipeline.stage_bars import Stages
 from tests.bench.grid.errors import kept as kept_by_hand
+from tests.bench.grid.errors import kept_of_pair
 from tests.evaluation.worlds import result_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -41,24 +42,6 @@ def mixture(strength: float, seed: int, rows: int = 5000, reverse: bool = False)
     a, noise = rng.integers(0, 5, rows), rng.integers(0, 5, rows)
     follows = rng.random(rows) < strength
     return table([5, 5, 3], a, np.where(follows, 4 - a if reverse else a, noise), rng.integers(0, 3, rows))
-
-
-def test_strength_and_what_is_kept_are_their_sums_over_the_cells():
-    rng = np.random.default_rng(0)
-    real, synthetic = rng.integers(1, 60, (3, 4)).astype(float), rng.integers(1, 60, (3, 4)).astype(float)
-    n, m, own, chance, both = real.sum(), synthetic.sum(), 0.0, 0.0, 0.0
-    for i in range(3):
-        for j in range(4):
-            a, b = real[i].sum() / n, real[:, j].sum() / n
-            c, d = synthetic[i].sum() / m, synthetic[:, j].sum() / m
-            weight = 1 / (a * b + 1 / n)
-            own += weight * (real[i, j] / n - a * b) ** 2
-            chance += weight * a * b * (1 - a) * (1 - b) / (n - 1)
-            both += weight * (real[i, j] / n - a * b) * (synthetic[i, j] / m - c * d)
-    strength, _, kept = pair_dependence(real, synthetic)
-    square = own - chance
-    assert strength == pytest.approx(math.sqrt(square / (1 + square) * 3 / 2))
-    assert kept == pytest.approx(min(max(both / square, 0.0), 1.0))
 
 
 def dependence_kept(real, synthetic, **options):
@@ -136,6 +119,9 @@ def test_the_grid_counts_the_same_by_itself():
     linked = table([20, 20], sizes[0], np.where(rng.random(3000) < 0.4, sizes[0], sizes[1]))
     other = table([20, 20], sizes[1], np.where(rng.random(3000) < 0.1, sizes[1], sizes[0]))
     assert dependence_kept(linked, other).score == pytest.approx(kept_by_hand(linked, other, [("c0", "c1")]))
+    for one, two in (tables, (linked, other)):
+        for pair in dependence_kept(one, two).frame.itertuples():
+            assert (pair.real, pair.kept) == pytest.approx(kept_of_pair(one, two, (pair.a, pair.b)))
 
 
 def test_tables_that_have_no_dependence_to_speak_of_have_a_reason():
