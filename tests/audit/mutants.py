@@ -59,3 +59,15 @@ def mutant(likely: str, *points: str) -> Callable[[Make], Make]:
         return twin
 
     return register
+
+
+def mutants(twin: Make, faults: str) -> None:
+    """Registers faults that have one twin in several places.
+
+    Args:
+        faults: two lines each: `name | likely | point`, and the fault.
+    """
+    lines = iter(faults.strip().splitlines())
+    for head, fault in zip(lines, lines, strict=True):
+        name, likely, place = head.split(" | ")
+        MUTANTS[name] = Mutant(name, fault, ((place, lambda original: partial(twin, original)),), likely)

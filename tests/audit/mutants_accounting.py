@@ -95,12 +95,6 @@ def tries_for_free(original: Any, selection: Any, epsilon: Any, delta: Any) -> A
 
 
 @mutant(REPLAY, "charge")
-def charge_skipped(original: Any, ledger: Any, event: Any) -> Any:
-    """Nothing is charged."""
-    return None
-
-
-@mutant(REPLAY, "charge")
 def charge_kept_in_memory(original: Any, ledger: Any, event: Any) -> Any:
     """A charge that a crash forgets."""
     return ledger.events.__setitem__(event.id, event)

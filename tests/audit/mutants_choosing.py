@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
-from mechanisms.public.units import Neighbouring
 from tests.audit.mutants import mutant, mutant_maker
 
 
@@ -18,12 +17,6 @@ from tests.audit.mutants import mutant, mutant_maker
 def distance_with_half_its_sensitivity(original: Any, wanted: Any, **named: Any) -> Any:
     """L1 distances are halved to total variation, their noise with them."""
     return original(wanted, **named) / 2
-
-
-@mutant("replay /replace/ /accept", "distance's sensitivity")
-def distance_under_replace_counted_once(original: Any, wanted: Any, **named: Any) -> Any:
-    """A unit that is replaced leaves one cell and enters another."""
-    return original(wanted, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
 
 
 @mutant("replay /accept", "noisy")
