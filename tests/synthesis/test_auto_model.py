@@ -20,6 +20,7 @@ from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.papers.mbi_extra import MbiSpec
 from synthesis.synthesize import synthesize
 from synthesis.unmeasured import unmeasured
+from tests.bench.grid.errors import distance as off
 from tests.synthesis.pgm_worlds import noisy_counts
 
 WORLD = Domain(tuple(Attribute(n, 6) for n in "abcd"))
@@ -39,11 +40,6 @@ def ring(rows=20_000, seed=0) -> CodedTable:
 
 def made(measurements, seed=2, rows=20_000, **settings):
     return synthesize(measurements, AutoSpec(**settings), rows=rows, rng=np.random.default_rng(seed)).table
-
-
-def off(table, real, clique):
-    ours, theirs = (count_cliques(t, [clique])[0] / t.rows for t in (table, real))
-    return 0.5 * float(np.abs(ours - theirs).sum())
 
 
 def test_without_joint_answers_rows_are_independent_columns_as_they_are_likely():

@@ -36,16 +36,16 @@ def test_norm_sub_is_the_closest_point_never_further_from_a_truth_of_that_total(
     assert norm_sub(found, total) == pytest.approx(found, abs=1e-9)
 
 
-@settings(max_examples=40)
+@pytest.mark.parametrize("shape", [(4, 5, 2), (400, 300)], ids=["small", "a hundred thousand cells"])
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
-def test_a_fitted_marginal_has_exactly_its_sides_and_no_negative_cell(seed):
+def test_a_fitted_marginal_has_exactly_its_sides_and_no_negative_cell(shape, seed):
     rng = np.random.default_rng(seed)
-    rows, columns, deep = (rng.dirichlet(np.full(k, 0.3)) * 50 for k in (4, 5, 2))
-    found = fit(rng.normal(2, 9, (4, 5, 2)), 50.0, {(0,): rows, (1,): columns, (2,): deep})
+    sides = [rng.dirichlet(np.full(k, 0.3)) * 50 for k in shape]
+    found = fit(rng.normal(2, 9, shape), 50.0, {(axis,): side for axis, side in enumerate(sides)})
     assert found.min() >= 0
-    assert found.sum(axis=(1, 2)) == pytest.approx(rows, abs=1e-8)
-    assert found.sum(axis=(0, 2)) == pytest.approx(columns, abs=1e-8)
-    assert found.sum(axis=(0, 1)) == pytest.approx(deep, abs=1e-8)
+    for axis, side in enumerate(sides):
+        assert found.sum(axis=tuple({*range(len(shape))} - {axis})) == pytest.approx(side, abs=1e-8)
 
 
 def test_softening_removes_pure_noise_keeps_strong_signal_and_lowers_the_error_between():
@@ -88,15 +88,6 @@ def test_full_cells_keep_their_differences_beside_many_empty_ones():
         errors.append([((v - truth) ** 2).sum() for v in (soften_alike(values, base), soften(values, base, 1.0))])
     alike, alone = np.mean(errors, axis=0)
     assert alike < 0.6 * alone
-
-
-def test_a_marginal_of_a_hundred_thousand_cells_is_projected_exactly():
-    values = np.random.default_rng(0).normal(0, 30, (400, 300))
-    sides = [np.abs(values.sum(axis=1)), np.abs(values.sum(axis=0))]
-    sides = [s * (1000 / s.sum()) for s in sides]
-    found = fit(values, 1000.0, {(0,): sides[0], (1,): sides[1]})
-    assert found.min() >= 0
-    assert found.sum(axis=1) == pytest.approx(sides[0], abs=1e-8)
 
 
 def test_an_answer_that_is_not_finite_is_refused_by_name():

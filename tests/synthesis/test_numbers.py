@@ -73,18 +73,15 @@ def test_parts_cover_the_range_and_hold_what_the_answers_sum_to(seed, stddev, wi
     parts = cleared(column, of_cells, of_bins, np.ones(fine.size))
     assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])] and parts[-1].stop == fine.size
     assert min(p.records for p in parts) >= 0
-    assert sum(p.records for p in parts) == pytest.approx(
-        max(evidence_of(column, of_cells, of_bins).cells.sum(), 0.0), abs=1e-6
-    )
+    told_sum = max(evidence_of(column, of_cells, of_bins).cells.sum(), 0.0)
+    assert sum(p.records for p in parts) == pytest.approx(told_sum, abs=1e-6)
 
 
 @pytest.mark.parametrize(("each", "kept"), [(60, True), (20, False)])
 @pytest.mark.parametrize("upper", [True, False])
 def test_a_tail_of_which_no_half_stands_out_is_kept_where_it_does_as_a_whole(each, kept, upper):
     column = column_of(min=0, max=159, bins={"count": 32})
-    bins = np.repeat(
-        [600.0, each, 0.0], [17, 9, 6]
-    )  # 60 · 7 records stand out of √7 · 50 of noise, those of no half do
+    bins = np.repeat([600.0, each, 0.0], [17, 9, 6])  # 60 · 7 records stand out of √7 · 50 of noise, no half of them
     bins = bins if upper else bins[::-1]
     parts = cleared(column, (np.repeat(bins / 5, 5), 120.0**2), (bins, 50.0**2), np.ones(160))
     tail = sum(p.records for p in parts if (p.start >= 85 if upper else p.stop <= 75))
@@ -101,9 +98,8 @@ def test_both_kinds_of_answers_together_are_as_precise_as_least_squares():
     errors = []
     for _ in range(1000):
         evidence = evidence_of(column, noisy(fine, 10.0, rng), noisy(bins, 5.0, rng))
-        errors.append(
-            [evidence.cells[cells].sum() - fine[cells].sum(), evidence.cells[: first[5]].sum() - bins[:5].sum()]
-        )
+        off = evidence.cells - fine
+        errors.append([off[cells].sum(), off[: first[5]].sum()])
     stated = [evidence.variance(cells.start, cells.stop), evidence.variance(0, int(first[5]))]
     np.testing.assert_allclose(np.var(errors, axis=0), stated, rtol=0.15)
 
@@ -194,9 +190,8 @@ def test_steps_peaks_and_caps_are_kept():
 
 def kept(schema, name, values, rng, stddev=20.0):
     """Values written after noisy answers about these, as many."""
-    fine, bins = counts_of(
-        schema[name], np.where(values == plain_edges(schema[name])[-1], np.nextafter(values, 0), values)
-    )
+    inside = np.where(values == plain_edges(schema[name])[-1], np.nextafter(values, 0), values)
+    fine, bins = counts_of(schema[name], inside)
     return drawn(schema, name, noisy(fine, stddev, rng), noisy(bins, stddev, rng), rng, values.size)
 
 

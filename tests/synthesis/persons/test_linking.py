@@ -162,48 +162,6 @@ def test_without_any_answer_each_record_is_a_person_of_its_own():
     check(linked, table, times, UNIT)
 
 
-def figures(linked: Linked, table: CodedTable, times: Ints) -> tuple[float, float, float]:
-    """Same team as the record before, the year after it, and the share of variance of hits between persons."""
-    sizes = np.diff(linked.starts)
-    owners = np.repeat(np.arange(sizes.size), sizes)
-    team, hits = (table.column(n)[linked.members].astype(np.float64) for n in ("team", "hits"))
-    year, within = times[linked.time_of][linked.members], owners[1:] == owners[:-1]
-    means = np.bincount(owners, hits) / sizes
-    between = float((sizes * (means - hits.mean()) ** 2).sum() / ((hits - hits.mean()) ** 2).sum())
-    return (
-        float((team[1:] == team[:-1])[within].mean()), float((year[1:] - year[:-1] == 1)[within].mean()), between,
-    )  # fmt: skip
-
-
-@pytest.mark.slow
-def test_persons_come_back_where_answers_are_near_and_shuffled_owners_give_none():
-    table, times, owners = world(5, 3000)
-    assert np.bincount(owners).max() == 6
-    near = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 3.0), seed=5, sweeps=40)
-    same, following, likeness = figures(near, table, times)
-    assert abs((near.starts.size - 1) / 3000 - 1) < 0.01
-    assert same > 0.77 and following > 0.9 and likeness > 0.85  # in truth .82, 1 and .96
-    shuffled = np.random.default_rng(5).permutation(owners)
-    far = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, shuffled, UNIT, 3.0), seed=5)
-    same, following, likeness = figures(far, table, times)
-    assert same < 0.12 and following < 0.2 and likeness < 0.4  # at random .07, and .29 of one in 3.5
-
-
-@pytest.mark.slow
-def test_pure_noise_links_as_chance_does():
-    table, times, owners = world(6, 1500)
-    answers = [
-        NoisyMarginal(
-            a.clique, a.query, np.random.default_rng(i).normal(0, 500.0, a.values.size), a.noise, 500.0, a.event
-        )
-        for i, a in enumerate(answers_of(table, times, owners, UNIT, 0.0))
-    ]
-    sizes = answers_of(table, times, owners, UNIT, 1.0)[0]
-    linked = linked_persons(table, times, UNIT, COLUMNS, [sizes, *answers[1:]], seed=6)
-    same, following, _ = figures(linked, table, times)
-    assert same < 0.15 and following < 0.15
-
-
 def test_constants_fit_their_joint_and_stand_beside_the_sizes():
     table, times, owners = world(7, 4000)
     linked = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 2.0), seed=7)

@@ -67,6 +67,9 @@ def test_planted_kinship_is_kept_and_none_is_invented(name):
     real, made = linked_again(name, 0.5, seed=1)
     kept = [kinship(made, family.owner, c) / kinship(real, family.owner, c) for c in family.columns]
     assert np.mean(kept) > 0.65 and min(kept) > 0.4, kept
+    assert made[family.owner].nunique() == pytest.approx(PERSONS, rel=0.02)
+    if name == "waves":  # each wave of a person follows the one before
+        assert (made.groupby(family.owner)["wave"].diff().dropna() == 1).mean() > 0.9
     made = linked_again(name, 0.0, seed=1)[1]
     invented = [kinship(made, family.owner, c) for c in family.columns]
     assert max(map(abs, invented)) < 0.06, invented
