@@ -55,11 +55,9 @@ def test_rows_that_lie_elsewhere_score_what_they_score_at_hand(rows):
     kind = rng.integers(0, 4, rows)
     columns = [(kind * s // 4 + rng.geometric(0.3, rows)) % s for s in (2, 90, 3, 400)]
     domain = Domain(tuple(Attribute(f"c{i}", s, s - 1 if s > 50 else 0) for i, s in enumerate((2, 90, 3, 400))))
-    real = CodedTable(
-        domain, tuple(c.astype(code_dtype(a.size)) for c, a in zip(columns, domain.attributes, strict=True))
-    )
+    real = CodedTable(domain, tuple(c.astype(np.uint16) for c in columns))
     synthetic = CodedTable(domain, tuple(rng.permutation(c)[: rows // 2 + 1] for c in real.columns))
-    sample = CodedTable(domain, tuple(c[: rows // 3] for c in real.columns))
+    sample = real.at(slice(0, rows // 3))
     elsewhere = CountedTable(domain, rows, False, lambda cliques: count_cliques(real, cliques))
     here, there = dependence_kept(real, synthetic), dependence_kept(sample, synthetic, whole=elsewhere)
     assert there.frame.equals(here.frame) and there.to_json() == here.to_json()
@@ -198,7 +196,7 @@ def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_bett
     # Every relation is kept here, but January has half of its admissions and the fifth triage is twice as frequent.
     often = np.where(real.column("admitted") == 0, 1, 2) * np.where(real.column("triage") == 4, 2, 1)
     rows = rng.choice(real.rows, real.rows, p=often / often.sum())
-    kept = CodedTable(real.domain, tuple(c[rows] for c in real.columns))
+    kept = real.at(rows)
     assert distances(real, lost).score < 0.5 * distances(real, kept).score
     poor, good = dependence_kept(real, lost, schema=schema), dependence_kept(real, kept, schema=schema)
     assert poor.score < 0.95 < good.score

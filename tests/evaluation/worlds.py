@@ -6,9 +6,11 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -18,10 +20,13 @@ from evaluation.metrics import METRICS
 from evaluation.mgd.aemc_graph import Graph
 from evaluation.mgd.geometry import Axis
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
+from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.scores.read_values import with_schema, without_schema
+from pipeline.scores.table_sources import opened
 
 
 def result_of(
@@ -36,6 +41,22 @@ def result_of(
     """What a metric of this name makes of two tables of codes."""
     metric = METRICS[name]
     return metric.computed(Inputs(metric, real, synthetic, schema, Options(settings=settings or {}, **options)))[1]
+
+
+def frame_of(table: CodedTable) -> pd.DataFrame:
+    """The codes as a frame."""
+    return pd.DataFrame(dict(zip(table.domain.names, table.columns, strict=True)))
+
+
+def values_of(folder: Path, real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema | None = None) -> Values:
+    """Both tables as values, from CSV files."""
+    paths = {"real": folder / "real.csv", "synthetic": folder / "synthetic.csv"}
+    for path, frame in zip(paths.values(), (real, synthetic), strict=True):
+        frame.to_csv(path, index=False)
+    with opened(paths) as sources:
+        if schema is not None:
+            return with_schema(sources, schema, lambda *_: None)
+        return without_schema(sources, "real", lambda *_: None)[0]
 
 
 def skewed(rows: int, seed: int, domain: Domain) -> CodedTable:
