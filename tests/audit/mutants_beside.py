@@ -1,7 +1,5 @@
 """Faults of what stands beside one run: ids, shared budgets, plugins, drafts, published errors, families, Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

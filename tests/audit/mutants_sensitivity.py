@@ -1,7 +1,5 @@
 """Faults of sensitivity, clipping, what is read from the rows, and whole persons."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import replace
 from itertools import pairwise
@@ -30,7 +28,7 @@ choice under replace counted once | replay mst replace | scores
 Only the measurements know of `replace`, the scores of the choices do not.
 one bucket moves where a unit is replaced | replay records/ /replace/ | sensitivity of sizes
 A unit that is replaced leaves one bucket and enters another: two counts move.
-a person who is replaced moves one cell | replay /replace/ persons | sensitivity of persons
+a person who is replaced moves one cell | replay /replace/ persons | histogram's sensitivity
 One person leaves a cell and another enters a second one: both move.
 distance under replace counted once | replay /replace/ /accept | distance's sensitivity
 A unit that is replaced leaves one cell and enters another.
