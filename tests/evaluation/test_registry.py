@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from evaluation.metric import Inputs, Metric, MetricSettings, Options, TimeAndPlace
-from evaluation.metrics import METRICS, check_metric, declared_settings, find
+from evaluation.metric import Inputs, Metric, Options, TimeAndPlace
+from evaluation.metrics import METRICS, check_metric, find
 from evaluation.outcome import compute
 from evaluation.papers.ncript.combined_loss import PreparedRows
 from evaluation.papers.ncript.ncript_rows import NcriptSpec
@@ -209,6 +209,8 @@ def test_a_metric_brings_its_own_roles_and_settings(with_shades):
     absent = spec_of("evaluation.metrics=[shades]", "evaluation.time=month").options
     reason = compute(METRICS["shades"], town(40, 1), town(30, 2), SCHEMA, absent).reason
     assert reason == "needs colour: the column of the colours: evaluation.colour=COLUMN"
+    with pytest.raises(UserError, match="needs 'kind', which it does not declare"):
+        check_metric(replace(SHADES, name="paint", needs=("kind",)))
 
 
 @pytest.mark.parametrize(
@@ -228,21 +230,6 @@ def test_a_wrong_setting_of_a_metric_is_named_with_a_way_out(with_shades, overri
     with pytest.raises(UserError) as error:
         spec_of(override)
     assert said in str(error.value)
-
-
-def test_a_metric_that_clashes_is_refused(with_shades):
-    @dataclass(frozen=True)
-    class Other(MetricSettings):
-        buckets: int = setting(4, "of paint")
-
-    before = dict(declared_settings())
-    with pytest.raises(UserError, match="there is a metric 'shades' already"):
-        check_metric(SHADES)
-    with pytest.raises(UserError, match=r"evaluation\.buckets: metric 'paint' declares it otherwise"):
-        check_metric(replace(SHADES, name="paint", settings=Other, needs=()))
-    with pytest.raises(UserError, match="needs 'kind', which it does not declare"):
-        check_metric(replace(SHADES, name="paint", needs=("kind",)))
-    assert declared_settings() == before
 
 
 def test_parameters_of_n_cript_change_its_losses():

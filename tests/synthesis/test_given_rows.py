@@ -1,7 +1,5 @@
 """Rows under a condition, and rows that no rule forbids."""
 
-from __future__ import annotations
-
 import itertools
 from functools import reduce
 

@@ -169,6 +169,9 @@ def test_min_cost_flow_meets_a_marginal_exactly_and_gum_beats_it_on_a_cycle():
     assert McfSpec().update(work, targets.marginals[0], 1)[1] < 0.0005
     flow, gum = (off(made(targets, s).table, targets) for s in (McfSpec(), GumSpec(start="oneway", descents=0)))
     assert gum < flow
+    once = (GumSpec(start="oneway", iterations=1, descents=sweeps) for sweeps in (0, 4))
+    alone, descended = (off(made(targets, spec).table, targets) for spec in once)
+    assert descended < alone
 
 
 def test_a_marginal_of_one_view_is_its_side_and_one_beyond_all_views_has_the_sides_that_are_known():

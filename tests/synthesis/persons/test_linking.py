@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.persons.person_features import times_of
-from mechanisms.public.persons.person_questions import person_questions
+from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.tally import (
     WHOLE,
@@ -95,17 +95,22 @@ def persons_of(table: CodedTable, times: Ints, owners: Ints, unit: PersonUnit, n
     return Persons(codes, times if unit.order else np.full_like(times, -1), constants, members, starts)
 
 
+def exact_answers(
+    table: CodedTable, times: Ints, owners: Ints, unit: PersonUnit, questions: Sequence[PersonQuestion]
+) -> list[NDArray[np.float64]]:
+    sheet = sheet_of(questions)
+    persons = persons_of(table, times, owners, unit, sheet.columns)
+    constants = persons.constants[[unit.constant.index(n) for n in sheet.constants]]
+    return [e / WHOLE for e in by_question(tally(persons._replace(constants=constants), sheet), questions)]
+
+
 def answers_of(
     table: CodedTable, times: Ints, owners: Ints, unit: PersonUnit, sigma: float, seed: int = 0
 ) -> list[NoisyMarginal]:
-    questions = person_questions(unit, COLUMNS)
-    sheet, rng = sheet_of(questions), np.random.default_rng(seed)
-    persons = persons_of(table, times, owners, unit, sheet.columns)
-    own = Persons(persons.codes, persons.times, persons.constants[[unit.constant.index(n) for n in sheet.constants]],
-                  persons.members, persons.starts)  # fmt: skip
+    questions, rng = person_questions(unit, COLUMNS), np.random.default_rng(seed)
     return [
-        NoisyMarginal(q.label, Identity(e.size), e / WHOLE + rng.normal(0, sigma, e.size), "gaussian", sigma, q.event)
-        for q, e in zip(questions, by_question(tally(own, sheet), questions), strict=True)
+        NoisyMarginal(q.label, Identity(e.size), e + rng.normal(0, sigma, e.size), "gaussian", sigma, q.event)
+        for q, e in zip(questions, exact_answers(table, times, owners, unit, questions), strict=True)
     ]
 
 
