@@ -209,6 +209,8 @@ def test_a_metric_brings_its_own_roles_and_settings(with_shades):
     absent = spec_of("evaluation.metrics=[shades]", "evaluation.time=month").options
     reason = compute(METRICS["shades"], town(40, 1), town(30, 2), SCHEMA, absent).reason
     assert reason == "needs colour: the column of the colours: evaluation.colour=COLUMN"
+    with pytest.raises(UserError, match="there is a metric 'shades' already"):
+        check_metric(SHADES)
     with pytest.raises(UserError, match="needs 'kind', which it does not declare"):
         check_metric(replace(SHADES, name="paint", needs=("kind",)))
 
