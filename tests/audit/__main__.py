@@ -1,7 +1,5 @@
 """The whole audit; writes AUDIT.md: what was attacked, at which commit, and the figures."""
 
-from __future__ import annotations
-
 import sys
 
 from tests.audit.whole import main

@@ -1,7 +1,5 @@
 """What stands beside one ordinary run: shared budgets, sweeps, plugins, ids of any type, and drafts."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import json

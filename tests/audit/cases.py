@@ -1,7 +1,5 @@
 """What the audit runs: every selection × accountant × relation × clip that a plan admits."""
 
-from __future__ import annotations
-
 import importlib
 import itertools
 import pkgutil
@@ -117,10 +115,9 @@ class Case:
     """One configuration on one world.
 
     Attributes:
-        selection: a name in CHOICES; `schema` one in SCHEMAS.
+        selection: a name in CHOICES; `schema` one in SCHEMAS; `synthesis` one in SYNTHESIS, unless the selection asks.
         seed: of the world, and of the noise.
         accept: how noisy distances decide whether the release is accepted: a name in ACCEPT; empty: they do not.
-        synthesis: a name in SYNTHESIS, where the selection asks for none.
     """
 
     selection: str
@@ -188,9 +185,8 @@ def write_public(folder: Path) -> None:
     """Everything that the cases read besides their tables."""
     for name in SCHEMAS:
         write_schema(folder, name)
-    rows = [
-        ("", str(i % 4), "xy"[i % 4 // 2], str(i * 7 % 10), ["yes", "no"][i % 3 // 2], str(i % 2)) for i in range(300)
-    ]
+    words = ["yes", "yes", "no"]
+    rows = [("", str(i % 4), "xxyy"[i % 4], str(i * 7 % 10), words[i % 3], str(i % 2)) for i in range(300)]
     write_table(folder / "public.csv", tuple(rows))
 
 
@@ -283,12 +279,7 @@ def registered() -> dict[str, set[str]]:
         "clip": set(get_args(Clip)),
         "missing unit": set(get_args(MissingUnit)) - {"refuse"},  # it stops the run, outside of the guarantee
         "question": questions(),
-        "acceptance": {
-            "of one try",
-            "of the first try",
-            "of the best try",
-            *(f"by the {over}" for over in get_args(Over)),
-        },
+        "acceptance": {"of one try", "of the first try", "of the best try", *(f"by the {o}" for o in get_args(Over))},
         "schema": set(SCHEMAS),
         "synthesizer": {name for name in SYNTHESIZERS if name != "mbi"},  # another library's, on the same answers
     }

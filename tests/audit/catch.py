@@ -1,7 +1,5 @@
 """The audit against known faults: which check catches each mutant, and that each was really on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from pathlib import Path
@@ -28,68 +26,55 @@ from tests.audit.totals import recomputed
 
 #: The files whose import registers the mutants.
 FILES = (mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_sensitivity)
-Check = Callable[[Path], object]
+Words = Collection[str]
 
 
-def _sampling(folder: Path) -> None:
+def _sampling() -> None:
     for kind in laws():
         check_law(kind, 100_000)
         check_tails(kind, 1_000_000)
     check_streams()
 
 
-def _tight(folder: Path) -> None:
-    for audit in audits(cells=40_000, draws=8_000, runs=0):
-        audit().check()
-
-
-#: What a run does when it is cut off, cheated on or asked for too much, by part.
-PROTOCOL: dict[str, Check] = {
-    "aside": lambda folder: protocol.check_aside(),
-    "bound": protocol.check_bound,
-    "ledger": protocol.check_ledger,
-    "statements": protocol.check_statements,
-    "refusals": protocol.check_refusals,
-    "swapped": protocol.check_swapped_answers,
-    "cut": protocol.check_cut_off,
-}
-#: How one of several tries is chosen, by part.
-CHOOSING: dict[str, Check] = {
-    "pick": lambda folder: choosing.check_pick(),
-    "stops": lambda folder: choosing.check_stops(20_000),
-    "bounds": lambda folder: [bound.check() for bound in choosing.selection_bounds()],
-    "tries": lambda folder: choosing.check_random_tries(200),
-    "booked": choosing.check_booked,
-    "hidden": choosing.check_hidden,
+#: What a run does when it is cut off, cheated on or asked for too much; how one of several tries is chosen; by part.
+PARTS: dict[str, dict[str, Callable[[Path], object]]] = {
+    "protocol": {
+        "aside": lambda folder: protocol.check_aside(),
+        "bound": protocol.check_bound,
+        "ledger": protocol.check_ledger,
+        "statements": protocol.check_statements,
+        "refusals": protocol.check_refusals,
+        "swapped": protocol.check_swapped_answers,
+        "cut": protocol.check_cut_off,
+    },
+    "choosing": {
+        "pick": lambda folder: choosing.check_pick(),
+        "stops": lambda folder: choosing.check_stops(20_000),
+        "bounds": lambda folder: [bound.check() for bound in choosing.selection_bounds()],
+        "tries": lambda folder: choosing.check_random_tries(200),
+        "booked": choosing.check_booked,
+        "hidden": choosing.check_hidden,
+    },
 }
 
 
-def _parts(parts: dict[str, Check], folder: Path, words: Collection[str] = ()) -> None:
-    for name in words or parts:
-        parts[name](folder)
+def _parts(of: str, folder: Path, words: Words) -> None:
+    for name in words or PARTS[of]:
+        PARTS[of][name](folder)
 
 
-#: The checks that mutants are shown, in the order in which they are tried.
-CHECKS: dict[str, Check] = {
-    "sampling": _sampling,
-    "tight": _tight,
-    "protocol": partial(_parts, PROTOCOL),
-    "choosing": partial(_parts, CHOOSING),
-    "totals": lambda folder: recomputed(folder, 96, seed=5),
-    "replay": lambda folder: replay(folder, most=192, seed=2),
-    "beside": check_beside,
-    "losses": lambda folder: check_losses(folder, 12),
-    "rates": lambda folder: check_rates(rates(folder, 24)),
-    "spark": check_spark,
-}
-#: Of these, what is tried first: the cases, kinds or parts that a mutant names.
-WORDED: dict[str, Callable[[Path, Collection[str]], object]] = {
-    "protocol": partial(_parts, PROTOCOL),
-    "choosing": partial(_parts, CHOOSING),
-    "replay": lambda folder, words: replay(folder, most=60, words=words),
+#: The checks that mutants are shown, in the order in which they are tried, on all cases or on those with these words.
+CHECKS: dict[str, Callable[[Path, Words], object]] = {
+    "sampling": lambda folder, words: _sampling(),
+    "tight": lambda folder, words: [audit().check() for audit in audits(cells=40_000, draws=8_000, runs=0)],
+    "protocol": partial(_parts, "protocol"),
+    "choosing": partial(_parts, "choosing"),
+    "totals": lambda folder, words: recomputed(folder, 96, seed=5),
+    "replay": lambda folder, words: replay(folder, most=60 if words else 192, seed=1 if words else 2, words=words),
     "beside": check_beside,
     "losses": lambda folder, words: check_losses(folder, 12, words=words),
-    "rates": lambda folder, words: check_rates(rates(folder, 40, words=words)),
+    "rates": lambda folder, words: check_rates(rates(folder, 40 if words else 24, words=words)),
+    "spark": lambda folder, words: check_spark(folder),
 }
 
 
@@ -104,14 +89,11 @@ def caught(mutant: Mutant, folder: Path) -> tuple[str, str]:
         Survived: none did.
     """
     likely, *words = mutant.likely.split()
-    tries: list[tuple[str, Check]] = [(likely, CHECKS[likely])]
-    if words:
-        tries = [(likely, lambda folder: WORDED[likely](folder, words))]
-    tries += [(name, check) for name, check in CHECKS.items() if words or name != likely]
-    for name, check in tries:
+    tries: list[tuple[str, Words]] = [(likely, words), *((name, ()) for name in CHECKS if words or name != likely)]
+    for name, some in tries:
         with mutant.on() as switches:
             try:
-                check(folder)
+                CHECKS[name](folder, some)
             except Broken as error:
                 found = str(error)
             except (RuntimeError, ValueError, ArithmeticError) as error:  # the code's own checks stopped it

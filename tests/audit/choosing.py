@@ -1,7 +1,5 @@
 """What it costs to choose among tries: every short sequence of outcomes, the coins' law, and the exact worst case."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """Every name of the code under audit that is replaced while it runs: where code moves, this file alone follows."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Iterator
@@ -47,7 +45,6 @@ POINTS = {
     "residual's distance": "mechanisms.public.queries.residual_query:ResidualQuery.largest_column_distance",
     "histogram's sensitivity": "mechanisms.public.persons.person_questions:PersonQuestion.sensitivity",
     "tally": "mechanisms.public.persons.tally:tally",
-    "sensitivity of persons": "mechanisms.public.persons.person_questions:PersonQuestion.sensitivity",
     "constants of persons": "mechanisms.sensitive.person_counts:_constants",
     "scores": "mechanisms.sensitive.private_choice:distance_scores",
     "measure plan": "pipeline.measuring.attempts:measure_plan",
@@ -133,26 +130,32 @@ def current(name: str) -> Any:
     return point(name)[2]
 
 
+class Summed:
+    """Figures of parts that are added up: numbers and lists are summed, sets united; of shares the largest stays."""
+
+    def add(self, other: Any) -> None:
+        for name, more in vars(other).items():
+            setattr(self, name, _summed(getattr(self, name), more))
+
+
+def _summed(one: Any, two: Any) -> Any:
+    if isinstance(one, dict):
+        return one | {key: _summed(one[key], more) if key in one else more for key, more in two.items()}
+    if isinstance(one, float):
+        return max(one, two)
+    return one | two if isinstance(one, set) else one + two
+
+
 @dataclass
 class Switch:
-    """Whether a replacement was used.
+    """How often a replacement was called."""
 
-    Attributes:
-        places: how many names were bound anew.
-        calls: how often it was called.
-    """
-
-    places: int = 0
     calls: int = 0
 
 
 @contextmanager
 def swapped(name: str, make: Callable[[Any], Any]) -> Iterator[Switch]:
-    """The object replaced by `make(object)` wherever it is bound, in classes and in modules that imported it.
-
-    Raises:
-        Broken: nothing is bound to it.
-    """
+    """The object replaced by `make(object)` wherever it is bound, in classes and in modules that imported it."""
     holder, last, original = point(name)
     switch = Switch()
     made = make(original)
@@ -164,7 +167,6 @@ def swapped(name: str, make: Callable[[Any], Any]) -> Iterator[Switch]:
         bound = [(m, key) for m in rooms for key, value in list(vars(m).items()) if value is original]
     if not bound:
         raise Broken(f"nothing is called {POINTS[name]}")
-    switch.places = len(bound)
     for where, key in bound:
         setattr(where, key, replacement)
     try:
@@ -186,13 +188,7 @@ def counted(function: Callable[..., Any], switch: Switch) -> Callable[..., Any]:
 
 @dataclass
 class Numbers:
-    """What an event says, whatever its class calls it.
-
-    Attributes:
-        kind: gaussian, laplace or choice.
-        sensitivity: in records; 1 for a choice.
-        scale: σ or b in records; 1/ε for a choice.
-    """
+    """What an event says, whatever its class calls it, in records; of a choice a sensitivity of 1 and 1/ε."""
 
     kind: str
     sensitivity: float
@@ -201,11 +197,7 @@ class Numbers:
 
 
 def numbers(event: Any) -> Numbers:
-    """The numbers of an event.
-
-    Raises:
-        Broken: a kind of event that the audit knows nothing about.
-    """
+    """The numbers of an event."""
     if isinstance(event, Exponential):
         return Numbers("choice", 1.0, 1.0 / event.epsilon)
     if not isinstance(event, Gaussian | Laplace):

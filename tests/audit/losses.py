@@ -3,8 +3,6 @@
 The adversary knows every record but those of the units in question, and sees all that left.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
@@ -24,7 +22,7 @@ from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.units import WEIGHT_BITS, Norm
 from tests.audit.cases import Case, config_of, plan_of
-from tests.audit.hooks import Broken, numbers
+from tests.audit.hooks import Broken, Summed, numbers
 from tests.audit.rates import people
 from tests.audit.replay import outcome
 from tests.audit.tape import Draw, Tape
@@ -49,22 +47,17 @@ LOOSE = 1e-9
 
 
 @dataclass
-class Losses:
+class Losses(Summed):
     """What whole runs cost those who changed.
 
     Attributes:
-        pairs: of tables; `largest`: by the family's size the largest loss as a share of the one that is claimed.
+        largest: by the family's size the largest loss as a share of the one that is claimed.
         grids: answers whose matrix was written down anew, and compared on two tables each.
     """
 
     pairs: int = 0
     largest: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     grids: int = 0
-
-    def add(self, other: Losses) -> None:
-        self.pairs, self.grids = self.pairs + other.pairs, self.grids + other.grids
-        for units, share in other.largest.items():
-            self.largest[units] = max(self.largest[units], share)
 
 
 def family(settings: Settings, units: int, seed: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:

@@ -1,12 +1,12 @@
 """Known faults of libraries for differential privacy, switched on one at a time: the audit must catch each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from typing import Any
+
+import numpy as np
 
 from tests.audit.hooks import Switch, swapped
 
@@ -21,7 +21,7 @@ class Mutant:
         name: what the code does wrong.
         fault: where such a fault is known from, or how it comes about.
         parts: what is replaced (names in `hooks.POINTS`), each with how.
-        likely: the check that should catch it, tried first; after it words: what of it is likely (`WORDED`).
+        likely: the check that should catch it, tried first; after it words: what of it is likely.
     """
 
     name: str
@@ -59,3 +59,26 @@ def mutant(likely: str, *points: str) -> Callable[[Make], Make]:
         return twin
 
     return register
+
+
+def mutants(twin: Make, faults: str) -> None:
+    """Registers faults that have one twin in several places.
+
+    Args:
+        faults: two lines each: `name | likely | point`, and the fault.
+    """
+    lines = iter(faults.strip().splitlines())
+    for head, fault in zip(lines, lines, strict=True):
+        name, likely, place = head.split(" | ")
+        MUTANTS[name] = Mutant(name, fault, ((place, lambda original: partial(twin, original)),), likely)
+
+
+class Words:
+    """A source of noise whose words come from numpy's generator of an event."""
+
+    def __init__(self, of: Callable[[str], np.random.Generator]) -> None:
+        self.of = of
+
+    def stream(self, event_id: str) -> Any:
+        generator = self.of(event_id)
+        return lambda size: generator.integers(0, 2**64, size=size, dtype=np.uint64)

@@ -1,7 +1,5 @@
 """Faults of composition, calibration, charges, and of what is written down."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -95,12 +93,6 @@ def tries_for_free(original: Any, selection: Any, epsilon: Any, delta: Any) -> A
 
 
 @mutant(REPLAY, "charge")
-def charge_skipped(original: Any, ledger: Any, event: Any) -> Any:
-    """Nothing is charged."""
-    return None
-
-
-@mutant(REPLAY, "charge")
 def charge_kept_in_memory(original: Any, ledger: Any, event: Any) -> Any:
     """A charge that a crash forgets."""
     return ledger.events.__setitem__(event.id, event)
@@ -124,9 +116,8 @@ def charge_after_the_draw(original: Any) -> Any:
 def charge_of_other_noise(original: Any, ledger: Any, event: Any) -> None:
     """What is written down has more noise than what is drawn."""
     kept = dict(ledger.events)
-    weaker = (
-        replace(event, epsilon=event.epsilon / 2) if isinstance(event, Exponential) else event.with_sensitivity(0.0)
-    )
+    choice = isinstance(event, Exponential)
+    weaker = replace(event, epsilon=event.epsilon / 2) if choice else event.with_sensitivity(0.0)
     ledger._append({"event": weaker.to_json()})
     ledger.events.update(kept | {event.id: event})
 

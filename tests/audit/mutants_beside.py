@@ -1,7 +1,5 @@
 """Faults of what stands beside one run: ids, shared budgets, plugins, drafts, published errors, families, Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,10 +11,31 @@ import numpy as np
 from mechanisms.accounting.bookings import load_book
 from mechanisms.public.drafts import column_facts
 from mechanisms.public.queries.stored_queries import QUERIES
-from tests.audit.mutants import mutant, mutant_maker
+from tests.audit.mutants import mutant, mutant_maker, mutants
 from tests.audit.on_spark import why_not
 
 BUDGETS, PLUGINS = "beside budgets", "beside plugins"
+
+
+def _left_away(original: Any, *args: Any, **named: Any) -> None:
+    return None
+
+
+LEFT_AWAY = """
+charge skipped | replay | charge
+Nothing is charged.
+ledger that forgets who charged | beside budgets | note of a charge
+A booking is found again by its name, and nobody asks whether something was drawn on it.
+folder that goes on for whoever comes | beside budgets | state of a folder
+What a run left is gone on with by the next command, whichever table and unit that one names.
+answers that a plugin mends | beside plugins | answers to read
+A plugin sets negative counts to 0 in the very array that is released as a noisy answer.
+matrix of a plugin in narrow numbers | beside plugins | numbers of a matrix
+A matrix that a plugin makes stays in its narrow numbers, in which -128 of bytes is below every norm.
+running total taken as it stands | beside foreign | running total's words
+The ledger of a release is elsewhere, so that what the release says of it is believed.
+"""
+mutants(_left_away, LEFT_AWAY)
 
 
 @mutant("beside ids", "text of a column")
@@ -52,18 +71,6 @@ def tests_for_nan_left_away_where_ends_answer_them(original: Any, *args: Any) ->
     return engine
 
 
-@mutant("beside foreign", "running total's words")
-def running_total_taken_as_it_stands(original: Any, statement: Any) -> Any:
-    """The ledger of a release is elsewhere, so that what the release says of it is believed."""
-    return ""
-
-
-@mutant(BUDGETS, "note of a charge")
-def ledger_that_forgets_who_charged(original: Any, path: Any, name: Any, before: Any, now: Any) -> Any:
-    """A booking is found again by its name, and nobody asks whether something was drawn on it."""
-    return None
-
-
 @mutant(BUDGETS, "note of a charge")
 def ledger_that_notes_the_first_charge_alone(original: Any, path: Any, name: str, before: Any, now: Any) -> None:
     """That a run charged is known, and not how far it came: a copy from its middle draws the rest again."""
@@ -95,12 +102,6 @@ def an_older_record_taken_for_the_record(original: Any) -> Any:
     return property(marks)
 
 
-@mutant(BUDGETS, "state of a folder")
-def folder_that_goes_on_for_whoever_comes(original: Any, folder: Any, resume: Any) -> Any:
-    """What a run left is gone on with by the next command, whichever table and unit that one names."""
-    return None
-
-
 @mutant(BUDGETS, "book of releases")
 def second_job_of_a_sweep_charges_nothing(original: Any, releases: Any) -> Any:
     """A sweep books once for the folder that its jobs have in common, and no job books for itself."""
@@ -129,12 +130,6 @@ def errors_that_quote_rows_in_a_log(original: Any, error: Any) -> Any:
     return error
 
 
-@mutant(PLUGINS, "answers to read")
-def answers_that_a_plugin_mends(original: Any, answer: Any) -> Any:
-    """A plugin sets negative counts to 0 in the very array that is released as a noisy answer."""
-    return None
-
-
 @mutant_maker(PLUGINS, "known answers")
 def answers_that_nobody_paid_for(original: Any) -> Any:
     """A selection is handed the list of answers itself, and may put in more."""
@@ -147,12 +142,6 @@ def matrix_in_numbers_that_run_over(original: Any) -> Any:
     if original.__name__ == "__post_init__":
         return lambda query: None
     return lambda name, arrays: QUERIES[name](arrays)
-
-
-@mutant(PLUGINS, "numbers of a matrix")
-def matrix_of_a_plugin_in_narrow_numbers(original: Any, query: Any) -> Any:
-    """A matrix that a plugin makes stays in its narrow numbers, in which -128 of bytes is below every norm."""
-    return None
 
 
 @mutant(PLUGINS, "second opinion")

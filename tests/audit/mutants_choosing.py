@@ -1,8 +1,5 @@
 """Faults of choosing among releases by noisy distances."""
 
-from __future__ import annotations
-
-import hashlib
 import shutil
 from dataclasses import replace
 from typing import Any
@@ -10,20 +7,13 @@ from typing import Any
 import numpy as np
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
-from mechanisms.public.units import Neighbouring
-from tests.audit.mutants import mutant, mutant_maker
+from tests.audit.mutants import Words, mutant, mutant_maker
 
 
 @mutant("replay /accept", "distance's sensitivity")
 def distance_with_half_its_sensitivity(original: Any, wanted: Any, **named: Any) -> Any:
     """L1 distances are halved to total variation, their noise with them."""
     return original(wanted, **named) / 2
-
-
-@mutant("replay /replace/ /accept", "distance's sensitivity")
-def distance_under_replace_counted_once(original: Any, wanted: Any, **named: Any) -> Any:
-    """A unit that is replaced leaves one cell and enters another."""
-    return original(wanted, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
 
 
 @mutant("replay /accept", "noisy")
@@ -34,33 +24,17 @@ def distance_without_noise(original: Any, exact: Any, event: Any, source: Any) -
     return original(exact, event, source)
 
 
-def _words(*facts: Any) -> Any:
-    """Words that anybody can draw again who knows these facts."""
-    seed = int.from_bytes(hashlib.sha256(repr(facts).encode()).digest()[:8], "big")
-    generator = np.random.default_rng(seed)
-    return lambda size: generator.integers(0, 2**64, size=size, dtype=np.uint64)
-
-
-class _Source:
-    """Noise from a seed and the event's name."""
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def stream(self, event_id: str) -> Any:
-        return _words(self.seed, event_id)
-
-
 @mutant("replay /accept first", "measured")
 def same_noise_in_every_try(original: Any, state: Any, attempt: Any, noise: Any) -> Any:
     """Each try starts the run's generator anew: their differences are exact."""
-    return original(state, attempt, _Source(5))
+    return original(state, attempt, Words(lambda event_id: np.random.default_rng([5, *event_id.encode()])))
 
 
 @mutant("replay /accept first", "coins of tries")
 def coins_of_tries_from_a_public_seed(original: Any, state: Any) -> Any:
     """The seed of the synthesis, which may be known, says how many tries there were."""
-    return state.plan.tries.most_tries(_words(state.config.synthesis.seed))
+    words = Words(lambda event_id: np.random.default_rng(state.config.synthesis.seed))
+    return state.plan.tries.most_tries(words.stream("coins"))
 
 
 @mutant("choosing stops", "most tries")

@@ -1,7 +1,5 @@
 """Faults of the noise, of the choices, and of the streams that they are drawn from."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial
@@ -11,7 +9,7 @@ import numpy as np
 
 from mechanisms.accounting.events import Gaussian, Laplace
 from mechanisms.public.units import WEIGHT_BITS
-from tests.audit.mutants import MUTANTS, Mutant, mutant, mutant_maker
+from tests.audit.mutants import MUTANTS, Mutant, Words, mutant, mutant_maker
 
 TIGHT, SAMPLING, REPLAY = "tight", "sampling", "replay"
 TOO_LARGE = "Safe, but not what is stated: half of the budget buys nothing."
@@ -79,22 +77,11 @@ def noise_in_floating_point(original: Any, exact: Any, event: Any, source: Any) 
     return answers + np.random.default_rng(1).laplace(0.0, event.scale, answers.size)
 
 
-class _Words:
-    """A source whose words come from a generator that is made once."""
-
-    def __init__(self, of: Any) -> None:
-        self.of = of
-
-    def stream(self, event_id: str) -> Any:
-        generator = self.of(event_id)
-        return lambda size: generator.integers(0, 2**64, size=size, dtype=np.uint64)
-
-
 @mutant_maker(SAMPLING, "source")
 def seed_shared_by_workers(original: Any) -> Any:
     """A generator made before the workers are forked: all of them draw the same."""
     one = np.random.default_rng(3)
-    return lambda seed: _Words(lambda event_id: one) if seed is None else original(seed)
+    return lambda seed: Words(lambda event_id: one) if seed is None else original(seed)
 
 
 @mutant(SAMPLING, "source")
@@ -106,7 +93,7 @@ def same_noise_in_every_run(original: Any, seed: Any) -> Any:
 @mutant(SAMPLING, "source")
 def same_noise_for_every_event(original: Any, seed: Any) -> Any:
     """The seed without the event: two answers tell their exact difference."""
-    return original(None) if seed is None else _Words(lambda event_id: np.random.default_rng(seed))
+    return original(None) if seed is None else Words(lambda event_id: np.random.default_rng(seed))
 
 
 @mutant(TIGHT, "weights of choices")

@@ -1,7 +1,5 @@
 """Faults of sensitivity, clipping, what is read from the rows, and whole persons."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import replace
 from itertools import pairwise
@@ -12,15 +10,30 @@ import numpy as np
 from mechanisms.public.persons.tally import WHOLE
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
-from tests.audit.mutants import mutant
+from tests.audit.mutants import mutant, mutants
 
 REPLAY = "replay"
 
 
-@mutant("replay /replace/", "sensitivity")
-def replace_counted_as_add_remove(original: Any, query: Any, **named: Any) -> Any:
-    """One unit replaced moves two cells; many libraries calibrate to one."""
-    return original(query, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
+def _as_add_remove(original: Any, *args: Any, **named: Any) -> Any:
+    return original(*args, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
+
+
+AS_ADD_REMOVE = """
+replace counted as add remove | replay /replace/ | sensitivity
+One unit replaced moves two cells; many libraries calibrate to one.
+histogram under replace counted once | replay /replace/ histogram | histogram's sensitivity
+A unit that is replaced leaves one cell of a histogram and enters another.
+choice under replace counted once | replay mst replace | scores
+Only the measurements know of `replace`, the scores of the choices do not.
+one bucket moves where a unit is replaced | replay records/ /replace/ | sensitivity of sizes
+A unit that is replaced leaves one bucket and enters another: two counts move.
+a person who is replaced moves one cell | replay /replace/ persons | histogram's sensitivity
+One person leaves a cell and another enters a second one: both move.
+distance under replace counted once | replay /replace/ /accept | distance's sensitivity
+A unit that is replaced leaves one cell and enters another.
+"""
+mutants(_as_add_remove, AS_ADD_REMOVE)
 
 
 @mutant("replay C=3", "sensitivity")
@@ -47,23 +60,11 @@ def residual_under_replace_counted_as_add_remove(original: Any, self: Any, norm:
     return self.largest_column_norm(norm)
 
 
-@mutant("replay /replace/ histogram", "histogram's sensitivity")
-def histogram_under_replace_counted_once(original: Any, wanted: Any, **named: Any) -> Any:
-    """A unit that is replaced leaves one cell of a histogram and enters another."""
-    return original(wanted, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
-
-
 @mutant("replay mst", "scores")
 def choice_with_half_the_sensitivity(original: Any, *args: Any, **named: Any) -> Any:
     """The scores of a choice taken as monotone, as counts are."""
     found = original(*args, **named)
     return replace(found, sensitivity=max(found.sensitivity // 2, 1))
-
-
-@mutant("replay mst replace", "scores")
-def choice_under_replace_counted_once(original: Any, *args: Any, **named: Any) -> Any:
-    """Only the measurements know of `replace`, the scores of the choices do not."""
-    return original(*args, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
 
 
 @mutant("replay discover C=3", "weights of values")
@@ -101,12 +102,6 @@ def c_chosen_from_exact_sizes_of_units(original: Any, state: Any) -> Any:
     exact = asked.sizes.bucketed(private.histogram)
     chosen = asked.sizes.chosen(exact, stddev=0.0, noise=asked.noise)
     return replace(result, bound={**result.bound, "chosen": chosen})
-
-
-@mutant("replay records/ /replace/", "sensitivity of sizes")
-def one_bucket_moves_where_a_unit_is_replaced(original: Any, self: Any, **named: Any) -> Any:
-    """A unit that is replaced leaves one bucket and enters another: two counts move."""
-    return original(self, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
 
 
 @mutant("replay /weight/", "clip")
@@ -210,12 +205,6 @@ def distances_from_exact_marginals(original: Any, counted: Any, candidates: Any,
 
     whole = [c for c in candidates if c.query is None and len(c.clique) == 2]
     return original(counted, candidates, product if len(whole) == len(candidates) else expected, **named)
-
-
-@mutant("replay /replace/ persons", "sensitivity of persons")
-def a_person_who_is_replaced_moves_one_cell(original: Any, self: Any, **named: Any) -> Any:
-    """One person leaves a cell and another enters a second one: both move."""
-    return original(self, **{**named, "neighbouring": Neighbouring.ADD_REMOVE})
 
 
 @mutant("replay persons discover", "sensitivity of discovery")

@@ -1,7 +1,5 @@
 """Runs on Spark whose tasks are lost after they wrote, run again, and run twice: what is drawn from stays the same."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

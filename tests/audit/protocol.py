@@ -1,7 +1,5 @@
 """What a run does when it is cut off, cheated on, or asked for too much, and what it says of itself."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile
@@ -213,11 +211,8 @@ def check_bound(folder: Path) -> int:
     """
     settings = replace(RECORDS, column=True, bound=3)
     root, table = folder / "protocol" / "run", folder / "protocol" / "t.csv"
-    config = config_of(
-        Case("oneway", "gaussian", "gdp", settings, "records", 40.0, 3),
-        folder,
-        write_table(table, make_world(settings, 3).table),
-    )
+    case = Case("oneway", "gaussian", "gdp", settings, "records", 40.0, 3)
+    config = config_of(case, folder, write_table(table, make_world(settings, 3).table))
     for place, bound in enumerate(BOUNDS):
         counts = np.where(np.arange(len(BOUNDS)) == place, 2.0**20, 0.0)
         shutil.rmtree(root, ignore_errors=True)

@@ -4,8 +4,6 @@ A table and a run per seed, both of it. Runs are independent of each other; the 
 share of a run's bounds that hold is what is looked at. Published tables leave bounds room; the hardest ones leave none.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator
@@ -30,7 +28,7 @@ from pipeline.release_folder import read_release
 from pipeline.settings import build
 from pipeline.settings.specs import build_specs
 from tests.audit.cases import Case, config_of
-from tests.audit.hooks import Broken, swapped
+from tests.audit.hooks import Broken, Summed, swapped
 from tests.audit.sampling import RARE
 from tests.audit.worlds import RECORDS, Row, fresh, write_table
 
@@ -59,7 +57,7 @@ ASKED: tuple[dict[str, Any], ...] = (
 
 
 @dataclass
-class Rates:
+class Rates(Summed):
     """How often what was published held: per kind a share of each run, and the distances' errors in their own unit.
 
     Attributes:
@@ -70,12 +68,6 @@ class Rates:
     runs: int = 0
     held: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     off: list[float] = field(default_factory=list)
-
-    def add(self, other: Rates) -> None:
-        self.runs += other.runs
-        self.off += other.off
-        for kind, shares in other.held.items():
-            self.held[kind] += shares
 
 
 def people(seed: int, rows: int = 400) -> tuple[Row, ...]:

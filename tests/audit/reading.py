@@ -1,7 +1,5 @@
 """How a table is read: no value changes how those of others are read, or makes a well-formed file unreadable."""
 
-from __future__ import annotations
-
 import enum
 import itertools
 import math

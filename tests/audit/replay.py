@@ -1,7 +1,5 @@
 """Runs on neighbouring tables with the same frozen answers: steps, files and bytes are equal, differences are paid."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 from collections.abc import Collection, Iterator
@@ -15,19 +13,17 @@ from scipy.stats import kstest
 from mechanisms.public.errors import UserError
 from pipeline import stages
 from tests.audit.cases import CHOICES, Case, config_of, every_case, ran
-from tests.audit.hooks import Broken, numbers, swapped
+from tests.audit.hooks import Broken, Summed, numbers, swapped
 from tests.audit.sampling import RARE, laws
 from tests.audit.tape import Tape, check_seen, compared, noise_of, recording
 from tests.audit.worlds import World, write_table
 
 
 @dataclass
-class Tally:
-    """What the replays saw.
+class Tally(Summed):
+    """What the replays saw, over all pairs of neighbouring tables.
 
     Attributes:
-        pairs: of neighbouring tables.
-        answers, choices: compared, over all pairs.
         largest: true difference as a share of what was charged for it, by the class that left.
         noise: probabilities of the stated law up to the noise that left, by the class that left and the noise's kind.
         accepts: pairs whose release was accepted by noisy distances.
@@ -44,17 +40,6 @@ class Tally:
     accepts: int = 0
     refused: int = 0
     ran: dict[str, set[str]] = field(default_factory=dict)
-
-    def add(self, other: Tally) -> None:
-        self.cases, self.pairs = self.cases + other.cases, self.pairs + other.pairs
-        self.answers, self.choices = self.answers + other.answers, self.choices + other.choices
-        self.accepts, self.refused = self.accepts + other.accepts, self.refused + other.refused
-        for kind, moved in other.largest.items():
-            self.largest[kind] = max(self.largest.get(kind, 0.0), moved)
-        for kind, noise in other.noise.items():
-            self.noise.setdefault(kind, []).extend(noise)
-        for what, names in other.ran.items():
-            self.ran.setdefault(what, set()).update(names)
 
 
 @contextmanager

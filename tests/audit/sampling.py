@@ -1,7 +1,5 @@
 """The sampler itself: its law on the lattice, its tails' low digits, and that no two streams are alike."""
 
-from __future__ import annotations
-
 import multiprocessing
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Record and replay: what a run drew, and the same run on another table with the same answers."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import secrets
@@ -64,8 +62,7 @@ class Tape:
         charged: the events on disk by id, with the event whose cost was booked.
         questions: the class that each event's answer left as, by the event's id.
         most: how many tries the secret coin allows; None: it was not thrown.
-        prefix: of the try that is at work.
-        texts: of the set of values whose weights are drawn now; None: there is none.
+        prefix: of the try that is at work; `texts` of the set of values whose weights are drawn now.
     """
 
     steps: list[tuple[Any, ...]] = field(default_factory=list)
@@ -103,9 +100,8 @@ class _Recorder:
         def opened(given: int | None) -> Any:
             if given is not None:
                 raise Broken(f"noise is drawn from the seed {given}, which nobody set for it")
-            return _Listed(
-                original(1_000 * self.seed + next(self.made)), self.streams
-            )  # the coins of both tables are the same
+            seed = 1_000 * self.seed + next(self.made)  # the coins of both tables are the same
+            return _Listed(original(seed), self.streams)
 
         return opened
 
@@ -150,9 +146,8 @@ class _Recorder:
                 if kept is None or (self.tape.texts is None and kept.answer.shape != (size,)):
                     raise Broken(f"{name} is asked on one table, and not on its neighbour")
                 answer = kept.answer if self.tape.texts is None else _of_texts(kept, self.tape.texts)
-            self.tape.draws[name] = Draw(
-                event, exact.bits, exact.whole.copy(), exact.rest.copy(), answer, self.tape.texts
-            )
+            counts = (exact.whole.copy(), exact.rest.copy())
+            self.tape.draws[name] = Draw(event, exact.bits, *counts, answer, self.tape.texts)
             return answer.copy()
 
         return drawn
@@ -241,21 +236,13 @@ def _on_lattice(event: Any, answer: NDArray[np.float64], bits: int) -> None:
 
 
 def check_seen(tape: Tape) -> None:
-    """Whatever was charged in a whole run was drawn where the audit looks.
-
-    Raises:
-        Broken: something was charged, and left by another way.
-    """
+    """Whatever was charged in a whole run was drawn where the audit looks."""
     if left := tape.charged.keys() - tape.draws.keys() - tape.choices.keys():
         raise Broken(f"charged, and drawn by nothing that the audit knows: {', '.join(sorted(left))}")
 
 
 def noise_of(tape: Tape) -> dict[str, NDArray[np.float64]]:
-    """Each draw's noise as a share of its scale, by its name; exact up to the answers' floats.
-
-    Raises:
-        Broken: the same noise in two tries.
-    """
+    """Each draw's noise as a share of its scale, by its name, exact up to the answers' floats; no two are the same."""
     found, seen = {}, dict[tuple[str, bytes], str]()
     for name, draw in tape.draws.items():
         exact = np.ldexp(draw.whole + np.ldexp(draw.rest.astype(np.float64), -draw.bits), -WEIGHT_BITS)
@@ -267,11 +254,7 @@ def noise_of(tape: Tape) -> dict[str, NDArray[np.float64]]:
 
 
 def compared(one: Tape, two: Tape) -> dict[str, float]:
-    """The largest true difference as a share of what was charged for it, by the class that left.
-
-    Raises:
-        Broken: other steps, or a difference above the charged sensitivity.
-    """
+    """The largest true difference as a share of what was charged for it, by the class that left; no step differs."""
     if one.steps != two.steps:
         place = next((i for i, (a, b) in enumerate(zip(one.steps, two.steps, strict=False)) if a != b), -1)
         raise Broken(f"the neighbour takes other steps, from step {place} on: {one.steps[place]}, {two.steps[-1:]}")

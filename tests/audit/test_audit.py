@@ -7,11 +7,10 @@ import pytest
 
 from tests.audit import choosing, protocol
 from tests.audit.beside import BESIDE, check_beside
-from tests.audit.cases import CHOICES, FEW, check_registry, registered, write_public
+from tests.audit.cases import FEW, check_registry, write_public
 from tests.audit.catch import CHECKS, MUTANTS, caught
 from tests.audit.hooks import POINTS, Broken, point
-from tests.audit.losses import FAMILIES, check_grids, families
-from tests.audit.on_spark import check_spark, why_not
+from tests.audit.losses import FAMILIES, families
 from tests.audit.rates import check_rates, rates
 from tests.audit.replay import replay
 from tests.audit.sampling import check_law, check_streams, check_tails, laws
@@ -44,16 +43,6 @@ def test_neighbours_with_the_same_answers_give_the_same_release(folder):
     for selection, words in WORDS:
         tally.add(replay(folder, most=1, choices=[selection], words=words, few="discover" not in words))
     assert "ValuesQuestion" in tally.largest
-
-
-@pytest.mark.slow
-def test_every_case_of_a_selection_gives_the_same_release_on_a_neighbour(folder):
-    tally = replay(folder, most=len(CHOICES))
-    assert tally.pairs == len(CHOICES)
-    for selection, words in WORDS:
-        tally.add(replay(folder, most=1, choices=[selection], words=words))
-    parts = ("selection", "method", "slot", "event", "question")
-    check_registry(tally.ran, {k: v for k, v in registered().items() if k in parts})
 
 
 def test_what_is_chosen_among_tries_costs_what_is_claimed(folder):
@@ -158,11 +147,6 @@ def test_there_are_faults_enough_and_all_names_exist():
         assert callable(point(name)[2]) or isinstance(point(name)[2], property | cached_property | classmethod), name
 
 
-@pytest.mark.slow
-def test_choosing_is_booked_in_full_and_shows_nothing(folder):
-    assert choosing.check_hidden(folder) == 6 and choosing.check_booked(folder) == 3
-
-
 def test_the_readme_states_how_many_known_faults_there_are():
     assert f"plants {len(MUTANTS)} faults" in (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -171,20 +155,3 @@ def test_the_readme_states_how_many_known_faults_there_are():
 def test_the_whole_audit_holds(tmp_path):
     assert main([str(tmp_path / "AUDIT.md")]) == 0
     assert "every check below holds" in (tmp_path / "AUDIT.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_runs_that_are_cut_off_charge_and_draw_nothing_twice(folder):
-    assert protocol.check_cut_off(folder) == 6
-
-
-@pytest.mark.slow
-def test_ids_tables_and_grids_hold_on_whole_runs(folder):
-    assert check_beside(folder, ["ids", "tables"]) and check_grids(folder) > 20
-
-
-@pytest.mark.slow
-def test_lost_tasks_of_spark_change_nothing(folder):
-    if why_not():
-        pytest.skip(f"left out: {why_not()}")
-    assert check_spark(folder) == 2

@@ -46,14 +46,7 @@ WRONG = 0.01
 
 @dataclass(frozen=True)
 class Bound:
-    """What one audit found.
-
-    Attributes:
-        name: of the mechanism.
-        measure: ε or μ.
-        stated: what the plan or the event says; `found` is the lower bound.
-        draws: in both worlds together.
-    """
+    """What one audit found of ε or μ: a lower bound, from so many draws in both worlds together."""
 
     name: str
     measure: str
@@ -66,9 +59,8 @@ class Bound:
         if not self.found <= self.stated:
             raise Broken(f"{self.name}: {self.measure} is at least {self.found:.4g}, stated {self.stated:.4g}")
         if self.found < REACH * self.stated:
-            raise Broken(
-                f"{self.name}: only {self.found:.4g} of {self.measure} = {self.stated:.4g} found: too much noise"
-            )
+            few = f"only {self.found:.4g} of {self.measure} = {self.stated:.4g} found"
+            raise Broken(f"{self.name}: {few}: too much noise")
         return self
 
 

@@ -1,7 +1,5 @@
 """Totals recomputed: by dp-accounting's privacy loss distributions, and by the textbook's own formulas."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter, defaultdict
@@ -19,7 +17,7 @@ from mechanisms.accounting.restatements import guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Neighbouring
 from tests.audit.cases import ACCEPT, ASKED, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
-from tests.audit.hooks import Broken, numbers
+from tests.audit.hooks import Broken, Summed, numbers
 from tests.audit.worlds import FINDS_C, Settings
 
 #: Where the two privacy losses of a choice lie in their interval of length ε: the worst of these counts.
@@ -30,17 +28,12 @@ _TINY = Fraction(1, 10**9)
 
 
 @dataclass
-class Ratios:
+class Ratios(Summed):
     """Exact ε as a share of the claimed one, by accountant and mechanism."""
 
     plans: int = 0
     compositions: int = 0
     exact: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-
-    def add(self, other: Ratios) -> None:
-        self.plans, self.compositions = self.plans + other.plans, self.compositions + other.compositions
-        for key, found in other.exact.items():
-            self.exact[key] += found
 
 
 def composed(events: Sequence[Any], step: float, *, pessimistic: bool, corner: float) -> Any:
@@ -78,11 +71,7 @@ def _two_points(loss: float, corner: float) -> tuple[dict[int, float], dict[int,
 
 
 def exact_epsilon(events: Sequence[Any], epsilon: float, delta: float) -> float:
-    """ε of the composition at δ, for the worst of the pairs that are tried.
-
-    Raises:
-        Broken: the true δ at ε is above `delta`, by a bound from below.
-    """
+    """ε of the composition at δ, for the worst of the pairs that are tried; the true δ at ε is no larger."""
     pure = [e for e in events if numbers(e).kind != "gaussian"]
     step = epsilon / 1_000 / (len(pure) + 1)  # each event is rounded once, equal ones too
     worst = 0.0
@@ -170,9 +159,8 @@ def check_plan(plan: Any, label: str, rng: random.Random) -> Ratios:
                 raise Broken(f"ε is {ratio:.4f} of what is claimed")
             epsilon, delta = textbook(events, kind, left)
             if epsilon > most.epsilon * (1 + 1e-9) or delta + thresholds > most.delta * (1 + mpf(1e-12)):
-                raise Broken(
-                    f"{kind} gives ({float(epsilon):.9g}, {float(delta):.3g}) for ({most.epsilon}, {most.delta})"
-                )
+                found_here = f"({float(epsilon):.9g}, {float(delta):.3g})"
+                raise Broken(f"{kind} gives {found_here} for ({most.epsilon}, {most.delta})")
     except Broken as error:
         raise Broken(f"{label}: {error}") from error
     return found
@@ -190,10 +178,8 @@ def reserves(plan: Any, rng: random.Random) -> Iterator[list[Any]]:
     yield [*plan.events, plan.reserve.event]
     cuts = sorted(rng.random() for _ in range(rng.randint(3, 12)))
     parts = [b - a for a, b in zip([0.0, *cuts], [*cuts, 1.0], strict=True) if b - a > 1e-4]
-    made = [
-        (plan.choice_event if rng.random() < 0.4 else plan.measurement_event)(f"{i}", p) for i, p in enumerate(parts)
-    ]
-    yield [*plan.events, *made]
+    kinds = [plan.choice_event if rng.random() < 0.4 else plan.measurement_event for _ in parts]
+    yield [*plan.events, *(made(f"{i}", part) for i, (made, part) in enumerate(zip(kinds, parts, strict=True)))]
 
 
 def random_plans(folder: Path, count: int, seed: int) -> Iterator[tuple[str, Any]]:
@@ -208,9 +194,8 @@ def random_plans(folder: Path, count: int, seed: int) -> Iterator[tuple[str, Any
         open_ones = ("discover", *FINDS_C) if column else ("discover",)
         schema = "histogram" if column and rng.random() < 0.4 else rng.choice(("plain", "joint_bins", *open_ones))
         epsilon = math.exp(rng.uniform(math.log(0.05), math.log(20)))
-        case = Case(
-            selection, mechanism, accountant, settings, schema, epsilon, given, rng.choice((*ACCEPT, *[""] * 6))
-        )
+        accept = rng.choice((*ACCEPT, *[""] * 6))
+        case = Case(selection, mechanism, accountant, settings, schema, epsilon, given, accept)
         config = config_of(case, folder, folder / "none.csv")
         if config.privacy.delta:
             config.privacy.delta = 10 ** rng.uniform(-12, -3)
@@ -247,9 +232,8 @@ def check_tries(plan: Any, config: Any) -> None:
         said = worst_case(plan).epsilon_at(at)
         alone = textbook(worst_case(plan).events, plan.accountant.kind, at / tries)[0]
         if said < factor * alone * (1 - 1e-9):
-            raise Broken(
-                f"stated: ε = {said:.6g} at δ = {at:g}; a try alone has {float(alone):.6g} at δ = {at / tries:g}"
-            )
+            one_try = f"{float(alone):.6g} at δ = {at / tries:g}"
+            raise Broken(f"stated: ε = {said:.6g} at δ = {at:g}; a try alone has {one_try}")
 
 
 def recomputed(folder: Path, count: int, seed: int) -> Ratios:

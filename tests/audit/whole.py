@@ -1,7 +1,5 @@
 """All checks, on two processes, and the table that they leave."""
 
-from __future__ import annotations
-
 import datetime
 import multiprocessing
 import subprocess
@@ -36,14 +34,6 @@ Rows = list[tuple[str, str, str]]
 HEADS = {"White-box audits": "found / stated: 0.9 to 1", "Known faults, switched on one at a time": "the fault"}
 
 
-def _replay(folder: Path, part: tuple[int, int]) -> Tally:
-    return replay(folder, part=part)
-
-
-def _totals(folder: Path, part: tuple[int, int]) -> Ratios:
-    return recomputed(folder, PLANS // part[1], seed=part[0] + 1)
-
-
 def _tight(folder: Path, part: tuple[int, int]) -> list[Bound]:
     found = [audit().check() for audit in audits(cells=60_000, draws=20_000, runs=2_200)[part[0] :: part[1]]]
     return found + [bound.check() for bound in choosing.selection_bounds()] * (part[0] == 0)
@@ -51,14 +41,6 @@ def _tight(folder: Path, part: tuple[int, int]) -> list[Bound]:
 
 def _mutants(folder: Path, part: tuple[int, int]) -> Rows:
     return [(mutant.name, f"caught: {check}", mutant.fault) for mutant, check, _ in all_caught(folder, part)]
-
-
-def _rates(folder: Path, part: tuple[int, int]) -> Rates:
-    return rates(folder, RUNS, part=part)
-
-
-def _losses(folder: Path, part: tuple[int, int]) -> Losses:
-    return check_losses(folder, FAMILY_CASES, part=part)
 
 
 def _beside(folder: Path, part: tuple[int, int]) -> Rows:
@@ -78,52 +60,38 @@ def _others(folder: Path, part: tuple[int, int]) -> Rows:
         rows.append((f"{kind}: 2 million draws follow the rounded law", f"p = {law:.3f}", f"p above {RARE:g}"))
         rows.append((f"{kind}: parity and last digits of 5 million draws", f"p = {tails:.3f}", f"p above {RARE:g}"))
     went, stopped = protocol.check_refusals(folder, 40)
+    refusals = "tables run without and with a stop at lost values (data.max_unplaced=0.2)"
+    hidden = "number of the try that is released, and distances at the threshold"
+    counted = [
+        ("sequences of tries of which one is taken", choosing.check_pick(6), "the first accepted, or the best"),
+        ("random private tries, chosen from exactly", choosing.check_random_tries(2_000), "none above its claim"),
+        (hidden, choosing.check_hidden(folder), "it shows nowhere; nothing else decides"),
+        ("runs of several tries", choosing.check_booked(folder), "booked and said in full"),
+        ("streams of events, runs and processes", check_streams(), "no two alike"),
+        ("runs cut off between charge and draw", protocol.check_cut_off(folder), "nothing charged or drawn twice"),
+        ("kept answers put in each other's place", protocol.check_swapped_answers(folder), "each refused"),
+        ("rows added to tables of which rows are set aside", protocol.check_aside(), "no other row's coin changes"),
+        ("charges that a ledger must refuse", protocol.check_ledger(folder), "each refused"),
+        ("noisy counts of units that speak for another C", protocol.check_bound(folder), "C follows from them alone"),
+        ("statements", protocol.check_statements(folder), "private where it is, and only there"),
+    ]
+    stops = f"p = {choosing.check_stops(100_000):.3f}"
     return [
         *rows,
-        ("sequences of tries of which one is taken", f"{choosing.check_pick(6):,}", "the first accepted, or the best"),
-        ("the coins that stop tries are geometric", f"p = {choosing.check_stops(100_000):.3f}", f"p above {RARE:g}"),
-        (
-            "random private tries, chosen from exactly",
-            f"{choosing.check_random_tries(2_000):,}",
-            "none above its claim",
-        ),
-        (
-            "number of the try that is released, and distances at the threshold",
-            f"{choosing.check_hidden(folder)}",
-            "it shows nowhere; nothing else decides",
-        ),
-        ("runs of several tries", f"{choosing.check_booked(folder)}", "booked and said in full"),
-        ("streams of events, runs and processes", f"{check_streams()}", "no two alike"),
-        ("runs cut off between charge and draw", f"{protocol.check_cut_off(folder)}", "nothing charged or drawn twice"),
-        ("kept answers put in each other's place", f"{protocol.check_swapped_answers(folder)}", "each refused"),
-        (
-            "rows added to tables of which rows are set aside",
-            f"{protocol.check_aside()}",
-            "no other row's coin changes",
-        ),
-        ("charges that a ledger must refuse", f"{protocol.check_ledger(folder)}", "each refused"),
-        (
-            "tables run without and with a stop at lost values (data.max_unplaced=0.2)",
-            f"{went} equal, {stopped} refused",
-            "one sentence differs, or nothing was charged",
-        ),
-        (
-            "noisy counts of units that speak for another C",
-            f"{protocol.check_bound(folder)}",
-            "C follows from them alone",
-        ),
-        ("statements", f"{protocol.check_statements(folder)}", "private where it is, and only there"),
+        ("the coins that stop tries are geometric", stops, f"p above {RARE:g}"),
+        *((what, f"{count:,}", holds) for what, count, holds in counted),
+        (refusals, f"{went} equal, {stopped} refused", "one sentence differs, or nothing was charged"),
     ]
 
 
 #: The sections of AUDIT.md: the work, in how many parts.
 WORK: dict[str, tuple[Callable[[Path, tuple[int, int]], Any], int]] = {
-    "Record and replay": (_replay, 15),
+    "Record and replay": (lambda folder, part: replay(folder, part=part), 15),
     "Known faults, switched on one at a time": (_mutants, 12),
-    "Totals": (_totals, 4),
+    "Totals": (lambda folder, part: recomputed(folder, PLANS // part[1], seed=part[0] + 1), 4),
     "White-box audits": (_tight, 7),
-    "Whole runs, recomputed from the rows": (_losses, 3),
-    "Published errors, by simulation": (_rates, 6),
+    "Whole runs, recomputed from the rows": (lambda folder, part: check_losses(folder, FAMILY_CASES, part=part), 3),
+    "Published errors, by simulation": (lambda folder, part: rates(folder, RUNS, part=part), 6),
     "Sampler, tries, ledger and statements": (_others, 1),
     "Budgets, sweeps, ids, plugins, drafts and Spark": (_beside, 2),
 }
@@ -131,12 +99,12 @@ WORK: dict[str, tuple[Callable[[Path, tuple[int, int]], Any], int]] = {
 PROCESSES = 2
 
 
-def _alone(work: Callable[[Path, tuple[int, int]], Any], part: tuple[int, int]) -> tuple[Any, float]:
-    """One part, in a folder of its own; and its processor time."""
+def _alone(title: str, part: tuple[int, int]) -> tuple[Any, float]:
+    """One part of a section, in a folder of its own; and its processor time."""
     with tempfile.TemporaryDirectory(dir=quick_disk()) as folder:
         write_public(Path(folder))
         start = time.process_time()
-        return work(Path(folder), part), time.process_time() - start
+        return WORK[title][0](Path(folder), part), time.process_time() - start
 
 
 def replay_rows(tally: Tally) -> Rows:
@@ -168,10 +136,8 @@ def totals_rows(ratios: Ratios) -> Rows:
 
 def rates_rows(found: Rates) -> Rows:
     """What the simulations say."""
-    rows = [
-        (f"{kind} ({runs} runs)", f"{held:.1%}", "95 %, but for chance") for kind, runs, held in check_rates(found)[:-1]
-    ]
-    what, runs, error = check_rates(found)[-1]
+    *kinds, (what, runs, error) = check_rates(found)
+    rows = [(f"{kind} ({times} runs)", f"{held:.1%}", "95 %, but for chance") for kind, times, held in kinds]
     return [*rows, (f"{what} ({runs} runs)", f"{error:.2f}", "at most 1, but for chance")]
 
 
@@ -195,14 +161,9 @@ def joined(title: str, found: list[Any]) -> Rows:
         return said[type(found[0])](found[0])
     rows = [row for part in found for row in part]
     if isinstance(rows[0], Bound):
-        return [
-            (
-                f"{b.name} ({b.draws:,} draws)" if b.draws else b.name,
-                f"{b.measure} ≥ {b.found:.4g} of {b.stated:.4g}",
-                f"{b.found / b.stated:.3f}",
-            )
-            for b in rows
-        ]
+        names = [f"{b.name} ({b.draws:,} draws)" if b.draws else b.name for b in rows]
+        told = [(f"{b.measure} ≥ {b.found:.4g} of {b.stated:.4g}", f"{b.found / b.stated:.3f}") for b in rows]
+        return [(name, *words) for name, words in zip(names, told, strict=True)]
     return rows
 
 
@@ -225,7 +186,7 @@ def _all_sections(start: float) -> tuple[list[tuple[str, Rows]], int, float]:
     broken, spent, done = set[str](), 0.0, 0
     every = sum(parts for _, parts in WORK.values())
     with ProcessPoolExecutor(PROCESSES, mp_context=multiprocessing.get_context("spawn")) as pool:
-        jobs = {pool.submit(_alone, w, (i, n)): (t, i) for t, (w, n) in WORK.items() for i in range(n)}
+        jobs = {pool.submit(_alone, t, (i, n)): (t, i) for t, (_, n) in WORK.items() for i in range(n)}
         for job in as_completed(jobs):
             (title, part), done = jobs[job], done + 1
             try:

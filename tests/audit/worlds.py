@@ -1,7 +1,5 @@
 """Tiny tables and their neighbours: odd unit ids in several forms, units of 0 to 3C records, odd values."""
 
-from __future__ import annotations
-
 import csv
 import os
 import shutil
@@ -85,11 +83,7 @@ class Settings:
 
     Attributes:
         column: whether a column names the unit, or each record is one.
-        replace: under `replace`, else `add_remove`.
-        clip: weight, truncate or none; of no account where a record is the unit.
-        missing: drop or own.
         bound: C.
-        holdout: whether units are set aside.
     """
 
     column: bool

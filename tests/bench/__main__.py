@@ -1,7 +1,5 @@
 """Runs every case of bench_*.py beside this file, each in a process of its own, and prints one table."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import multiprocessing

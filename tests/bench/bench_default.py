@@ -4,9 +4,6 @@ The processor seconds are those of a process of its own until the release is wri
 the table and the files of the release are in them, scoring is not.
 """
 
-from __future__ import annotations
-
-import os
 import resource
 import tempfile
 import time
@@ -18,7 +15,7 @@ from evaluation.tvd import distances
 from pipeline import Run, load_config, run
 from pipeline.settings.build import build_schema
 from pipeline.settings.specs import build_specs
-from tests.bench.clock import timed
+from tests.bench.clock import data_file, timed
 from tests.bench.peers.tables import coded
 
 #: Name → file, rows, and the 2- / 3-way TVD of the best named method at ε = 1, δ = 1/n², before there was a default.
@@ -40,20 +37,12 @@ def released(name: str, epsilon: float, delta: float | None, seed: int) -> dict[
         delta: None: 1/n².
     """
     file, rows, _ = TABLES[name]
-    path = Path(os.environ.get("DATA_DIR", "data")) / file
-    if not path.is_file():
+    if (path := data_file(file)) is None:
         return None
-    given = [
-        f"data={name}",
-        f"data.path={path}",
-        "privacy.unit=record",
-        "privacy.max_records=1",
-        f"privacy.epsilon={epsilon}",
-        f"privacy.delta={1 / rows**2 if delta is None else delta}",
-        "evaluation.enabled=false",
-        *("selection=auto", "synthesis=auto"),
-        *(f"privacy.noise_seed={seed}", f"synthesis.seed={seed}"),
-    ]
+    given = [f"data={name}", f"data.path={path}", "selection=auto", "synthesis=auto", "evaluation.enabled=false"]
+    given += ["privacy.unit=record", "privacy.max_records=1", f"privacy.epsilon={epsilon}"]
+    given += [f"privacy.delta={1 / rows**2 if delta is None else delta}"]
+    given += [f"privacy.noise_seed={seed}", f"synthesis.seed={seed}"]
     made: list[Run] = []
     with tempfile.TemporaryDirectory() as folder:
         spent = timed(lambda: made.append(run(load_config(given), Path(folder) / "run", quiet=True)))

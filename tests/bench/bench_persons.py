@@ -1,8 +1,5 @@
 """Whole persons: baseball with the schema's unit, beside the same without it; planted kinship; a million records."""
 
-from __future__ import annotations
-
-import os
 import tempfile
 import time
 from dataclasses import replace
@@ -23,7 +20,7 @@ from pipeline.settings.specs import build_specs
 from pipeline.stages import Run, run
 from synthesis.persons import arranged
 from synthesis.persons.linking import Linked, linked_persons
-from tests.bench.clock import timed
+from tests.bench.clock import data_file, timed
 from tests.bench.peers.tables import coded
 from tests.bench.planted import FAMILIES, WAVES, kinship, waves
 
@@ -47,8 +44,7 @@ def _made(path: Path, epsilon: float, folder: Path, more: list[str]) -> Run:
 
 
 def _case(epsilon: float) -> dict[str, Any] | None:
-    path = Path(os.environ.get("DATA_DIR", "data")) / "baseball-seasons.csv.gz"
-    if not path.is_file():
+    if (path := data_file("baseball-seasons.csv.gz")) is None:
         return None
     made: list[Run] = []
     with tempfile.TemporaryDirectory() as place:

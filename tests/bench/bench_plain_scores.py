@@ -1,21 +1,17 @@
 """`score` of files without a schema: by default and whole (all metrics, holdout, report), each in its own process."""
 
-from __future__ import annotations
-
-import os
 import resource
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tests.bench.clock import timed
+from tests.bench.clock import data_file, timed
 
 #: Rows of the first call, which compiles.
 FEW = 3_000
@@ -31,8 +27,7 @@ PEERS = {
 
 
 def _thirds(name: str) -> list[pd.DataFrame] | None:
-    path = Path(os.environ.get("DATA_DIR", "data")) / f"{name}.csv.gz"
-    if not path.exists():
+    if (path := data_file(f"{name}.csv.gz")) is None:
         return None
     frame = pd.read_csv(path, dtype=str, keep_default_na=False)
     third = len(frame) // 3

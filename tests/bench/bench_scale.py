@@ -7,8 +7,6 @@ something where nothing else runs: each figure names the load that was there bef
     python -m tests.bench bench_scale.two_cores_20_million
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import json
@@ -16,8 +14,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -54,36 +50,24 @@ def wide_file(millions: int) -> Path:
     return path
 
 
-@contextmanager
-def laps() -> Iterator[Callable[[], float]]:
-    """Seconds since the lap before."""
-    last = time.perf_counter()
-
-    def lap() -> float:
-        nonlocal last
-        before, last = last, time.perf_counter()
-        return last - before
-
-    yield lap
-
-
 def counts(engine: str, millions: int) -> dict[str, Any]:
     """Encoded once, and all pairs counted in one question."""
     schema = wide_schema()
     table = wide_file(millions)
     pairs = list(itertools.combinations(schema.domain.names, 2))
     threads = 1 if engine == "spark_local_1" else 2
-    with tempfile.TemporaryDirectory() as name, Watch() as watch, laps() as lap:
-        work = Path(name)
+    with tempfile.TemporaryDirectory() as name, Watch() as watch:
+        work, laps = Path(name), [time.perf_counter()]
         with opened_engine(engine_of(ENGINES[engine]), work) as reader:
-            started = lap()
+            laps.append(time.perf_counter())
             source = open_table(table, workdir=work, memory_limit_bytes=LIMIT, threads=threads)
             private = load_private(source, schema, PrivacyUnit(), workdir=work, key=b"k" * 32, engine=reader)
-            loaded = lap()
+            laps.append(time.perf_counter())
             cells = sum(len(c) for c in exact_marginals(private, pairs, batch_cells=BATCH_CELLS))
-            counted = lap()
+            laps.append(time.perf_counter())
             watch.end()
-    said = f"start {started:.0f} s, load {loaded:.0f} s, pairs {counted:.0f} s"
+    steps = zip(("start", "load", "pairs"), itertools.pairwise(laps), strict=True)
+    said = ", ".join(f"{step} {end - begin:.0f} s" for step, (begin, end) in steps)
     return _row(f"{engine}: load, 595 pairs", millions, watch, cells, said)
 
 
@@ -103,9 +87,13 @@ def whole_run(engine: str, millions: int) -> dict[str, Any]:
         digest = hashlib.blake2b(digest_size=8)
         for path in sorted(p for p in Path(name, "out/release").rglob("*") if p.is_file()):
             digest.update(path.name.encode() + path.read_bytes())
-        stages = (Path(name) / "out/internal/run.log").read_text(encoding="utf-8")
-    said = stages.rpartition("seconds per stage: ")[2].strip().splitlines()[0] if "seconds per" in stages else ""
+        said = _stages(Path(name) / "out")
     return _row(f"{engine}: run", millions, watch, 0, f"release {digest.hexdigest()}; {said}")
+
+
+def _stages(folder: Path) -> str:
+    log = (folder / "internal/run.log").read_text(encoding="utf-8")
+    return log.rpartition("seconds per stage: ")[2].strip().splitlines()[0]
 
 
 def demo_run(millions: int) -> dict[str, Any]:
@@ -115,8 +103,7 @@ def demo_run(millions: int) -> dict[str, Any]:
         if main(["run", "data=demo", *given, "evaluation.enabled=false"]) != 0:
             raise RuntimeError("the run failed")
         watch.end()
-        stages = (Path(name) / "out/internal/run.log").read_text(encoding="utf-8")
-    said = stages.rpartition("seconds per stage: ")[2].strip().splitlines()[0]
+        said = _stages(Path(name) / "out")
     return {**_row("duckdb: run of the demo", millions, watch, 0, said), "columns": 11}
 
 
@@ -129,19 +116,16 @@ def two_cores(millions: int) -> dict[str, Any]:
         done = subprocess.run([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True, check=True)
         rows.append(json.loads(done.stdout.splitlines()[-1]))
     one, two = (row["seconds"] for row in rows)
-    said = (
-        f"local[1] {one:.0f} s, local[2] {two:.0f} s: {one / two:.2f} times as fast; aim: 1.7; {rows[1]['reference']}"
-    )
+    faster = f"{one / two:.2f} times as fast; aim: 1.7; {rows[1]['reference']}"
+    said = f"local[1] {one:.0f} s, local[2] {two:.0f} s: {faster}"
     return {**rows[1], "name": f"spark: two cores against one, {millions} million", "reference": said}
 
 
 def _row(name: str, millions: int, watch: Watch, cells: int, said: str) -> dict[str, Any]:
     facts = {"name": f"{name}, {millions} million", "rows": millions * 1_000_000, "columns": 35, "cells": cells}
     spent = {"seconds": watch.seconds, "cpu_seconds": watch.cpu_seconds, "peak_mb": round(watch.peak_bytes / 1e6)}
-    held = f"load {watch.load:.0f}; " + ", ".join(
-        f"{kind} {size / 1e6:,.0f} MB" for kind, size in watch.peaks.items() if size
-    )
-    return {**facts, **spent, "reference": f"{held}; {said}"}
+    held = ", ".join(f"{kind} {size / 1e6:,.0f} MB" for kind, size in watch.peaks.items() if size)
+    return {**facts, **spent, "reference": f"load {watch.load:.0f}; {held}; {said}"}
 
 
 CASES = {

@@ -1,7 +1,5 @@
 """The official scorers of the 2020-21 challenge against a row-by-row transcription of their definitions, in one run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

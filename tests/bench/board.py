@@ -3,8 +3,6 @@
 python -m tests.bench.board outputs/RUN [outputs/RUN …]
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 from collections.abc import Sequence

@@ -1,12 +1,18 @@
 """One case in a process of its own: wall time, processor time, peak memory."""
 
-from __future__ import annotations
-
 import importlib
+import os
 import resource
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+
+def data_file(name: str) -> Path | None:
+    """A real table in $DATA_DIR; None where it is not at hand."""
+    path = Path(os.environ.get("DATA_DIR", "data")) / name
+    return path if path.is_file() else None
 
 
 def timed(work: Callable[[], Any], repeats: int = 1, *, who: int = resource.RUSAGE_SELF) -> dict[str, float]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.stages import run
+from tests.bench.clock import data_file
 
 KEPT = Path("build/numbers.jsonl")
 #: What the columns are held against: of the mean and of the 99 % quantile, relative; and of a group's mean.
@@ -40,12 +40,7 @@ DEPARTMENTS = np.array(["surgery", "medicine", "maternity", "children", "heart",
 
 @dataclass(frozen=True)
 class Case:
-    """A table.
-
-    Attributes:
-        write: makes its file and schema in a folder; returns their settings, or None where its data is not at hand.
-        columns: of numbers; `groups` pairs of a column and what it is grouped by.
-    """
+    """A table: `write` makes its file and schema, and returns their settings, or None where it has no data."""
 
     write: Callable[[Path], list[str] | None]
     columns: tuple[str, ...]
@@ -53,14 +48,14 @@ class Case:
 
 
 def _adult(folder: Path) -> list[str] | None:
-    path = Path(os.environ.get("DATA_DIR", "")) / "adult.csv.gz"
-    return ["data=adult", f"data.path={path}"] if path.is_file() else None
+    path = data_file("adult.csv.gz")
+    return None if path is None else ["data=adult", f"data.path={path}"]
 
 
 def _taxi(folder: Path) -> list[str] | None:
     """The published extract holds fares as codes of bins."""
-    path = Path(os.environ.get("DATA_DIR", "")) / "chicago-taxi.csv.gz"
-    return ["data=chicago_taxi", f"data.path={path}", "privacy.unit=record"] if path.is_file() else None
+    path = data_file("chicago-taxi.csv.gz")
+    return None if path is None else ["data=chicago_taxi", f"data.path={path}", "privacy.unit=record"]
 
 
 def _generated(folder: Path, frame: pd.DataFrame, columns: str) -> list[str]:

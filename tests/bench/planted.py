@@ -1,7 +1,5 @@
 """Tables of persons whose records are alike to a chosen degree: listings of hosts, and waves of a survey."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -40,14 +38,7 @@ unit: {column: person, constant: [region], order: wave, records: {max: 6}}
 
 @dataclass(frozen=True)
 class Family:
-    """A kind of table.
-
-    Attributes:
-        schema: as YAML.
-        owner: its column of ids.
-        make: (strength, persons, seed) → rows, each column alike within persons to that degree.
-        columns: those that are.
-    """
+    """A kind of table: `make` gives rows of so many persons, in which the columns are alike to a degree."""
 
     schema: str
     owner: str

@@ -9,8 +9,6 @@ cluster takes to start executors and to hand out tasks, slow file systems, disks
 stragglers, and units (which have a shuffle of their own).
 """
 
-from __future__ import annotations
-
 import argparse
 import time
 

@@ -18,11 +18,11 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 EVERY = 0.25
 
 
-def family() -> list[int]:
-    """This process and all that it has started, directly or not (as /proc knows them)."""
+def family(root: int) -> list[int]:
+    """A process and all that it has started, directly or not (as /proc knows them)."""
     numbers = [int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdigit()]
-    parents = of_living(numbers, lambda pid: int(_fields(pid)[1]))
-    ours, size = {os.getpid()}, 0
+    parents = of_living(numbers, lambda pid: int(fields(pid)[1]))
+    ours, size = {root}, 0
     while len(ours) > size:
         size = len(ours)
         ours |= {pid for pid, parent in parents.items() if parent in ours}
@@ -40,23 +40,23 @@ def of_living(pids: Iterable[int], read: Callable[[int], T]) -> dict[int, T]:
     return found
 
 
-def _fields(pid: int) -> list[str]:
+def fields(pid: int) -> list[str]:
     """Of its stat file: state, parent, … (proc(5), from the third field on)."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def cpu_ticks() -> dict[tuple[int, str], int]:
     """Process and its start → its processor time, of the family's members that live."""
-    living = of_living(family(), _fields)
-    return {(pid, fields[19]): sum(map(int, fields[11:13])) for pid, fields in living.items()}
+    living = of_living(family(os.getpid()), fields)
+    return {(pid, found[19]): sum(map(int, found[11:13])) for pid, found in living.items()}
 
 
 def memory_bytes() -> dict[str, int]:
     """Resident memory of this process (driver), of Java, and of all others; pages that they share count for each."""
     total = {"driver": 0, "java": 0, "others": 0}
-    for pid, (name, fields) in of_living(family(), lambda p: (_name(p), _fields(p))).items():
+    for pid, (name, found) in of_living(family(os.getpid()), lambda p: (_name(p), fields(p))).items():
         kind = "driver" if pid == os.getpid() else "java" if name == "java" else "others"
-        total[kind] += int(fields[21]) * PAGE
+        total[kind] += int(found[21]) * PAGE
     return total
 
 
@@ -65,13 +65,10 @@ def _name(pid: int) -> str:
 
 
 class Watch:
-    """What happens between its start and its end.
+    """What all processes take between its start and its end; of one that has ended, until the last look.
 
     Attributes:
-        seconds: of wall time.
-        cpu_seconds: of all processes; of one that has ended, until the last look.
-        peak_bytes: the most that they held at one of the looks.
-        peaks: the same for each kind of process, as of `memory_bytes`.
+        peak_bytes: the most that they held at one of the looks; `peaks` of each kind, as of `memory_bytes`.
         load: of the machine before it.
     """
 

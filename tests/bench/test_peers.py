@@ -15,12 +15,7 @@ from tests.bench.peers.measure import DRIVERS, REQUIREMENTS, Limits, Terms, run_
 from tests.bench.peers.tables import Table
 from tests.bench.peers.tables_apart import parted
 
-LINUX = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are watched through /proc")
-SLEEPER = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
-HUNGRY = (
-    "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; x = b\"1\" * 10**8; time.sleep(60)'])"
-)
-BUSY = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'for i in range(4_000_000): pass'])"
+CHILD = "import subprocess, sys; subprocess.run([sys.executable, '-c', {!r}])"
 TERMS = Terms(1.0, 30.0, 20.0, Path("build"))
 
 
@@ -28,26 +23,14 @@ def run(code: str, tmp_path: Path, seconds: float = 30.0, megabytes: float = 100
     return run_limited([sys.executable, "-c", code], Limits(seconds, megabytes), log=tmp_path / "log", every=0.05)
 
 
-@LINUX
-def test_a_process_is_stopped_at_the_time_limit_with_its_children(tmp_path):
-    spent = run(SLEEPER, tmp_path, seconds=0.5)
-    assert spent.stopped == "time"
-    assert spent.seconds < 10
-    assert spent.code < 0
-
-
-@LINUX
-def test_the_memory_of_children_counts_towards_the_limit(tmp_path):
-    spent = run(HUNGRY, tmp_path, megabytes=80.0)
-    assert spent.stopped == "memory"
-    assert spent.peak_mb > 80
-
-
-@LINUX
-def test_the_processor_time_of_children_counts(tmp_path):
-    spent = run(BUSY, tmp_path)
-    assert (spent.stopped, spent.code) == ("", 0)
-    assert spent.cpu_seconds > 0.05
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are watched through /proc")
+def test_time_memory_and_processor_time_are_those_of_a_process_with_its_children(tmp_path):
+    slow = run(CHILD.format("import time; time.sleep(60)"), tmp_path, seconds=0.5)
+    assert slow.stopped == "time" and slow.seconds < 10 and slow.code < 0
+    hungry = run(CHILD.format("import time; x = b'1' * 10**8; time.sleep(60)"), tmp_path, megabytes=80.0)
+    assert hungry.stopped == "memory" and hungry.peak_mb > 80
+    busy = run(CHILD.format("for i in range(4_000_000): pass"), tmp_path)
+    assert (busy.stopped, busy.code) == ("", 0) and busy.cpu_seconds > 0.05
 
 
 def test_a_failing_command_tells_its_code_and_its_words(tmp_path):

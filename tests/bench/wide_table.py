@@ -1,7 +1,5 @@
 """A generated table of 35 columns that hang together, and its schema: texts, numbers and dates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

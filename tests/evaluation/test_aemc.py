@@ -10,18 +10,7 @@ from evaluation.counts import Cells
 from evaluation.mgd.aemc import aemc, marginal_cost
 from evaluation.mgd.geometry import Axis
 from mechanisms.public.errors import UserError
-from tests.evaluation.worlds import (
-    ALPHAS,
-    DEEP,
-    DELTAS,
-    HALF,
-    PAIRS,
-    THIRD,
-    equation_1,
-    random_matrix,
-    star,
-    world,
-)
+from tests.evaluation.worlds import ALPHAS, DEEP, DELTAS, HALF, PAIRS, THIRD, equation_1, random_matrix, star, world
 
 CASES = 110  # of each shape: above 2,000 in all
 SHAPES = {

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,25 +16,19 @@ from evaluation.papers.anita.anita_distances import TILE, matches, nearest
 from evaluation.papers.anita.anita_sequences import flat_pairs
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from tests.evaluation.worlds import result_of, skewed
+from tests.evaluation.worlds import frame_of, result_of, skewed
 
 TOWN = Domain((Attribute("age", 12, 10), Attribute("sex", 2), Attribute("job", 300), Attribute("year", 5, 5)))
-
-
-def people(rows: int, seed: int, domain: Domain = TOWN) -> CodedTable:
-    return skewed(rows, seed, domain)
-
-
-def frame(table: CodedTable) -> pd.DataFrame:
-    return pd.DataFrame(dict(zip(table.domain.names, table.columns, strict=True)))
+people = partial(skewed, domain=TOWN)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_n_way_distances_are_those_of_the_cross_tabulations(n):
     real, synthetic = people(400, 1), people(300, 2)
     result = n_way(real, synthetic, n, m=4)
-    left, right = (frame(t) for t in bucket_tables(real, [synthetic], m=4))
+    left, right = (frame_of(t) for t in bucket_tables(real, [synthetic], m=4))
     assert result.possible == len(result.frame) == math.comb(4, n)
+    assert result.worst(1)["tvd"].iloc[0] == result.frame["tvd"].max()
     for row in result.frame.itertuples():
         p, q = (f.groupby(list(row.attributes)).size() / len(f) for f in (left, right))
         both = pd.concat([p, q], axis=1).fillna(0).to_numpy()
@@ -96,11 +91,6 @@ def test_the_floor_is_what_two_samples_score():
     pairs = [[rng.multinomial(n, shares) / n for n in (2000, 3000)] for _ in range(300)]
     measured = np.mean([np.abs(a - b).sum() / 2 for a, b in pairs])
     assert expected_tvd(shares, 2000, 3000) == pytest.approx(measured, rel=0.05)
-
-
-def test_worst_and_json():
-    result = n_way(people(300, 1), people(300, 2), 2)
-    assert result.worst(1)["tvd"].iloc[0] == result.frame["tvd"].max()
 
 
 @pytest.mark.parametrize(("rows", "other"), [(0, 5), (5, 0)])
@@ -180,9 +170,9 @@ def test_ratios_at_zero_distances_and_with_a_single_reference():
     found = nearest(asked, known)
     assert found.first.tolist() == [0, 0, 2, 1]
     assert found.ratio.tolist() == [1, 0, 1, 1]
-    one = CodedTable(domain, tuple(c[:1] for c in known.columns))
+    one = known.at(slice(0, 1))
     assert np.isnan(nearest(asked, one).ratio).all()
-    none = CodedTable(domain, tuple(c[:0] for c in known.columns))
+    none = known.at(slice(0, 0))
     assert np.isinf(nearest(asked, none).first).all()
 
 
@@ -192,7 +182,7 @@ def test_matches_are_distances_of_zero_and_one():
     assert (counted["exact"], counted["all_but_one"]) == ((found.first == 0).sum(), (found.first == 1).sum())
     assert counted["exact"] > 0
     single = Domain((Attribute("a", 4),))
-    assert matches(people(5, 1, single), people(3, 2, single))["all_but_one"] == 0
+    assert matches(skewed(5, 1, single), skewed(3, 2, single))["all_but_one"] == 0
 
 
 def privacy(training, synthetic, holdout=None, **settings):
@@ -201,9 +191,7 @@ def privacy(training, synthetic, holdout=None, **settings):
 
 def test_a_copy_of_training_is_caught_and_fresh_records_pass():
     real = people(1500, 0)
-    training, holdout, fresh = (
-        CodedTable(TOWN, tuple(c[i * 500 : (i + 1) * 500] for c in real.columns)) for i in range(3)
-    )
+    training, holdout, fresh = (real.at(slice(i * 500, (i + 1) * 500)) for i in range(3))
     copied = privacy(training, training, holdout)
     assert copied.passed is False
     assert copied.closer.share.p < 1e-6
@@ -219,7 +207,7 @@ def test_fresh_records_are_rejected_rarely():
     rejected = 0
     for seed in range(60):
         real = people(300, seed)
-        parts = [CodedTable(TOWN, tuple(c[i::3] for c in real.columns)) for i in range(3)]
+        parts = [real.at(slice(i, None, 3)) for i in range(3)]
         rejected += privacy(*parts).passed is False
     assert rejected <= 6
 
@@ -254,11 +242,11 @@ def test_without_holdout_and_without_rows_there_is_no_verdict():
 
 def test_an_overlapping_holdout_is_warned_of():
     fine = Domain(tuple(Attribute(f"c{i}", 50) for i in range(6)))
-    training = people(600, 1, fine)
+    training = skewed(600, 1, fine)
     part = CodedTable(fine, tuple(np.concatenate([c[:200], c[:200] * 0 + 1]) for c in training.columns))
-    found = privacy(training, people(300, 2, fine), part)
+    found = privacy(training, skewed(300, 2, fine), part)
     assert "overlap" in found.warnings[0] and found.passed is None
-    assert privacy(training, people(300, 2, fine), people(300, 3, fine)).warnings == ()
+    assert privacy(training, skewed(300, 2, fine), skewed(300, 3, fine)).warnings == ()
 
 
 def test_columns_samples_and_buckets_are_said():

@@ -20,7 +20,7 @@ from evaluation.papers.challenges.range_query import (
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from tests.evaluation.worlds import result_of, skewed
+from tests.evaluation.worlds import frame_of, result_of, skewed
 
 
 def census(rows: int, seed: int, cities: int = 6) -> pd.DataFrame:
@@ -132,10 +132,6 @@ def test_the_range_score_of_a_table_whose_every_query_is_rare():
     assert result_of("range_2018", sparse, sparse).score == pytest.approx(1e6)
 
 
-def frame_of(coded: CodedTable) -> pd.DataFrame:
-    return pd.DataFrame(dict(zip(coded.domain.names, coded.columns, strict=True)))
-
-
 def test_density_at_its_ends():
     pairs = result_of("density", table(9, 1, columns=2), table(9, 2, columns=2))
     assert set(pairs.frame["attributes"]) == {("c0", "c1")}
@@ -216,7 +212,7 @@ def test_identical_tables_have_no_error_and_an_empty_one_has_error_1():
     assert range_query_error(real, real, queries).error == 0
     assert range_query_error(real, people(0, 1), queries).error == 1
     order = np.random.default_rng(0).permutation(200)
-    made, shuffled = people(300, 2), CodedTable(TOWN, tuple(c[order] for c in real.columns))
+    made, shuffled = people(300, 2), real.at(order)
     assert range_query_error(shuffled, made, queries).error == range_query_error(real, made, queries).error
 
 

@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-import yaml
 
 from evaluation.counts import Cells
 from evaluation.mgd.aemc import marginal_cost
@@ -14,26 +13,19 @@ from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.movements import movements
 from evaluation.mgd.targets import Targets, target
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.schema.table_schema import Schema, parse_schema
 from tests.evaluation.test_aemc import MATRICES, SHAPES, axes_of, settings
 from tests.evaluation.test_targets import TOWN, table
 from tests.evaluation.worlds import distance_matrix, world
-
-
-@pytest.fixture(scope="module")
-def town() -> Schema:
-    return parse_schema(yaml.safe_load(TOWN), where="town.yaml")
-
 
 WEIGHTS = ({"month": 1}, {"city": 1}, {"month": "1/2", "city": "1/2"}, {})
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-def test_every_frame_adds_up_to_the_aemc(town, weights):
-    real, synthetic = table(town, 900, 1), table(town, 700, 2)
-    wanted = target(town, ["month", "city", "sex"], weights=weights, delta=1.0)
-    value = mgd(real, synthetic, town, Targets((wanted,))).score
-    dive = deep_dive(real, synthetic, town, wanted, top=1000)
+def test_every_frame_adds_up_to_the_aemc(weights):
+    real, synthetic = table(TOWN, 900, 1), table(TOWN, 700, 2)
+    wanted = target(TOWN, ["month", "city", "sex"], weights=weights, delta=1.0)
+    value = mgd(real, synthetic, TOWN, Targets((wanted,))).score
+    dive = deep_dive(real, synthetic, TOWN, wanted, top=1000)
     assert dive.aemc == pytest.approx(value, abs=1e-9)
     assert dive.attributes["cost"].sum() == pytest.approx(value, abs=1e-9)
     assert dive.bins["cost"].sum() == pytest.approx(value, abs=1e-9)
@@ -43,12 +35,12 @@ def test_every_frame_adds_up_to_the_aemc(town, weights):
     assert dive.slices["value"].tolist()[15:18] == ["bridgeport", "elsewhere", "missing"]
 
 
-def test_a_shifted_month_is_seen_as_movement_along_month(town):
+def test_a_shifted_month_is_seen_as_movement_along_month():
     rows = 100
     jan, mar = np.zeros(rows, np.uint8), np.full(rows, 2, np.uint8)
     rest = (np.zeros(rows, np.uint8),) * 3
-    real, synthetic = CodedTable(town.domain, (jan, *rest)), CodedTable(town.domain, (mar, *rest))
-    dive = deep_dive(real, synthetic, town, target(town, ["month", "city"], delta=0.0))
+    real, synthetic = CodedTable(TOWN.domain, (jan, *rest)), CodedTable(TOWN.domain, (mar, *rest))
+    dive = deep_dive(real, synthetic, TOWN, target(TOWN, ["month", "city"], delta=0.0))
     assert dive.aemc == pytest.approx(2 / 11)
     shares = dive.attributes.set_index("part")["share"]
     assert shares["moving along month"] == pytest.approx(1)
@@ -59,17 +51,17 @@ def test_a_shifted_month_is_seen_as_movement_along_month(town):
     assert {first["real"], first["synthetic"]} == {0, 100}
 
 
-def test_only_the_worst_marginals_are_dived_into(town):
-    real, synthetic = table(town, 900, 1), table(town, 700, 2)
-    targets = Targets(tuple(target(town, [n], delta=0.0) for n in ("month", "city", "sex")))
-    result = mgd(real, synthetic, town, targets)
-    dives = dive_worst(result, real, synthetic, town, worst=2)
+def test_only_the_worst_marginals_are_dived_into():
+    real, synthetic = table(TOWN, 900, 1), table(TOWN, 700, 2)
+    targets = Targets(tuple(target(TOWN, [n], delta=0.0) for n in ("month", "city", "sex")))
+    result = mgd(real, synthetic, TOWN, targets)
+    dives = dive_worst(result, real, synthetic, TOWN, worst=2)
     assert [d.label for d in dives] == result.frame()["marginal"].tolist()[:2]
     json.dumps([d.to_json() for d in dives], allow_nan=False)
 
 
-def test_an_empty_truth_has_no_dive(town):
-    dive = deep_dive(table(town, 0, 1), table(town, 5, 2), town, target(town, ["sex"]))
+def test_an_empty_truth_has_no_dive():
+    dive = deep_dive(table(TOWN, 0, 1), table(TOWN, 5, 2), TOWN, target(TOWN, ["sex"]))
     assert dive.aemc is None
     assert dive.bins.empty
 

@@ -26,6 +26,7 @@ from pipeline.report.table_sections import dependence_section
 from pipeline.scores.two_tables import encoded
 from pipeline.stage_bars import Stages
 from tests.bench.grid.errors import kept as kept_by_hand
+from tests.bench.grid.errors import kept_of_pair
 from tests.evaluation.worlds import result_of
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -43,24 +44,6 @@ def mixture(strength: float, seed: int, rows: int = 5000, reverse: bool = False)
     return table([5, 5, 3], a, np.where(follows, 4 - a if reverse else a, noise), rng.integers(0, 3, rows))
 
 
-def test_strength_and_what_is_kept_are_their_sums_over_the_cells():
-    rng = np.random.default_rng(0)
-    real, synthetic = rng.integers(1, 60, (3, 4)).astype(float), rng.integers(1, 60, (3, 4)).astype(float)
-    n, m, own, chance, both = real.sum(), synthetic.sum(), 0.0, 0.0, 0.0
-    for i in range(3):
-        for j in range(4):
-            a, b = real[i].sum() / n, real[:, j].sum() / n
-            c, d = synthetic[i].sum() / m, synthetic[:, j].sum() / m
-            weight = 1 / (a * b + 1 / n)
-            own += weight * (real[i, j] / n - a * b) ** 2
-            chance += weight * a * b * (1 - a) * (1 - b) / (n - 1)
-            both += weight * (real[i, j] / n - a * b) * (synthetic[i, j] / m - c * d)
-    strength, _, kept = pair_dependence(real, synthetic)
-    square = own - chance
-    assert strength == pytest.approx(math.sqrt(square / (1 + square) * 3 / 2))
-    assert kept == pytest.approx(min(max(both / square, 0.0), 1.0))
-
-
 def dependence_kept(real, synthetic, **options):
     return result_of("dependence", real, synthetic, **options)
 
@@ -72,11 +55,9 @@ def test_rows_that_lie_elsewhere_score_what_they_score_at_hand(rows):
     kind = rng.integers(0, 4, rows)
     columns = [(kind * s // 4 + rng.geometric(0.3, rows)) % s for s in (2, 90, 3, 400)]
     domain = Domain(tuple(Attribute(f"c{i}", s, s - 1 if s > 50 else 0) for i, s in enumerate((2, 90, 3, 400))))
-    real = CodedTable(
-        domain, tuple(c.astype(code_dtype(a.size)) for c, a in zip(columns, domain.attributes, strict=True))
-    )
+    real = CodedTable(domain, tuple(c.astype(np.uint16) for c in columns))
     synthetic = CodedTable(domain, tuple(rng.permutation(c)[: rows // 2 + 1] for c in real.columns))
-    sample = CodedTable(domain, tuple(c[: rows // 3] for c in real.columns))
+    sample = real.at(slice(0, rows // 3))
     elsewhere = CountedTable(domain, rows, False, lambda cliques: count_cliques(real, cliques))
     here, there = dependence_kept(real, synthetic), dependence_kept(sample, synthetic, whole=elsewhere)
     assert there.frame.equals(here.frame) and there.to_json() == here.to_json()
@@ -136,6 +117,9 @@ def test_the_grid_counts_the_same_by_itself():
     linked = table([20, 20], sizes[0], np.where(rng.random(3000) < 0.4, sizes[0], sizes[1]))
     other = table([20, 20], sizes[1], np.where(rng.random(3000) < 0.1, sizes[1], sizes[0]))
     assert dependence_kept(linked, other).score == pytest.approx(kept_by_hand(linked, other, [("c0", "c1")]))
+    for one, two in (tables, (linked, other)):
+        for pair in dependence_kept(one, two).frame.itertuples():
+            assert (pair.real, pair.kept) == pytest.approx(kept_of_pair(one, two, (pair.a, pair.b)))
 
 
 def test_tables_that_have_no_dependence_to_speak_of_have_a_reason():
@@ -212,7 +196,7 @@ def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_bett
     # Every relation is kept here, but January has half of its admissions and the fifth triage is twice as frequent.
     often = np.where(real.column("admitted") == 0, 1, 2) * np.where(real.column("triage") == 4, 2, 1)
     rows = rng.choice(real.rows, real.rows, p=often / often.sum())
-    kept = CodedTable(real.domain, tuple(c[rows] for c in real.columns))
+    kept = real.at(rows)
     assert distances(real, lost).score < 0.5 * distances(real, kept).score
     poor, good = dependence_kept(real, lost, schema=schema), dependence_kept(real, kept, schema=schema)
     assert poor.score < 0.95 < good.score

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from evaluation.metric import Inputs, Metric, MetricSettings, Options, TimeAndPlace
-from evaluation.metrics import METRICS, check_metric, declared_settings, find
+from evaluation.metric import Inputs, Metric, Options, TimeAndPlace
+from evaluation.metrics import METRICS, check_metric, find
 from evaluation.outcome import compute
 from evaluation.papers.ncript.combined_loss import PreparedRows
 from evaluation.papers.ncript.ncript_rows import NcriptSpec
@@ -36,16 +36,6 @@ SCHEMA = parse_schema(
         }
     },
     where="town.yaml",
-)
-
-#: What the registry loads: help and misspelt settings are answered from it.
-LOADED = set(
-    subprocess.run(
-        [sys.executable, "-c", "import sys, evaluation.metrics; print(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.split()
 )
 
 
@@ -100,17 +90,19 @@ def test_the_truth_itself_scores_perfect(name):
     assert outcome.score == pytest.approx(METRICS[name].perfect, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_every_setting_of_a_metric_is_documented_and_fits_its_own_type(name):
-    for each in declared(METRICS[name].settings):
-        assert each.doc and "\n" not in each.doc
-        assert typed_settings({each.name: each.default})[each.name] == each.default
+def test_every_setting_of_a_metric_is_documented_and_fits_its_own_type():
+    for name, metric in METRICS.items():
+        assert metric.name == name
+        for each in declared(metric.settings):
+            assert each.doc and "\n" not in each.doc
+            assert typed_settings({each.name: each.default})[each.name] == each.default
 
 
-@pytest.mark.parametrize("name", METRICS)
-def test_the_entry_of_a_metric_loads_no_large_library(name):
-    assert METRICS[name].name == name
-    assert not LOADED & {"numpy", "pandas", "numba", "scipy", "sklearn", "ortools", "yaml", "hydra"}
+def test_the_entries_of_metrics_load_no_large_library():
+    """Help and misspelt settings are answered from them."""
+    work = [sys.executable, "-c", "import sys, evaluation.metrics; print(*sys.modules)"]
+    loaded = subprocess.run(work, capture_output=True, text=True, check=True).stdout.split()
+    assert not {*loaded} & {"numpy", "pandas", "numba", "scipy", "sklearn", "ortools", "yaml", "hydra"}
 
 
 @pytest.mark.parametrize("name", [n for n, m in METRICS.items() if m.needs])
@@ -217,6 +209,10 @@ def test_a_metric_brings_its_own_roles_and_settings(with_shades):
     absent = spec_of("evaluation.metrics=[shades]", "evaluation.time=month").options
     reason = compute(METRICS["shades"], town(40, 1), town(30, 2), SCHEMA, absent).reason
     assert reason == "needs colour: the column of the colours: evaluation.colour=COLUMN"
+    with pytest.raises(UserError, match="there is a metric 'shades' already"):
+        check_metric(SHADES)
+    with pytest.raises(UserError, match="needs 'kind', which it does not declare"):
+        check_metric(replace(SHADES, name="paint", needs=("kind",)))
 
 
 @pytest.mark.parametrize(
@@ -236,21 +232,6 @@ def test_a_wrong_setting_of_a_metric_is_named_with_a_way_out(with_shades, overri
     with pytest.raises(UserError) as error:
         spec_of(override)
     assert said in str(error.value)
-
-
-def test_a_metric_that_clashes_is_refused(with_shades):
-    @dataclass(frozen=True)
-    class Other(MetricSettings):
-        buckets: int = setting(4, "of paint")
-
-    before = dict(declared_settings())
-    with pytest.raises(UserError, match="there is a metric 'shades' already"):
-        check_metric(SHADES)
-    with pytest.raises(UserError, match=r"evaluation\.buckets: metric 'paint' declares it otherwise"):
-        check_metric(replace(SHADES, name="paint", settings=Other, needs=()))
-    with pytest.raises(UserError, match="needs 'kind', which it does not declare"):
-        check_metric(replace(SHADES, name="paint", needs=("kind",)))
-    assert declared_settings() == before
 
 
 def test_parameters_of_n_cript_change_its_losses():

@@ -13,9 +13,7 @@ from evaluation.values.value_tables import Values
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import SCHEMAS
-from pipeline.scores.read_values import with_schema
-from pipeline.scores.table_sources import opened
-from tests.evaluation.worlds import result_of
+from tests.evaluation.worlds import result_of, values_of
 
 NATIONAL = load_schema(SCHEMAS / "national2019.yaml")
 NUMBERS = ("AGEP", "PINCP", "POVPIP", "PWGTP", "WGTP")
@@ -44,12 +42,7 @@ def people(rows: int, seed: int) -> pd.DataFrame:
 
 
 def read(folder: Path, real: pd.DataFrame, synthetic: pd.DataFrame) -> Values:
-    paths = {"real": folder / "real.csv", "synthetic": folder / "synthetic.csv"}
-    for path, frame in zip(paths.values(), (real, synthetic), strict=True):
-        frame.to_csv(path, index=False)
-    kept = part_of(NATIONAL, list(real.columns), where="test")
-    with opened(paths) as sources:
-        return with_schema(sources, kept, lambda *_: None)
+    return values_of(folder, real, synthetic, part_of(NATIONAL, list(real.columns), where="test"))
 
 
 def transcribed(real: pd.DataFrame, synthetic: pd.DataFrame, by: str | None) -> float:

@@ -17,7 +17,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from tests.evaluation.worlds import distances_of
 
-TOWN = """
+TOWN = parse_schema(
+    yaml.safe_load("""
 columns:
   month: {kind: integer, min: 1, max: 12, missing: false}
   city:
@@ -27,12 +28,9 @@ columns:
     hierarchy: {MA: [boston, worcester], CT: [hartford, bridgeport]}
   sex: {kind: categorical, values: [f, m], missing: false}
   income: {kind: integer, min: 0, max: 9, missing: true}
-"""
-
-
-@pytest.fixture(scope="module")
-def town() -> Schema:
-    return parse_schema(yaml.safe_load(TOWN), where="town.yaml")
+"""),
+    where="town.yaml",
+)
 
 
 def table(schema: Schema, rows: int, seed: int) -> CodedTable:
@@ -41,14 +39,14 @@ def table(schema: Schema, rows: int, seed: int) -> CodedTable:
     return CodedTable(schema.domain, columns)
 
 
-def test_by_default_categorical_attributes_weigh_infinity_and_ordinal_ones_share_1(town):
-    assert target(town, ["month", "city", "income"]).weights == (Fraction(1, 2), None, Fraction(1, 2))
-    assert target(town, ["city", "sex"]).weights == (None, None)
+def test_by_default_categorical_attributes_weigh_infinity_and_ordinal_ones_share_1():
+    assert target(TOWN, ["month", "city", "income"]).weights == (Fraction(1, 2), None, Fraction(1, 2))
+    assert target(TOWN, ["city", "sex"]).weights == (None, None)
 
 
-def test_where_some_weights_are_given_the_others_are_infinite(town):
-    assert target(town, ["month", "city"], weights={"city": 1}).weights == (None, Fraction(1))
-    thirds = target(town, ["month", "city"], weights={"month": "1/3", "city": "2/3"}).weights
+def test_where_some_weights_are_given_the_others_are_infinite():
+    assert target(TOWN, ["month", "city"], weights={"city": 1}).weights == (None, Fraction(1))
+    thirds = target(TOWN, ["month", "city"], weights={"month": "1/3", "city": "2/3"}).weights
     assert thirds == (Fraction(1, 3), Fraction(2, 3))
 
 
@@ -70,56 +68,56 @@ def test_where_some_weights_are_given_the_others_are_infinite(town):
         ({"attributes": ["month"], "weight": "much"}, "weight 'much'"),
     ],
 )
-def test_what_does_not_fit_is_named_with_its_entry(town, entry, message):
+def test_what_does_not_fit_is_named_with_its_entry(entry, message):
     with pytest.raises(UserError, match=message):
-        read_targets(town, [{"attributes": ["sex"]}, entry], delta=2.0)
+        read_targets(TOWN, [{"attributes": ["sex"]}, entry], delta=2.0)
 
 
-def test_a_list_of_names_is_a_target_marginal(town):
-    assert read_targets(town, [["month", "sex"]], delta=3.0).marginals == (target(town, ["month", "sex"], delta=3.0),)
+def test_a_list_of_names_is_a_target_marginal():
+    assert read_targets(TOWN, [["month", "sex"]], delta=3.0).marginals == (target(TOWN, ["month", "sex"], delta=3.0),)
 
 
-def test_a_level_of_the_hierarchy_merges_its_leaves_and_keeps_other_and_missing_apart(town):
-    states = target(town, [{"city": 1}, "sex"])
-    rows = CodedTable(town.domain, tuple(np.array(c, np.uint8) for c in ([0] * 6, range(6), [0] * 6, [0] * 6)))
-    coarse = at_levels(rows, town, [states])
-    name = states.columns(town)[0]
+def test_a_level_of_the_hierarchy_merges_its_leaves_and_keeps_other_and_missing_apart():
+    states = target(TOWN, [{"city": 1}, "sex"])
+    rows = CodedTable(TOWN.domain, tuple(np.array(c, np.uint8) for c in ([0] * 6, range(6), [0] * 6, [0] * 6)))
+    coarse = at_levels(rows, TOWN, [states])
+    name = states.columns(TOWN)[0]
     assert coarse.column(name).tolist() == [0, 0, 1, 1, 2, 3]
-    assert cell_labels(town, "city", 1) == ("MA", "CT", "elsewhere", "missing")
-    assert states.label(town) == "city at 1 × sex"
+    assert cell_labels(TOWN, "city", 1) == ("MA", "CT", "elsewhere", "missing")
+    assert states.label(TOWN) == "city at 1 × sex"
 
 
-def test_semantic_distances_follow_the_level(town):
+def test_semantic_distances_follow_the_level():
     """Cities in one state are 1/2 apart, in two states 1, and states 1 (Li et al. 2021a, Figure 1b)."""
-    leaves = distances_of(axes_at(town, target(town, ["city"], weights={"city": 1}))[0])
+    leaves = distances_of(axes_at(TOWN, target(TOWN, ["city"], weights={"city": 1}))[0])
     assert (leaves[0, 1], leaves[0, 2]) == (0.5, 1.0)
     assert np.isinf(leaves[0, 4])
     assert np.isinf(leaves[0, 5])
-    states = distances_of(axes_at(town, target(town, [{"city": 1}], weights={"city": 1}))[0])
+    states = distances_of(axes_at(TOWN, target(TOWN, [{"city": 1}], weights={"city": 1}))[0])
     assert states[0, 1] == 1.0
 
 
-def test_thirds_weigh_a_ninth_a_ninth_and_a_third(town):
-    chosen = chosen_targets(MgdSettings("thirds", ("month", "city", "sex")), town, 0)
+def test_thirds_weigh_a_ninth_a_ninth_and_a_third():
+    chosen = chosen_targets(MgdSettings("thirds", ("month", "city", "sex")), TOWN, 0)
     weights = [t.weight for t in chosen.marginals]
     assert weights == pytest.approx([1 / 9] * 6 + [1 / 3])
     assert sum(weights) == pytest.approx(1)
 
 
-def test_located_marginals_hold_a_temporal_or_spatial_attribute(town):
-    chosen = chosen_targets(MgdSettings("located", ("month", "city")), town, 0)
+def test_located_marginals_hold_a_temporal_or_spatial_attribute():
+    chosen = chosen_targets(MgdSettings("located", ("month", "city")), TOWN, 0)
     assert all({"month", "city"} & set(t.attributes) for t in chosen.marginals)
     assert len(chosen.marginals) == 2 + 5 + 4
 
 
-def test_pie_moves_no_mass_and_is_one_marginal(town):
-    (one,) = chosen_targets(MgdSettings("pie", ("month", "city", "sex")), town, 0).marginals
+def test_pie_moves_no_mass_and_is_one_marginal():
+    (one,) = chosen_targets(MgdSettings("pie", ("month", "city", "sex")), TOWN, 0).marginals
     assert one.weights == (None, None, None)
     assert one.delta == 2
 
 
-def test_pums_weighs_the_income_marginal_as_much_as_all_others(town):
-    chosen = chosen_targets(MgdSettings("pums", ("city", "sex", "income")), town, 0)
+def test_pums_weighs_the_income_marginal_as_much_as_all_others():
+    chosen = chosen_targets(MgdSettings("pums", ("city", "sex", "income")), TOWN, 0)
     heavy, *rest = chosen.marginals
     assert heavy.attributes == ("city", "sex", "income")
     assert heavy.weight == sum(t.weight for t in rest) == 3
@@ -150,15 +148,15 @@ def test_marginals_of_a_wide_table_are_drawn_without_listing_them_all(anchors):
         (("pie", ("mnth",)), "did you mean 'month'"),
     ],
 )
-def test_a_preset_that_cannot_be_says_why(town, spec, message):
+def test_a_preset_that_cannot_be_says_why(spec, message):
     with pytest.raises(UserError, match=message):
-        chosen_targets(MgdSettings(*spec), town, 0)
+        chosen_targets(MgdSettings(*spec), TOWN, 0)
 
 
-def test_mgd_is_the_weighted_mean_of_its_marginals(town):
-    real, synthetic = table(town, 400, 1), table(town, 300, 2)
-    targets = Targets((target(town, ["month"], weight=3.0), target(town, ["sex"], weight=1.0)))
-    result = mgd(real, synthetic, town, targets)
+def test_mgd_is_the_weighted_mean_of_its_marginals():
+    real, synthetic = table(TOWN, 400, 1), table(TOWN, 300, 2)
+    targets = Targets((target(TOWN, ["month"], weight=3.0), target(TOWN, ["sex"], weight=1.0)))
+    result = mgd(real, synthetic, TOWN, targets)
     month, sex = (m.aemc.value for m in result.marginals)
     assert result.score == pytest.approx((3 * month + sex) / 4)
     frame = result.frame()
@@ -166,7 +164,7 @@ def test_mgd_is_the_weighted_mean_of_its_marginals(town):
     assert frame["share"].is_monotonic_decreasing
 
 
-def test_a_table_of_another_schema_is_refused(town):
+def test_a_table_of_another_schema_is_refused():
     other = parse_schema({"columns": {"sex": {"kind": "categorical", "values": ["f", "m"]}}}, where="x")
     with pytest.raises(UserError, match="the real table does not have the schema's columns"):
-        mgd(table(other, 5, 1), table(town, 5, 1), town, Targets((target(town, ["sex"]),)))
+        mgd(table(other, 5, 1), table(TOWN, 5, 1), TOWN, Targets((target(TOWN, ["sex"]),)))

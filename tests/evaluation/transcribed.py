@@ -4,8 +4,6 @@ Plain loops and dictionaries over records, no shared code with `evaluation`: wha
 the tests and in the bench. Tables are data frames of raw values.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

@@ -1,14 +1,14 @@
 """Small random marginals, with Equation 1 by brute force: the whole distance matrix and one linear programme."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import sparse
 from scipy.optimize import linprog
 
@@ -17,11 +17,13 @@ from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.aemc_graph import Graph
 from evaluation.mgd.geometry import Axis
-from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
+from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.scores.read_values import with_schema, without_schema
+from pipeline.scores.table_sources import opened
 
 
 def result_of(
@@ -36,6 +38,22 @@ def result_of(
     """What a metric of this name makes of two tables of codes."""
     metric = METRICS[name]
     return metric.computed(Inputs(metric, real, synthetic, schema, Options(settings=settings or {}, **options)))[1]
+
+
+def frame_of(table: CodedTable) -> pd.DataFrame:
+    """The codes as a frame."""
+    return pd.DataFrame(dict(zip(table.domain.names, table.columns, strict=True)))
+
+
+def values_of(folder: Path, real: pd.DataFrame, synthetic: pd.DataFrame, schema: Schema | None = None) -> Values:
+    """Both tables as values, from CSV files."""
+    paths = {"real": folder / "real.csv", "synthetic": folder / "synthetic.csv"}
+    for path, frame in zip(paths.values(), (real, synthetic), strict=True):
+        frame.to_csv(path, index=False)
+    with opened(paths) as sources:
+        if schema is not None:
+            return with_schema(sources, schema, lambda *_: None)
+        return without_schema(sources, "real", lambda *_: None)[0]
 
 
 def skewed(rows: int, seed: int, domain: Domain) -> CodedTable:
@@ -96,13 +114,7 @@ def equation_1(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float) -
     return lp_cost(p, q, distance_matrix(axes), delta, alpha) / float(q.sum())
 
 
-def lp_cost(
-    p: np.ndarray,
-    q: np.ndarray,
-    distance: np.ndarray,
-    delta: float,
-    alpha: float,
-) -> float:
+def lp_cost(p: np.ndarray, q: np.ndarray, distance: np.ndarray, delta: float, alpha: float) -> float:
     """Section 4.1: min Σ X_ij M_ij + α Σ_j max(|Σ_i X_ij − Q_j| − Δ, 0) subject to Σ_j X_ij = P_i, X ≥ 0.
 
     Args:
@@ -194,17 +206,3 @@ def distance_matrix(axes: Sequence[Axis]) -> np.ndarray:
     for place, axis in enumerate(axes):
         total += distances_of(axis)[np.ix_(codes[:, place], codes[:, place])]
     return total
-
-
-def horizontal_correlation(real: np.ndarray, synthetic: np.ndarray, *, threshold: float = 0.9) -> np.ndarray:
-    """HC^A of each segment (2.2.4, equation 3): the mean of `horizontal_losses` over all types."""
-    return _mean_over_types(horizontal_losses(real, synthetic, threshold=threshold))
-
-
-def vertical_correlation(real: np.ndarray, synthetic: np.ndarray, *, threshold: float = 0.05) -> np.ndarray:
-    """VC^A of each segment (2.2.5, equation 4): the mean of `vertical_losses` over all types."""
-    return _mean_over_types(vertical_losses(real, synthetic, threshold=threshold))
-
-
-def _mean_over_types(losses: np.ndarray) -> np.ndarray:
-    return np.asarray(losses.sum(axis=1) / max(losses.shape[1], 1))

@@ -1,7 +1,5 @@
 """Small worlds for the graphical model: every joint table fits in memory, so that brute force is the judge."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,6 +1,7 @@
 """The default synthesizer: its model, its triples, its changed codes; and mbi's in its place."""
 
 import importlib.util
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,11 +20,13 @@ from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.papers.mbi_extra import MbiSpec
 from synthesis.synthesize import synthesize
 from synthesis.unmeasured import unmeasured
+from tests.bench.grid.errors import distance as off
 from tests.synthesis.pgm_worlds import noisy_counts
 
 WORLD = Domain(tuple(Attribute(n, 6) for n in "abcd"))
 PAIRS = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d")]
 ONES = [(n,) for n in "abcd"]
+answers = partial(noisy_counts, seed=1)
 
 
 def ring(rows=20_000, seed=0) -> CodedTable:
@@ -35,17 +38,8 @@ def ring(rows=20_000, seed=0) -> CodedTable:
     return CodedTable(WORLD, tuple(x.astype(np.uint8) for x in (a, b, c, d)))
 
 
-def answers(table, cliques, stddev, seed=1):
-    return noisy_counts(table, cliques, stddev, seed)
-
-
 def made(measurements, seed=2, rows=20_000, **settings):
     return synthesize(measurements, AutoSpec(**settings), rows=rows, rng=np.random.default_rng(seed)).table
-
-
-def off(table, real, clique):
-    ours, theirs = (count_cliques(t, [clique])[0] / t.rows for t in (table, real))
-    return 0.5 * float(np.abs(ours - theirs).sum())
 
 
 def test_without_joint_answers_rows_are_independent_columns_as_they_are_likely():
@@ -55,18 +49,16 @@ def test_without_joint_answers_rows_are_independent_columns_as_they_are_likely()
     assert all(np.array_equal(x, y) for x, y in zip(table.columns, independent.columns, strict=True))
 
 
-def test_precise_answers_are_met_by_the_model_and_by_changed_codes_alike():
+def test_precise_answers_are_met_by_the_model_and_by_changed_codes_alike_and_lost_without_either():
     real = ring()
     known = Measurements(WORLD, answers(real, ONES + PAIRS, 2.0))
-    for cells in (500_000, 24 + 2 * 36):  # all of the ring; two of its four pairs
-        assert max(off(made(known, max_cells=cells), real, p) for p in PAIRS) < 0.02, cells
 
+    def worst(cells, **settings):
+        return max(off(made(known, max_cells=cells, **settings), real, p) for p in PAIRS)
 
-def test_pairs_without_room_in_the_model_are_lost_without_the_descents():
-    real = ring()
-    known = Measurements(WORLD, answers(real, ONES + PAIRS, 2.0))
-    alone = made(known, max_cells=24 + 2 * 36, descents=0)
-    assert max(off(alone, real, p) for p in PAIRS) > 0.1
+    two_pairs = 24 + 2 * 36
+    assert worst(500_000) < 0.02 and worst(two_pairs) < 0.02 and worst(two_pairs, descents=0) > 0.1
+    assert all(worst(cells, descents=16) < 0.05 for cells in (1, 2)), "fewer than its columns have"
 
 
 def chained(rows=30_000, size=12, seed=3) -> tuple[CodedTable, Domain]:
@@ -163,13 +155,6 @@ def test_a_pair_over_merged_values_shows_no_more_because_it_was_asked_in_parts()
         return _shown(pair, independent_marginals(known)(("a", "d")))
 
     assert shown(4) == pytest.approx(shown(1), rel=0.05)
-
-
-@pytest.mark.parametrize("cells", [1, 2])
-def test_columns_that_are_more_than_the_model_may_have_are_met_by_codes_alone(cells):
-    real = ring()
-    known = Measurements(WORLD, answers(real, ONES + PAIRS, 2.0))
-    assert max(off(made(known, max_cells=cells, descents=16), real, p) for p in PAIRS) < 0.05
 
 
 def grown(rows=4_000, seed=5) -> CodedTable:

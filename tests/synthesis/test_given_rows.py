@@ -1,8 +1,7 @@
 """Rows under a condition, and rows that no rule forbids."""
 
-from __future__ import annotations
-
 import itertools
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -13,8 +12,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release import Measurements
 from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.schema.table_schema import parse_schema
 from synthesis.auto_model import AutoSpec
@@ -26,7 +24,7 @@ from synthesis.pgm.graphical_model import GraphicalModel, fit_model
 from synthesis.pgm.pgm_settings import PgmSpec
 from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
-from tests.synthesis.pgm_worlds import noisy_counts
+from tests.synthesis.pgm_worlds import joint, noisy_counts, told
 
 DOMAIN = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4, 4), Attribute("d", 2)))
 PAIRS = (("a", "b"), ("b", "c"), ("c", "d"))
@@ -34,30 +32,18 @@ PAIRS = (("a", "b"), ("b", "c"), ("c", "d"))
 
 def known(seed: int = 1, cliques=PAIRS, sigma: float = 1.0) -> Measurements:
     rng = np.random.default_rng(seed)
-    answers = [
-        NoisyMarginal(c, Identity(n := DOMAIN.cells(c)), 200 * rng.random(n) + 5, "gaussian", sigma, "x")
-        for c in cliques
-    ]
-    return Measurements(DOMAIN, tuple(answers))
+    return told(DOMAIN, [(c, None, 200 * rng.random(DOMAIN.cells(c)) + 5, sigma) for c in cliques])
 
 
 def brute_force(model: GraphicalModel, weights: dict[str, np.ndarray]) -> np.ndarray:
-    """The joint distribution, cell by cell, from the factors alone."""
-    joint = np.zeros(DOMAIN.shape(DOMAIN.names))
-    for codes in itertools.product(*(range(n) for n in joint.shape)):
-        at = dict(zip(DOMAIN.names, codes, strict=True))
-        log = 0.0
-        flat = model.potentials if model.engine.allowed is None else model.potentials + model.engine.allowed
-        for clique, table in zip(model.engine.tree.cliques, model.engine.views(flat), strict=True):
-            log += table[tuple(at[n] for n in clique)]
-        joint[codes] = np.exp(log) * np.prod([w[at[n]] for n, w in weights.items()])
-    return joint
+    """The joint distribution, cell by cell, from the factors alone, times the weights."""
+    ones = [weights.get(a.name, np.ones(a.size)) for a in DOMAIN.attributes]
+    return joint(model.engine, model.potentials)[0] * reduce(np.multiply.outer, ones)
 
 
 def shares(table: CodedTable) -> np.ndarray:
-    joint = np.zeros(table.domain.shape(table.domain.names))
-    np.add.at(joint, tuple(c.astype(int) for c in table.columns), 1)
-    return joint / table.rows
+    counts = count_cliques(table, [table.domain.names])[0]
+    return counts.reshape(table.domain.shape(table.domain.names)) / table.rows
 
 
 @pytest.fixture(scope="module")
@@ -73,16 +59,16 @@ WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0])
                                                  for a in DOMAIN.attributes}))  # fmt: skip
 def test_the_conditioned_model_is_the_one_of_brute_force(model, asked):
     weights = {n: np.array(w) for n, w in asked.items()}
-    joint, whole = brute_force(model, weights), brute_force(model, {})
-    if joint.sum() == 0:
+    wanted, whole = brute_force(model, weights), brute_force(model, {})
+    if wanted.sum() == 0:
         with pytest.raises(UserError, match="no row satisfies"):
             model.given(weights)
         return
     conditioned = model.given(weights)
     assert conditioned.marginal(DOMAIN.names) / conditioned.total == pytest.approx(
-        (joint / joint.sum()).ravel(), abs=1e-9
+        (wanted / wanted.sum()).ravel(), abs=1e-9
     )
-    assert conditioned.total == pytest.approx(model.total * joint.sum() / whole.sum(), rel=1e-9)
+    assert conditioned.total == pytest.approx(model.total * wanted.sum() / whole.sum(), rel=1e-9)
 
 
 def drawn(spec, weights, rows=4000, finish=lambda t: t, measured=("a", "b", "c", "d"), measurements=None, **more):
@@ -95,10 +81,10 @@ def drawn(spec, weights, rows=4000, finish=lambda t: t, measured=("a", "b", "c",
 def test_rows_of_the_model_are_exactly_so_many_and_follow_the_conditional_distribution(model):
     weights = {"c": np.array([0, 0.3, 1, 0]), "a": np.array([1.0, 1, 0])}
     made = drawn(PgmSpec(), weights)
-    joint = brute_force(model, weights)
+    wanted = brute_force(model, weights)
     assert made.exact and made.table.rows == made.effective == 4000
-    assert np.abs(shares(made.table) - joint / joint.sum()).sum() < 0.03
-    assert shares(made.table)[joint == 0].sum() == 0
+    assert np.abs(shares(made.table) - wanted / wanted.sum()).sum() < 0.03
+    assert shares(made.table)[wanted == 0].sum() == 0
 
 
 def test_impossible_combinations_stay_impossible_under_a_condition():
@@ -119,11 +105,11 @@ def test_a_column_that_was_not_measured_is_met_by_drawing_again(model):
 
     weights = {"b": np.array([0.0, 1]), "c": np.array([1.0, 0.5, 0, 0])}
     made = drawn(PgmSpec(), weights, finish=finish, measured=("c",), rows=2000)
-    joint = brute_force(model, {"c": weights["c"]}).sum(axis=1)[2, :, 1]
+    wanted = brute_force(model, {"c": weights["c"]}).sum(axis=1)[2, :, 1]
     assert made.exact and made.table.rows == 2000
     assert (made.table.column("a") == 2).all() and (made.table.column("d") == 1).all()
     counts = np.bincount(made.table.column("c"), minlength=4) / 2000
-    assert counts == pytest.approx(joint / joint.sum(), abs=0.03)
+    assert counts == pytest.approx(wanted / wanted.sum(), abs=0.03)
 
 
 def test_without_a_number_there_are_as_many_rows_as_the_model_expects(model):
@@ -136,11 +122,11 @@ def test_without_a_number_there_are_as_many_rows_as_the_model_expects(model):
 def test_weighed_rows_say_of_how_many_independent_ones_they_tell_as_much(model):
     """No more rows are made than POOL; of few that satisfy, the effective number is that of these few."""
     weights = {"a": np.array([0.0, 0, 1]), "c": np.array([0, 0.5, 1, 0])}
-    joint = brute_force(model, weights)
+    wanted = brute_force(model, weights)
     many = drawn(GumSpec(), weights, rows=3000)
     assert not many.exact and many.table.rows == 3000 and 2500 < many.effective <= 3000
-    assert np.abs(shares(many.table) - joint / joint.sum()).sum() < 0.12
-    assert shares(many.table)[joint == 0].sum() == 0
+    assert np.abs(shares(many.table) - wanted / wanted.sum()).sum() < 0.12
+    assert shares(many.table)[wanted == 0].sum() == 0
 
 
 def test_few_rows_that_serve_often_count_as_few(monkeypatch):

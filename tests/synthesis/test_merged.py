@@ -9,7 +9,7 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.consistency.agree import ConsistentTargets, Target
+from synthesis.consistency.agree import Target
 from synthesis.consistency.merged_values import compressed, expanded, merged_values
 from synthesis.gum.descent import descend
 from synthesis.gum.gum_settings import GumSpec
@@ -195,17 +195,3 @@ def test_rows_that_fit_already_are_not_touched():
     made, changed = descend(table, targets_of(table), sweeps=3, rng=np.random.default_rng(0))
     assert changed == [0]
     assert all(np.array_equal(x, y) for x, y in zip(made.columns, table.columns, strict=True))
-
-
-def test_the_descent_can_be_turned_off_and_is_seeded():
-    pairs = [("a", "b"), ("b", "c"), ("a", "c")]  # a cycle: no column is appended
-    counts = zip(pairs, count_cliques(rows_of(0, 2000, twist=True), pairs), strict=True)
-    marginals = tuple(Target(c, n.reshape(WORLD.shape(c)).astype(float), 1.0) for c, n in counts)
-    targets = ConsistentTargets(WORLD, 2000.0, marginals)
-    made = [
-        spec.follow(targets, rows=2000, rng=np.random.default_rng(7)).table
-        for spec in [GumSpec(iterations=1, descents=k, start="oneway") for k in (0, 4, 4)]
-    ]
-    assert all(np.array_equal(x, y) for x, y in zip(made[1].columns, made[2].columns, strict=True))
-    errors = [squared_error(m, list(targets.marginals)) for m in made[:2]]
-    assert errors[1] < errors[0]

@@ -75,18 +75,15 @@ def test_parts_cover_the_range_and_hold_what_the_answers_sum_to(seed, stddev, wi
     parts = cleared(column, of_cells, of_bins, np.ones(fine.size))
     assert [p.start for p in parts] == [0, *(p.stop for p in parts[:-1])] and parts[-1].stop == fine.size
     assert min(p.records for p in parts) >= 0
-    assert sum(p.records for p in parts) == pytest.approx(
-        max(evidence_of(column, of_cells, of_bins).cells.sum(), 0.0), abs=1e-6
-    )
+    told_sum = max(evidence_of(column, of_cells, of_bins).cells.sum(), 0.0)
+    assert sum(p.records for p in parts) == pytest.approx(told_sum, abs=1e-6)
 
 
 @pytest.mark.parametrize(("each", "kept"), [(60, True), (20, False)])
 @pytest.mark.parametrize("upper", [True, False])
 def test_a_tail_of_which_no_half_stands_out_is_kept_where_it_does_as_a_whole(each, kept, upper):
     column = column_of(min=0, max=159, bins={"count": 32})
-    bins = np.repeat(
-        [600.0, each, 0.0], [17, 9, 6]
-    )  # 60 · 7 records stand out of √7 · 50 of noise, those of no half do
+    bins = np.repeat([600.0, each, 0.0], [17, 9, 6])  # 60 · 7 records stand out of √7 · 50 of noise, no half of them
     bins = bins if upper else bins[::-1]
     parts = cleared(column, (np.repeat(bins / 5, 5), 120.0**2), (bins, 50.0**2), np.ones(160))
     tail = sum(p.records for p in parts if (p.start >= 85 if upper else p.stop <= 75))
@@ -103,9 +100,8 @@ def test_both_kinds_of_answers_together_are_as_precise_as_least_squares():
     errors = []
     for _ in range(1000):
         evidence = evidence_of(column, noisy(fine, 10.0, rng), noisy(bins, 5.0, rng))
-        errors.append(
-            [evidence.cells[cells].sum() - fine[cells].sum(), evidence.cells[: first[5]].sum() - bins[:5].sum()]
-        )
+        off = evidence.cells - fine
+        errors.append([off[cells].sum(), off[: first[5]].sum()])
     stated = [evidence.variance(cells.start, cells.stop), evidence.variance(0, int(first[5]))]
     np.testing.assert_allclose(np.var(errors, axis=0), stated, rtol=0.15)
 
@@ -196,9 +192,8 @@ def test_steps_peaks_and_caps_are_kept():
 
 def kept(schema, name, values, rng, stddev=20.0):
     """Values written after noisy answers about these, as many."""
-    fine, bins = counts_of(
-        schema[name], np.where(values == plain_edges(schema[name])[-1], np.nextafter(values, 0), values)
-    )
+    inside = np.where(values == plain_edges(schema[name])[-1], np.nextafter(values, 0), values)
+    fine, bins = counts_of(schema[name], inside)
     return drawn(schema, name, noisy(fine, stddev, rng), noisy(bins, stddev, rng), rng, values.size)
 
 
@@ -400,28 +395,33 @@ def test_a_tail_within_noise_is_kept_where_a_pair_shows_whose_it_is(stddev, kept
     assert counts[9] > 100 if kept else counts[9] == 0
 
 
+def charges_of_wards(levels, spread, rng):
+    """Charges of three wards at their levels: schema, ward and bin of each row, shape; how a pair is asked, exactly."""
+    schema = schema_of(charge=CHARGE, ward={"kind": "categorical", "size": 3, "missing": False})
+    ward = rng.choice(3, 20_000, p=[0.6, 0.3, 0.1])
+    charge = np.exp(rng.normal(np.array(levels)[ward], spread)).clip(0, 900_000)
+    fine, bins = counts_of(schema["charge"], charge)
+    codes = np.searchsorted(plain_edges(schema["charge"]), charge, side="right") - 1
+    query = MergedQuery((solid_groups(schema.synthesized["charge"], bins, 1500.0), np.arange(3)))
+    cells = np.bincount(query.labels[0][codes] * 3 + ward, minlength=query.rows)
+    shape = shape_of(schema["charge"], (fine, 400.0), (bins, 200.0))
+    return schema, ward, codes, {"charge": shape}, query, cells
+
+
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_small_group_gets_no_tail_of_noise_and_every_column_stays(alone):
     """A bin of the tail says so alone, or all say so together, where none stands out of its noise."""
     rng, stddev = np.random.default_rng(8), 14.0 if alone else 120.0
-    schema = schema_of(charge=CHARGE, ward={"kind": "categorical", "size": 3, "missing": False})
-    column, ward = schema["charge"], rng.choice(3, 20_000, p=[0.6, 0.3, 0.1])
-    charge = np.exp(rng.normal(np.array([9.0, 8.5, 6.0])[ward], 0.8)).clip(0, 1e6)
-    fine, bins = counts_of(column, charge)
-    shape = shape_of(column, (fine, 400.0), (bins, 200.0))
-    codes = np.searchsorted(plain_edges(column), charge, side="right") - 1
-    domain = schema.synthesized
-    labels = (solid_groups(domain["charge"], bins, 1500.0), np.arange(3))
-    query = MergedQuery(labels)
-    cells = np.bincount(labels[0][codes] * 3 + ward, minlength=query.rows)
+    schema, ward, codes, shapes, query, cells = charges_of_wards([9.0, 8.5, 6.0], 0.8, rng)
+    edges, domain = plain_edges(schema["charge"])[:-1], schema.synthesized
     answer = told(("charge", "ward"), cells + 14 * rng.standard_normal(query.rows), stddev, query)
-    small, far = np.flatnonzero(ward == 2), np.argsort(charge)[-60:]
+    small, far = np.flatnonzero(ward == 2), np.argsort(codes)[-60:]
     codes[small[:60]], codes[far] = codes[far], codes[small[:60]]  # what a synthesizer makes of noise
     table = CodedTable(domain, (codes.astype(np.uint8), ward.astype(np.uint8)))
-    mended = with_far_cells_cleared(table, Measurements(domain, (answer,)), {"charge": shape}, rng)
+    mended = with_far_cells_cleared(table, Measurements(domain, (answer,)), shapes, rng)
     for name in ("charge", "ward"):
         np.testing.assert_array_equal(np.bincount(mended.column(name)), np.bincount(table.column(name)))
-    tail = plain_edges(column)[:-1] >= 30_000
+    tail = edges >= 30_000
     before, after = (tail[np.asarray(t.column("charge"))[ward == 2]].sum() for t in (table, mended))
     assert before >= 30 and after <= 5, "the small group has no charge of 30,000"
 
@@ -429,23 +429,17 @@ def test_a_small_group_gets_no_tail_of_noise_and_every_column_stays(alone):
 def test_a_small_group_keeps_a_tail_that_is_like_that_of_all():
     """Noise may hide it: what answers do not deny stays."""
     rng = np.random.default_rng(9)
-    schema = schema_of(charge=CHARGE, ward={"kind": "categorical", "size": 3, "missing": False})
-    column, ward = schema["charge"], rng.choice(3, 20_000, p=[0.6, 0.3, 0.1])
-    charge = np.exp(rng.normal(8.5, 1.5, ward.size)).clip(0, 900_000)
-    fine, bins = counts_of(column, charge)
-    query = MergedQuery((solid_groups(schema.synthesized["charge"], bins, 1500.0), np.arange(3)))
-    codes = np.searchsorted(plain_edges(column), charge, side="right") - 1
-    cells = np.bincount(query.labels[0][codes] * 3 + ward, minlength=query.rows)
+    schema, ward, codes, shapes, query, cells = charges_of_wards([8.5] * 3, 1.5, rng)
+    edges = plain_edges(schema["charge"])
     table = CodedTable(schema.synthesized, (codes.astype(np.uint8), ward.astype(np.uint8)))
     kept = []
     for seed in range(40):
         noise = 60 * np.random.default_rng(seed).standard_normal(query.rows)
         answer = told(("charge", "ward"), cells + noise, 60.0, query)
-        shape = shape_of(column, (fine, 400.0), (bins, 200.0))
         known = Measurements(schema.synthesized, (answer,))
-        made = with_far_cells_cleared(table, known, {"charge": shape}, rng).column("charge")
-        kept.append((plain_edges(column)[made[ward == 2]] >= 20_000).sum())
-    before = (plain_edges(column)[codes[ward == 2]] >= 20_000).sum()
+        made = with_far_cells_cleared(table, known, shapes, rng).column("charge")
+        kept.append((edges[made[ward == 2]] >= 20_000).sum())
+    before = (edges[codes[ward == 2]] >= 20_000).sum()
     assert before > 200 and np.mean(kept) > 0.85 * before
 
 

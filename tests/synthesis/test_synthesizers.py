@@ -17,13 +17,14 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.conf_folder import CONF
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import build_synthesizer
-from synthesis.consistency.agree import ConsistentTargets, Target, consistent
+from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.consistency.total import default_rows, estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.rounding import systematic
 from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
+from tests.bench.grid.errors import distance
 from tests.synthesis.pgm_worlds import noisy_counts
 
 TOWN = Domain((Attribute("age", 6, 6), Attribute("sex", 2), Attribute("job", 4), Attribute("note", 1)))
@@ -45,17 +46,15 @@ def noisy(table: CodedTable, sigma: float, cliques=None, seed: int = 1) -> Measu
     return Measurements(TOWN, noisy_counts(table, cliques, sigma, seed))
 
 
-def distance(a: CodedTable, b: CodedTable, clique) -> float:
-    p, q = (count_cliques(t, [clique])[0] / t.rows for t in (a, b))
-    return 0.5 * float(np.abs(p - q).sum())
-
-
 @pytest.mark.parametrize("name", OURS)
 class TestEverySynthesizer:
     def rows_of(self, name, measurements, rows, seed=0):
         return synthesize(measurements, SYNTHESIZERS[name](), rows=rows, rng=np.random.default_rng(seed)).table
 
-    def test_the_number_of_rows_is_exact_and_every_code_is_in_the_domain(self, name):
+    def test_the_number_of_rows_is_exact_or_the_noisy_total_and_every_code_is_in_the_domain(self, name):
+        assert abs(self.rows_of(name, noisy(people(), 3.0), None).rows - 4000) < 40
+        with pytest.raises(UserError, match=r"synthesis\.rows"):
+            self.rows_of(name, noisy(people(), 3.0), -1)
         for rows in (0, 1, 7, 1000):
             made = self.rows_of(name, noisy(people(), 5.0), rows)
             assert made.rows == rows
@@ -82,13 +81,6 @@ class TestEverySynthesizer:
         assert self.rows_of(name, Measurements(TOWN, (answer,)), 10).rows == 10
         assert self.rows_of(name, Measurements(TOWN, (answer,)), None).rows == 0
 
-    def test_the_default_number_of_rows_is_the_noisy_total(self, name):
-        assert abs(self.rows_of(name, noisy(people(), 3.0), None).rows - 4000) < 40
-
-    def test_a_negative_number_of_rows_is_refused(self, name):
-        with pytest.raises(UserError, match=r"synthesis\.rows"):
-            self.rows_of(name, noisy(people(), 3.0), -1)
-
     def test_other_rows_than_those_asked_for_are_refused(self, name, monkeypatch):
         make = SYNTHESIZERS[name].make
         monkeypatch.setattr(
@@ -114,15 +106,12 @@ class TestEverySynthesizer:
                 assert not count_cliques(made, [clique])[0][cells.ravel()].any()
 
     def test_progress_stays_within_its_total_and_the_record_is_json(self, name):
-        steps: list[tuple[int, int]] = []
-        made = synthesize(
-            noisy(people(), 5.0),
-            SYNTHESIZERS[name](),
-            rows=200,
-            rng=np.random.default_rng(0),
-            progress=lambda done, total, note: steps.append((done, total)),
-        )
-        assert all(0 <= done <= total for done, total in steps)
+        def progress(done, total, note):
+            assert 0 <= done <= total
+
+        spec, rng = SYNTHESIZERS[name](), np.random.default_rng(0)
+        made = synthesize(noisy(people(), 5.0), spec, rows=200, rng=rng, progress=progress)
+        assert (made.record is not None) == (name in ("gum", "mcf"))
         for record in (made.record, made.fit):
             assert record is None or json.dumps(record.to_json(), allow_nan=False)
 
@@ -162,19 +151,6 @@ def test_gum_creates_cells_that_no_row_has_yet():
     targets = ConsistentTargets(TOWN, 1000.0, (Target(("age", "job"), np.eye(6, 4) * 250.0, 1.0),))
     made = GumSpec(replace=0.0).follow(targets, rows=1000, rng=np.random.default_rng(3)).table
     assert np.mean(made.column("age") == made.column("job")) > 0.95
-
-
-def test_consistency_lowers_the_error_of_noisy_marginals():
-    truth = dict(zip(*(lambda c: (c, count_cliques(people(), c)))([("age", "job"), ("age", "sex")]), strict=True))
-    before, after = 0.0, 0.0
-    for seed in range(20):
-        known = noisy(people(), 40.0, seed=seed)
-        raw = {a.clique: a.values for a in known.answers}
-        made = {t.clique: t.values.ravel() for t in consistent(known).marginals}
-        for clique, exact in truth.items():
-            before += ((raw[clique] - exact) ** 2).sum()
-            after += ((made[clique] - exact) ** 2).sum()
-    assert after < 0.6 * before
 
 
 def test_the_total_weighs_every_marginal_by_its_precision_and_a_public_one_wins():

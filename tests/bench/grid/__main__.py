@@ -1,7 +1,5 @@
 """Methods × tables × ε × seeds, in a few long-lived processes; goes on where an earlier call ended; writes one page."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import secrets

@@ -1,7 +1,5 @@
 """One cell of the grid: a method on a table, by the functions that `run` calls, without a process of its own."""
 
-from __future__ import annotations
-
 import gc
 import json
 import resource

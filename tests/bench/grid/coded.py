@@ -1,7 +1,5 @@
 """A table of the grid: codes, sizes, and which columns lie on a line; all of it public facts."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -14,13 +12,7 @@ from mechanisms.public.domain import Attribute, Domain
 
 @dataclass(frozen=True, eq=False)
 class GridTable:
-    """One table.
-
-    Attributes:
-        name: as the settings and the results know it.
-        coded: its rows.
-        drawn: whether every seed has a table of its own, so that methods are compared seed by seed.
-    """
+    """One table; `drawn` where every seed has a table of its own, so that methods are compared seed by seed."""
 
     name: str
     coded: CodedTable

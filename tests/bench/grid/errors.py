@@ -1,7 +1,5 @@
 """How far a synthetic table is off, counted in numpy alone: no code that made or scores a table is used."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import zlib

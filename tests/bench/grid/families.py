@@ -1,7 +1,5 @@
 """Tables that nobody tuned on: with a hidden structure that the seed draws, or cut at random out of public ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ Seven in ten rows are the table that is made private, the others the test, drawn
 models of the real training rows (the ceiling) and the majority (the floor).
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import os
@@ -15,7 +13,6 @@ import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -26,8 +23,9 @@ from tests.bench.grid import __main__ as grid
 from tests.bench.grid.cell import ours
 from tests.bench.grid.coded import GridTable
 from tests.bench.grid.methods import METHODS, Method
+from tests.bench.grid.page import shown
 from tests.bench.grid.page import table as markdown
-from tests.bench.grid.regrets import Results, Run
+from tests.bench.grid.regrets import Results, Run, mean
 from tests.bench.grid.tables import grid_table, table_names
 from tests.evaluation.worlds import result_of
 
@@ -95,10 +93,7 @@ def _model(row: Mapping[str, Any], model: str) -> Mapping[str, Any]:
 
 
 def _mean(values: Sequence[float]) -> str:
-    if not values:
-        return ""
-    error = f" ± {stdev(values) / math.sqrt(len(values)):.3f}" if len(values) > 1 else ""
-    return f"{fmean(values):.3f}{error}"
+    return shown(mean(dict(enumerate(values))))
 
 
 def settings(arguments: Sequence[str]) -> argparse.Namespace:

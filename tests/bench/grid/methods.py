@@ -1,7 +1,5 @@
 """The methods of the grid: ours by their settings, and the peers, which run once at ε = 1."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,14 +15,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True)
 class Method:
-    """One method.
-
-    Attributes:
-        name: as the settings and the results know it.
-        settings: of the pipeline; empty for a peer.
-        seeds: how many runs make a cell by default.
-        peer: it runs in a process and an environment of its own.
-    """
+    """One method: by settings of the pipeline, or a peer; so many seeds make a cell by default."""
 
     name: str
     settings: tuple[str, ...]

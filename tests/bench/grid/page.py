@@ -1,7 +1,5 @@
 """The grid's page: regrets by method, failed aims, and every cell."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any

@@ -1,7 +1,5 @@
 """Results on disk, one line of JSON a run; and what they say together: means, regrets, where the aims fail."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -39,12 +37,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Cell:
-    """A table at an ε: what every method got.
-
-    Attributes:
-        drawn: whether each seed has a table of its own.
-        values: figure → method → seed → value.
-    """
+    """A table at an ε: what every method got, figure → method → seed → value; `drawn` as of the table."""
 
     drawn: bool
     values: Mapping[str, Mapping[str, Values]]

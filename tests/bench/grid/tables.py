@@ -1,7 +1,5 @@
 """The tables of the grid: real ones from a folder of data, as codes by public-looking bins, and generated families."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -49,8 +47,7 @@ def codes_with_domain(path: Path) -> CodedTable:
 
 def ten_columns(path: Path) -> CodedTable:
     """Ten columns of a file of codes."""
-    whole = codes_with_domain(path)
-    return CodedTable(whole.domain.project(ACS_10), tuple(whole.column(n) for n in ACS_10))
+    return codes_with_domain(path).over(ACS_10)
 
 
 def fire_calls(path: Path) -> CodedTable:

@@ -1,7 +1,5 @@
 """The runs of a grid in a few processes that live as long as it does; a peer's in its own environment."""
 
-from __future__ import annotations
-
 import json
 import multiprocessing
 import os
@@ -22,7 +20,7 @@ from tests.bench.grid.regrets import Run
 from tests.bench.grid.tables import grid_table
 from tests.bench.peers.catalogue import PEERS
 from tests.bench.peers.drivers import exchange
-from tests.bench.peers.measure import InstallationFailed, Limits, driven, run_limited
+from tests.bench.peers.measure import InstallationFailed, Limits, driven, last_words, run_limited
 
 THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
@@ -32,9 +30,7 @@ class Terms:
     """What holds for every run.
 
     Attributes:
-        data: the folder of the real tables.
-        root: the grid's own folder.
-        peers: the folder of the peers' environments.
+        data, root, peers: the folders of the real tables, of the grid, and of the peers' environments.
         seconds: after which a run is stopped: processor time of ours, wall time of a peer.
     """
 
@@ -96,8 +92,7 @@ def peer_measured(name: str, table: GridTable, epsilon: float, *, seconds: float
         if spent.stopped:
             return {"failed": f"stopped by the limit of {spent.stopped}", **used}
         if spent.code:
-            said = (folder / "log.txt").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            return {"failed": said[-1] if said else f"exit code {spent.code}", **used}
+            return {"failed": last_words(folder / "log.txt", spent.code), **used}
         columns = exchange.read_codes(files["output"])
         made = coded_table({n: np.clip(columns[n], 0, s - 1) for n, s in sizes.items()}, sizes)
     return {**judged(table, Made(made, ())), **used, "measured": None, "unmeasured": None, "covered": None}

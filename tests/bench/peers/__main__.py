@@ -1,7 +1,5 @@
 """Ours and the peers in turn on the same tables; goes on where an earlier call ended; writes BENCHMARKS.md."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import sys

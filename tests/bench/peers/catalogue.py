@@ -1,7 +1,5 @@
 """Who takes part: ours and the peers, which of them compare, on which tables."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 #: Where the real tables are absent, this stand-in takes their place.
@@ -13,8 +11,6 @@ class Contestant:
     """One way to make or to score a table.
 
     Attributes:
-        name: as the settings and the results know it.
-        title: as readers see it.
         task: `synthesis` or `scoring`.
         method: `mst`, `aim`, or what follows the two tables of our `score`.
         environment: the file of requirements that it runs in; empty for ours.
@@ -51,21 +47,15 @@ def _tables(name: str, library: str, package: str, tables: tuple[str, ...]) -> t
     return mst, aim
 
 
+#: What follows the two tables of a report.
+REPORT = "holdout={holdout} report={page}"
 OURS = (
     Contestant("ours-mst", "ours, selection=mst synthesis=pgm", "synthesis", "mst"),
     Contestant("ours-aim", "ours, selection=aim synthesis=pgm", "synthesis", "aim", tables=("adult_codes",)),
     Contestant("ours-score", "ours, score", "scoring", "", warm=True),
     Contestant("ours-first", "ours, score, the first time after installing", "scoring", ""),
-    Contestant(
-        "ours-report", "ours, score with holdout and report", "scoring", "holdout={holdout} report={page}", warm=True
-    ),
-    Contestant(
-        "ours-all",
-        "ours, the same with all metrics",
-        "scoring",
-        "holdout={holdout} metrics=all report={page}",
-        warm=True,
-    ),
+    Contestant("ours-report", "ours, score with holdout and report", "scoring", REPORT, warm=True),
+    Contestant("ours-all", "ours, the same with all metrics", "scoring", f"{REPORT} metrics=all", warm=True),
 )
 _PAIRS = (
     _tables("mbi", "on mbi 2", "mbi", ("adult_codes", "acs")),

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.bench.grid.page import table as markdown
 from tests.bench.peers.catalogue import OURS, PEERS, Contestant
 
 ERRORS = ("1-way", "2-way", "3-way")
@@ -74,7 +75,7 @@ def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any
     epsilon = terms["epsilon"]
     parts = [_head(terms)]
     for name, (rows, columns) in sizes.items():
-        made = _synthesis(kept, name, epsilon)
+        made = _section(kept, name, epsilon, "synthesis")
         if made:
             parts.append(f"## Synthetic tables from `{name}`: {rows:,} rows × {columns} columns\n\n{made}")
         scored = _scoring(kept, name, epsilon)
@@ -126,12 +127,8 @@ after {terms["minutes"]:g} minutes or beyond {terms["gigabytes"]:g} GB. Accounti
 for Gaussian noise, the others use zCDP. The tables are public; errors and scores are not private figures."""
 
 
-def _synthesis(kept: Kept, table: str, epsilon: float) -> str:
-    return _section(kept, table, epsilon, "synthesis", ERRORS)
-
-
 def _scoring(kept: Kept, table: str, epsilon: float) -> str:
-    text = _section(kept, table, epsilon, "scoring", ERRORS)
+    text = _section(kept, table, epsilon, "scoring")
     note = (
         "The first third stands for the real table, the second for the synthetic one, the third is the holdout. "
         "Only the reports of mostlyai-qa and ours use it. The columns 1-way to 3-way are accuracies (1 − TVD) as each "
@@ -141,9 +138,9 @@ def _scoring(kept: Kept, table: str, epsilon: float) -> str:
     return f"{note}\n\n{text}" if text else ""
 
 
-def _section(kept: Kept, table: str, epsilon: float, task: str, columns: tuple[str, ...]) -> str:
+def _section(kept: Kept, table: str, epsilon: float, task: str) -> str:
     ours = {c.name: summary(kept.of(c.name, table, epsilon)) for c in OURS}
-    head = ["", "runs", *columns, "processor s", "wall s", "peak MB"]
+    head = ["", "runs", *ERRORS, "processor s", "wall s", "peak MB"]
     ratios = ["processor ratio"] if task == "scoring" else ["2-way ratio", "3-way ratio", "processor ratio"]
     lines, words, notes = [], [], []
     for c in [c for c in (*OURS, *PEERS) if c.task == task and table in _at(c, kept, epsilon)]:
@@ -152,14 +149,14 @@ def _section(kept: Kept, table: str, epsilon: float, task: str, columns: tuple[s
             words.append(f"- {c.title}: not measured yet.")
             continue
         found, rival = summary(all_of), ours.get(c.rival)
-        lines.append(_row(c, found, all_of, columns, rival, len(ratios)))
+        lines.append(_row(c, found, all_of, rival, len(ratios)))
         notes += _remarks(c, all_of)
         if not c.ours:
             words.append(f"- {verdict(rival, found, c.title, scoring=task == 'scoring')}")
     if not lines:
         return ""
-    form = [f"| {' | '.join([*head, *ratios])} |", "|" + " --- |" * (len(head) + len(ratios)), *lines]
-    return "\n".join([*form, "", *words, *([""] if notes else []), *notes])
+    form = markdown([*head, *ratios], lines)
+    return "\n".join([form, "", *words, *([""] if notes else []), *notes])
 
 
 def _at(c: Contestant, kept: Kept, epsilon: float) -> list[str]:
@@ -167,29 +164,18 @@ def _at(c: Contestant, kept: Kept, epsilon: float) -> list[str]:
     return [*c.tables, *(m.table for m in kept.all if m.contestant == c.name and m.epsilon == epsilon)]
 
 
-def _row(
-    c: Contestant,
-    found: Summary | None,
-    all_of: list[Measured],
-    columns: tuple[str, ...],
-    rival: Summary | None,
-    ratios: int,
-) -> str:
+def _row(c: Contestant, found: Summary | None, all_of: list[Measured], rival: Summary | None, ratios: int) -> list[str]:
     if found is None:
         why = all_of[-1].stopped or "failed (below)"
-        return f"| {c.title} | 0 | " + " | ".join([why, *[""] * (len(columns) + 2 + ratios)]) + " |"
-    cells = [c.title, str(found.runs), *(_figure(found.values.get(n)) for n in columns)]
+        return [c.title, "0", why, *[""] * (len(ERRORS) + 2 + ratios)]
+    cells = [c.title, str(found.runs), *(f"{found.values[n]:.4f}" if n in found.values else "" for n in ERRORS)]
     cells += [f"{found.cpu:,.1f}", f"{found.wall:,.1f}", f"{found.peak:,.0f}"]
     compared: list[float | None] = [None] * ratios
     if not c.ours and rival is not None:
         pairs = [(rival.values.get(n), found.values.get(n)) for n in ERRORS[1:]] if ratios > 1 else []
         pairs.append((rival.cpu, found.cpu))
         compared = [a / b if a is not None and b else None for a, b in pairs]
-    return f"| {' | '.join([*cells, *('' if r is None else f'{r:.2f}' for r in compared)])} |"
-
-
-def _figure(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+    return [*cells, *("" if r is None else f"{r:.2f}" for r in compared)]
 
 
 def _remarks(c: Contestant, all_of: Iterable[Measured]) -> list[str]:
@@ -223,13 +209,12 @@ def _own(path: Path) -> str:
     if not path.is_file():
         return ""
     rows = json.loads(path.read_text(encoding="utf-8"))["figures"]
-    lines = [
-        f"| {r['name']} | {r.get('rows') or 0:,} | {r['seconds']:.3g} | {r['cpu_seconds']:.3g} | "
-        f"{r.get('peak_mb') or 0:,.0f} | {r.get('reference') or ''} |"
-        for r in rows
-    ]
-    head = "| what | rows | wall s | processor s | peak MB | reference |\n| --- | --- | --- | --- | --- | --- |"
-    return "## Our own cases\n\nBy `python -m tests.bench`; compiled code is warm.\n\n" + "\n".join([head, *lines])
+    head = ["what", "rows", "wall s", "processor s", "peak MB", "reference"]
+    lines = []
+    for r in rows:
+        spent = (f"{r['seconds']:.3g}", f"{r['cpu_seconds']:.3g}", f"{r.get('peak_mb') or 0:,.0f}")
+        lines.append([r["name"], f"{r.get('rows') or 0:,}", *spent, r.get("reference") or ""])
+    return "## Our own cases\n\nBy `python -m tests.bench`; compiled code is warm.\n\n" + markdown(head, lines)
 
 
 @dataclass(frozen=True)
@@ -237,14 +222,8 @@ class Measured:
     """One run of one contestant on one table.
 
     Attributes:
-        contestant, table, repeat: what was run, and for the how-manieth time (from 0).
-        epsilon: of the run.
-        seconds, cpu_seconds, peak_mb: what it used; up to the stop where it was stopped.
         values: 1-way, 2-way, 3-way: errors of a synthetic table, or the scores that a scorer gave.
-        rows: of the synthetic table.
-        stopped: the limit that stopped it, in words; empty if none did.
-        failed: why there is no result; empty if there is one.
-        note: what the driver remarked.
+        stopped, failed: in words the limit that stopped it, and why there is no result.
         versions: package → version.
         minutes, gigabytes: the limits it ran under.
     """
@@ -303,14 +282,7 @@ def _key(m: Measured) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Summary:
-    """The repeats of one contestant on one table: medians, and the spans of the errors.
-
-    Attributes:
-        runs: how many came to their end.
-        cpu, wall, peak: medians of processor and wall seconds and megabytes.
-        values: medians of the errors or scores.
-        spans: the least and the largest of each value.
-    """
+    """Of the repeats that came to their end the medians (seconds, megabytes, errors), and the spans of the errors."""
 
     runs: int
     cpu: float

@@ -21,6 +21,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from tests.bench.peers.catalogue import Contestant
 from tests.bench.peers.document import Measured
 from tests.bench.peers.tables import Table, coded
+from tests.bench.processes import PAGE, TICKS, family, fields, of_living
 
 DRIVERS = Path(__file__).parent / "drivers"
 ROOT = Path(__file__).parents[3]
@@ -28,13 +29,7 @@ ROOT = Path(__file__).parents[3]
 
 @dataclass(frozen=True)
 class Terms:
-    """What holds for every contestant.
-
-    Attributes:
-        epsilon: of every synthesis; δ is 1/n².
-        minutes, gigabytes: limits of wall time and resident memory.
-        root: the folder of environments, data and results.
-    """
+    """What holds for every contestant; δ is 1/n², and `root` the folder of environments, data and results."""
 
     epsilon: float
     minutes: float
@@ -67,7 +62,7 @@ def measure(contestant: Contestant, table: Table, repeat: int, terms: Terms) -> 
     if spent.stopped:
         return replace(ended, stopped=_stop(spent, terms))
     if spent.code:
-        return replace(ended, failed=_last_words(folder / "log.txt", spent.code))
+        return replace(ended, failed=last_words(folder / "log.txt", spent.code))
     return _judged(ended, contestant, table, made, _answer(folder / "log.txt"))
 
 
@@ -144,7 +139,7 @@ def _answer(log: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _last_words(log: Path, code: int) -> str:
+def last_words(log: Path, code: int) -> str:
     lines = [x.strip() for x in log.read_text(encoding="utf-8", errors="replace").splitlines() if x.strip(' ")')]
     return f"exit code {code}: {lines[-1][:300] if lines else 'without a word'}"
 
@@ -195,10 +190,6 @@ def _run(command: list[str], name: str) -> None:
         raise InstallationFailed(f"{name}: {errors[-1].strip()}")
 
 
-TICK = os.sysconf("SC_CLK_TCK")
-PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
 @dataclass(frozen=True)
 class Limits:
     """Wall seconds, and megabytes of resident memory of all processes together."""
@@ -212,10 +203,8 @@ class Spent:
     """What a command used.
 
     Attributes:
-        seconds: wall time.
         cpu_seconds: user and system time of it and all its children.
         peak_mb: resident memory of all its processes together, or of the largest if that was seen between two looks.
-        code: its exit code; negative for a signal.
         stopped: `time` or `memory` if a limit stopped it, else empty.
     """
 
@@ -266,18 +255,8 @@ def run_limited(
 
 def _tree(root: int) -> dict[int, tuple[float, float]]:
     """The processes at and below `root`: processor seconds and resident megabytes of each."""
-    found: dict[int, tuple[int, float, float]] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended between the listing and the look
-            fields = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-            used = (int(fields[11]) + int(fields[12])) / TICK
-            found[int(path.parent.name)] = (int(fields[1]), used, int(fields[21]) * PAGE / 2**20)
-    inside = {root} & set(found)
-    while True:
-        below = {p for p, (parent, _, _) in found.items() if parent in inside} - inside
-        if not below:
-            return {p: found[p][1:] for p in inside}
-        inside |= below
+    living = of_living(family(root), fields).items()
+    return {p: ((int(f[11]) + int(f[12])) / TICKS, int(f[21]) * PAGE / 2**20) for p, f in living}
 
 
 def _kill(root: int, tree: Mapping[int, object]) -> None:

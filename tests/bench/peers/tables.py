@@ -1,9 +1,6 @@
 """The tables of the comparison as plain codes, the same files for everyone, under `build/peers/data`."""
 
-from __future__ import annotations
-
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from pipeline.demo import write_demo
 from pipeline.scores.two_tables import encoded
 from pipeline.settings.config import schema_path
 from pipeline.stage_bars import Stages
+from tests.bench.clock import data_file
 from tests.bench.peers.catalogue import STAND_IN
 
 #: Name → the file of codes in $DATA_DIR, beside its domain JSON.
@@ -25,15 +23,7 @@ STAND_IN_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Table:
-    """A table of codes on disk.
-
-    Attributes:
-        name: of the table; `demo` for the generated stand-in.
-        path: the codes as CSV.
-        domain: column → number of codes, as JSON.
-        rows, columns: its size.
-        thirds: its rows in three equal parts in the file's order: real, synthetic, holdout.
-    """
+    """A table of codes as CSV, its domain (column → number of codes) as JSON, and the thirds of its rows."""
 
     name: str
     path: Path
@@ -58,16 +48,9 @@ def tables(wanted: list[str], root: Path) -> list[Table]:
     for name in wanted:
         if name not in known:
             raise ValueError(f"--tables: no table is called {name!r}; there are {', '.join(known)}")
-    names = list(dict.fromkeys(n if _there(n) else STAND_IN for n in wanted or FILES))
+    there = {n for n in FILES if data_file(f"{FILES[n]}.csv.gz")}
+    names = list(dict.fromkeys(n if n in there else STAND_IN for n in wanted or FILES))
     return [_table(name, root) for name in names]
-
-
-def _folder() -> Path:
-    return Path(os.environ.get("DATA_DIR", "data"))
-
-
-def _there(name: str) -> bool:
-    return name in FILES and (_folder() / f"{FILES[name]}.csv.gz").is_file()
 
 
 def _table(name: str, root: Path) -> Table:
@@ -85,8 +68,10 @@ def _table(name: str, root: Path) -> Table:
 
 
 def _real(name: str) -> tuple[pd.DataFrame, dict[str, int]]:
-    sizes = json.loads((_folder() / f"{FILES[name]}.domain.json").read_text(encoding="utf-8"))
-    return pd.read_csv(_folder() / f"{FILES[name]}.csv.gz")[list(sizes)], sizes
+    path = data_file(f"{FILES[name]}.csv.gz")
+    assert path is not None
+    sizes = json.loads(path.with_name(f"{FILES[name]}.domain.json").read_text(encoding="utf-8"))
+    return pd.read_csv(path)[list(sizes)], sizes
 
 
 def _demo(root: Path) -> tuple[pd.DataFrame, dict[str, int]]:

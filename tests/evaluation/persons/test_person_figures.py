@@ -6,15 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.persons.person_figures import (
-    Cuts,
-    cuts_of,
-    distance,
-    errors,
-    likeness,
-    person_figures,
-    size_buckets,
-)
+from evaluation.persons.person_figures import Cuts, cuts_of, distance, errors, likeness, person_figures, size_buckets
 from evaluation.persons.person_scores import violations
 from evaluation.values.value_tables import NOBODY
 from tests.evaluation.persons.small_worlds import NUMBERS, anova, apart, histories, steps, table, world

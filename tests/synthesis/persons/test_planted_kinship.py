@@ -1,7 +1,5 @@
 """Kinship that was planted is kept, and none is invented where there is none, at the noise of ε = 3."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +9,6 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_questions import asked_columns, questions_of, with_shares
-from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, stacked, tally
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.code_labels import bin_bounds
@@ -19,6 +16,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import parse_schema
 from synthesis.persons.linking import linked_persons
 from tests.bench.planted import FAMILIES, kinship
+from tests.synthesis.persons.test_linking import exact_answers
 
 #: Persons here, and those whose noise they have; μ of ε = 3 at δ = 1e-6.
 PERSONS, AS_OF, MU = 1_000, 4_000, 0.6
@@ -41,19 +39,12 @@ def linked_again(name: str, strength: float, seed: int) -> tuple[pd.DataFrame, p
     table = CodedTable(Domain(tuple(c.attribute for c in columns)), tuple(codes(rows, c) for c in columns))
     time = unit.times({c.name: c for c in columns})
     times = np.full(len(rows), -1) if time is None else times_of(rows[time.name].to_numpy(np.float64), time)
-    owners = rows[family.owner].to_numpy()
-    members = np.lexsort((times, owners)).astype(np.int64)
-    starts = np.append(0, np.cumsum(np.bincount(owners))).astype(np.int64)
     questions = with_shares(questions_of(schema), None, 3.0)
-    sheet = sheet_of(questions)
-    first = members[starts[:-1]]
-    fixed = np.array([table.column(n)[first] for n in sheet.constants], np.int32).reshape(-1, first.size)
-    own = stacked([table.column(n) for n in sheet.columns], len(rows))
-    exact = by_question(tally(Persons(own, times, fixed, members, starts), sheet), questions)
+    exact = exact_answers(table, times, rows[family.owner].to_numpy(), unit, questions)
     answers = []
     for question, counts in zip(questions, exact, strict=True):
         sigma = PERSONS / AS_OF / (MU * question.share**0.5)
-        noisy = counts / WHOLE + rng.normal(0, sigma, counts.size)
+        noisy = counts + rng.normal(0, sigma, counts.size)
         answers.append(NoisyMarginal(question.label, Identity(counts.size), noisy, "gaussian", sigma, question.event))
     linked = linked_persons(table, times, unit, columns, answers, seed=seed)
     made = rows.iloc[linked.members].copy()
@@ -67,6 +58,9 @@ def test_planted_kinship_is_kept_and_none_is_invented(name):
     real, made = linked_again(name, 0.5, seed=1)
     kept = [kinship(made, family.owner, c) / kinship(real, family.owner, c) for c in family.columns]
     assert np.mean(kept) > 0.65 and min(kept) > 0.4, kept
+    assert made[family.owner].nunique() == pytest.approx(PERSONS, rel=0.02)
+    if name == "waves":  # each wave of a person follows the one before
+        assert (made.groupby(family.owner)["wave"].diff().dropna() == 1).mean() > 0.9
     made = linked_again(name, 0.0, seed=1)[1]
     invented = [kinship(made, family.owner, c) for c in family.columns]
     assert max(map(abs, invented)) < 0.06, invented
