@@ -205,6 +205,11 @@ class IntegerGrid:
 Grid: TypeAlias = FloatGrid | IntegerGrid
 
 
+def steps_to(edges: Floats, step: float) -> Floats:
+    """How many steps the first multiple is that does not lie below each edge."""
+    return np.ceil(np.round(edges / step, 9))
+
+
 def multiple(steps: Floats, step: float) -> Floats:
     """So many steps, in the digits in which a step is written: 3 of 0.05 are 0.15."""
     return np.round(steps * step, max(-int(Decimal(repr(step)).as_tuple().exponent), 0))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
-from mechanisms.public.schema.bins import LENGTHS, Bins, multiple
+from mechanisms.public.schema.bins import LENGTHS, Bins, multiple, steps_to
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: A bin of several values is crowded where it holds so much of the records.
@@ -107,7 +107,7 @@ def _at_multiples(column: Column, places: Floats) -> Floats:
     step = column.multiple_of
     if step is None:
         return places
-    moved = multiple(np.ceil(np.round(places / step, 9)), step)
+    moved = multiple(steps_to(places, step), step)
     return np.asarray(moved[(moved >= column.low) & (moved <= column.high)], np.float64)
 
 

@@ -13,7 +13,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.ordered import all_ascending
 from mechanisms.public.rules.unit_ids import assign_units
-from mechanisms.public.schema.bins import Grid, multiple, within
+from mechanisms.public.schema.bins import Grid, multiple, steps_to, within
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 
@@ -103,11 +103,11 @@ def _multiples(values: NDArray[Any], codes: Codes, grid: Grid, column: Column) -
         places = column.shape.places
         cell = np.clip(np.searchsorted(places, values, side="right"), 1, len(places) - 1)
         start, end = np.maximum(places[cell - 1], low), np.minimum(places[cell], high)
-    first, bin_first = np.ceil(np.round(start / step, 9)), np.ceil(np.round(low / step, 9))
-    held = np.ceil(np.round(end / step, 9)) - first
+    first, held = steps_to(start, step), steps_to(end, step) - steps_to(start, step)
     place = np.clip((values - start) / np.maximum(end - start, np.finfo(float).tiny), 0, 1 - 1e-9)
     steps = np.where(held > 0, first + np.floor(place * held), np.rint(values / step))
-    taken = multiple(np.clip(steps, bin_first, np.maximum(np.ceil(np.round(high / step, 9)) - 1, bin_first)), step)
+    least, beyond = steps_to(low, step), steps_to(high, step)
+    taken = multiple(np.clip(steps, least, np.maximum(beyond - 1, least)), step)
     return np.where((taken >= low) & (taken < high), taken, values).astype(values.dtype)
 
 
