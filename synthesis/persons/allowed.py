@@ -15,6 +15,8 @@ from mechanisms.public.rules.structural_zeros import Zeros
 
 #: Constants weigh one over this power of how many persons may have them: 1 leaves three times as many without any as 4.
 RARE = 4
+#: So many records more than it had a person gets at most.
+MORE = 4
 
 
 class Bans(NamedTuple):
@@ -91,38 +93,93 @@ def exchange_constant(bans: Bans, constants: Codes, constant: int, one: int, oth
 
 
 def brought(
-    bans: Bans, constants: Codes, members: Ints, starts: Ints, sizes: Sequence[int], rng: np.random.Generator
+    rules: Sequence[Rule],
+    constants: Codes,
+    members: Ints,
+    starts: Ints,
+    tokens: Ints,
+    bound: int,
+    rng: np.random.Generator,
 ) -> tuple[Codes, Ints, Ints, tuple[str, ...]]:
     """Persons who hold no record that they may not: constants, first slots, the slots in their order, and words.
 
-    Records that no constants allow together part, and the fewest of them become a person. The constants of all persons
-    are then dealt among them anew, to those first whose records allow the least, of each what few others may have.
-    Where none is left that a person's records allow, they are drawn from all that do. The words say how often.
+    Of records that no constants allow together a person gives the fewest away, and gets as many others that were given
+    away, or a few more; those that nobody gets become persons. The constants of all persons are then dealt among them
+    anew, to those first whose records allow the least, of each what few others may have. Where none is left that a
+    person's records allow, they are drawn from all that do. The words say how often.
 
     Args:
-        sizes: codes of each constant.
+        tokens: (records,) the token in each slot; a person's ascend.
+        bound: the most records of a person.
     """
-    groups, whose = np.split(np.arange(members.size), starts[1:-1]), list(range(starts.size - 1))
-    rules = [_Rule(bans, rule, sizes) for rule in range(len(bans.strides))]
-    for person, slots in enumerate(groups):  # who parts stands behind
-        for rule in rules:
-            if (forbidden := rule.forbidden(members[slots])).any(axis=1).all():
-                away = forbidden[forbidden.sum(axis=1).argmin()]
-                groups.append(slots[away])
-                whose.append(whose[person])
-                groups[person] = slots = slots[~away]
-    held, dealt = [members[slots] for slots in groups], constants[:, whose]
+    persons, owners = starts.size - 1, np.repeat(np.arange(starts.size - 1), np.diff(starts))
+    groups = _parted(np.split(np.arange(members.size), starts[1:-1]), members, rules)
+    if given := groups[persons:]:
+        groups = groups[:persons]
+        left, had = np.concatenate(given), np.diff(starts)
+        for more in range(MORE + 1):
+            left = _exchanged(groups, left, members, np.minimum(had + more, bound), rules, rng)
+        groups += _parted([left[owners[left] == person] for person in np.unique(owners[left])], members, rules)
+        groups = [slots[np.argsort(tokens[slots])] for slots in groups]
+    held, dealt = [members[slots] for slots in groups], constants[:, [owners[slots[-1]] for slots in groups]]
+    dealt[:, :persons] = constants
     anew = sum(rule.deal(held, constants, dealt, rng) for rule in rules)
-    ends = ((anew, "persons got constants drawn anew"), (len(groups) - starts.size + 1, "persons were parted in two"))
+    ends = ((anew, "persons got constants drawn anew"), (len(groups) - persons, "persons were parted in two"))
     told = tuple(f"{n:,} {end}, since rules about constants left no other way" for n, end in ends if n)
     starts = np.concatenate(([0], np.cumsum([g.size for g in groups]))).astype(np.int64)
     return dealt, starts, np.concatenate(groups), told
 
 
-class _Rule:
+def _parted(groups: Sequence[Ints], members: Ints, rules: Sequence[Rule]) -> list[Ints]:
+    """Slots by person, and behind them of each person the fewest that no constants allow beside the others."""
+    parts = list(groups)
+    for person, slots in enumerate(parts):  # also of those behind
+        for rule in rules:
+            if (forbidden := rule.forbidden(members[slots])).any(axis=1).all():
+                away = forbidden[forbidden.sum(axis=1).argmin()]
+                parts.append(slots[away])
+                parts[person] = slots = slots[~away]
+    return parts
+
+
+def _exchanged(
+    groups: list[Ints],
+    given: Ints,
+    members: Ints,
+    most: Ints,
+    rules: Sequence[Rule],
+    rng: np.random.Generator,
+) -> Ints:
+    """Persons get of the slots that were given away so many as their own allow; returns those that are left.
+
+    Args:
+        groups: slots by person; changed.
+        most: (persons,) how many each may have.
+    """
+    rests = np.stack([rule.rests[members[given]] for rule in rules], axis=1)
+    _, first, kinds, left = np.unique(rests, axis=0, return_index=True, return_inverse=True, return_counts=True)
+    allowed = [~rule.forbidden(members[given[first]]) for rule in rules]
+    heap, ends = given[np.lexsort((rng.random(given.size), kinds.ravel()))], np.cumsum(left)
+    for person in rng.permutation(np.flatnonzero(most > [g.size for g in groups])):
+        if not (may := left).any():
+            break
+        for rule, table in zip(rules, allowed, strict=True):
+            own = ~rule.forbidden(members[groups[person]]).any(axis=1)
+            room = np.cumsum(own * (table @ may) + 1e-9 * own)
+            may = may * table[np.searchsorted(room, rng.random() * room[-1], side="right")]
+        many = min(int(most[person]) - groups[person].size, int(may.sum()))
+        taken = rng.multivariate_hypergeometric(may, many, method="marginals")
+        got = [heap[end - n : end] for end, n in zip(ends, taken, strict=True) if n]
+        groups[person] = np.concatenate([groups[person], *got])
+        left, ends = left - taken, ends - taken
+    return np.concatenate([heap[:0], *(heap[end - n : end] for end, n in zip(ends, left, strict=True))])
+
+
+class Rule:
     """A rule, and all that its constants can be."""
 
     def __init__(self, bans: Bans, rule: int, sizes: Sequence[int]) -> None:
+        """A rule of several, by its place; sizes are those of all constants' codes."""
         self.own = np.flatnonzero(bans.strides[rule])
         self.codes = np.indices([sizes[i] for i in self.own.tolist()]).reshape(self.own.size, -1)
         self.keys = (bans.strides[rule, self.own] @ self.codes)[:, None]

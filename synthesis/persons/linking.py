@@ -17,7 +17,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.schema.column import Column
-from synthesis.persons.allowed import bans_of, brought
+from synthesis.persons.allowed import Rule, bans_of, brought
 from synthesis.persons.arrangement import Goals, Links, Undo, cost_of, links_of
 from synthesis.persons.opening import (
     deal,
@@ -190,7 +190,8 @@ def _opened(
     )  # fmt: skip
     if world.zeros and records:
         codes = [columns[n].size for n in world.unit.constant]
-        constants, starts, order, told = brought(bans, world.constants, members, world.starts, codes, rng)
+        rules, bound = [Rule(bans, i, codes) for i in range(len(bans.strides))], world.unit.bound
+        constants, starts, order, told = brought(rules, world.constants, members, world.starts, tokens, bound, rng)
         world, bans = replace(world, starts=starts, constants=constants, told=told), bans.of(constants)
         members, tokens = members[order], tokens[order]
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)

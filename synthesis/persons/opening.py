@@ -25,6 +25,8 @@ from synthesis.rounding import codes_of
 Flags = NDArray[np.bool_]
 #: Among so many records of a bin the nearest in level is taken.
 LOOKED_AT = 24
+#: So many are looked at until there is one that the person may hold.
+LOOKED_FOR = 1024
 #: First times are corrected so often.
 CORRECTIONS = 8
 #: So many walks are drawn for each person.
@@ -220,7 +222,9 @@ def _nearest(
 ) -> int:
     """Where among some of a pool the record stands with levels nearest to a person's, of those that it may hold."""
     best, distance = low + below(state, high - low), np.inf
-    for _ in range(min(LOOKED_AT, high - low)):
+    for look in range(min(LOOKED_FOR, high - low)):
+        if look >= LOOKED_AT and distance <= wanted.shape[1]:
+            break
         place = low + below(state, high - low)
         away = float(broken(bans, person, pool[place]) * (wanted.shape[1] + 1))
         for k in range(wanted.shape[1]):

@@ -72,6 +72,15 @@ def test_what_dealing_does_not_bring_is_told_and_answers_clear_what_cannot_be():
         of_persons([(("team", "sex"), np.ones(28, bool))], UNIT.constant, DOMAIN, "t")
 
 
+def test_persons_stay_as_many_where_a_constant_follows_from_each_record():
+    table, times, owners = world(5, 600)  # persons of one kind of team each, of which the answers know nothing
+    other = np.arange(42) // 3 % 3 != np.arange(42) % 3
+    linked = of_persons([(("team", "home"), other)], UNIT.constant, DOMAIN, "t")[1]
+    made = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 1.0), linked, seed=1)
+    assert 570 < made.constants.shape[1] < 630
+    assert not any("parted" in words for words in made.told), made.told
+
+
 def test_constants_stay_as_frequent_as_measured_where_one_of_them_skips_a_question():
     table, times, owners = world(5, 600)
     kept = np.flatnonzero((table.column("sex") == 1) | (np.arange(times.size) % 3 == 0))  # and has fewer records
