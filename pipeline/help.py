@@ -288,7 +288,7 @@ def of_others(setting: str) -> tuple[str, str] | None:
     if setting in OF_ONE:
         return OF_ONE[setting]
     group, _, name = setting.partition(".")
-    files = sorted((CONF / group).glob("*.yaml")) if group and name else []
+    files = sorted((CONF / group).glob("*.yaml"), key=lambda f: (f.stem != "table", f)) if group and name else []
     having = [f.stem for f in files if name in (yaml.safe_load(f.read_text(encoding="utf-8")) or {})]
     if not having:
         return None

@@ -223,10 +223,11 @@ def _choices(group: str, own: Sequence[str]) -> list[str]:
 
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:
-    if other := of_others(key):
+    if key.partition(".")[0] in keys and (other := of_others(key)):
         problem, fix = other
         return UserError(problem, where=f"override {override!r}", fix=fix)
-    fix = did_you_mean(key, keys) or way_out("", name)
+    asked = "table" if (name, key) == ("schema_draft", "data.path") else key
+    fix = did_you_mean(asked, keys) or way_out("", name)
     return UserError("no such setting", where=f"override {override!r}", fix=fix)
 
 
