@@ -241,6 +241,17 @@ def test_a_draft_proposes_what_no_row_breaks_and_nothing_else(tmp_path: Path) ->
     assert "derive" not in draft_schema(source(csv(tmp_path, "a,b\n1,2\n", "u.csv")), "t")
 
 
+@pytest.mark.parametrize(("part", "seconds"), [("", 86_400), (" / 24", 3_600), (" / 1440", 60), (" / 86400", 1)])
+def test_a_draft_proposes_the_time_that_lies_a_length_after_another(tmp_path: Path, part, seconds) -> None:
+    rng = np.random.default_rng(2)
+    start = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 30_000_000, 400), "s")
+    stay = rng.integers(0, 50, 400)
+    table = pd.DataFrame({"came": start, "left": start + pd.to_timedelta(stay * seconds, "s"), "stay": stay})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    assert f'#   "left": {{expression: "came + stay{part}"}}  # in all 400 rows' in text and "# ordered:" not in text
+
+
 def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     table = pd.DataFrame({name: rng.integers(0, 90_000, 600) / 100 for name in ("base", "bonus", "tax")})

@@ -26,6 +26,8 @@ from mechanisms.public.tables.value_summaries import agree, value_batches
 
 #: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
 TRIED = ("days", "years")
+#: A length between two dates is of days; one between two times of days, hours, minutes or seconds.
+LENGTHS = {"date": ("",), "datetime": ("", " / 24", " / 1440", " / 86400")}
 #: A week of a year, by ISO 8601.
 WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
 #: More dates, or more whole numbers, than that are not tried.
@@ -85,8 +87,8 @@ def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -
     schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft")
     types = value_types({c.name: c for c in schema.columns})
     each = [(schema[n], schema[a], schema[b]) for n in whole for a, b in itertools.permutations(dates, 2)]
-    lengths = [(n, a, b) for n, a, b in each if a.kind == b.kind == "date" and n.low >= 0 and b.name not in measured]
-    texts = [(b, f"{_marked(a)} + {_marked(n)}") for n, a, b in lengths]
+    lengths = [(n, a, b) for n, a, b in each if a.kind == b.kind and n.low >= 0 and b.name not in measured]
+    texts = [(b, f"{_marked(a)} + {_marked(n)}{part}") for n, a, b in lengths for part in LENGTHS[a.kind]]
     texts += [(n, f"{word}({_marked(a)}, {_marked(b)})") for n, a, b in each for word in TRIED]
     texts += _sums(source, [schema[n] for n in added]) if len(added) > 2 else []
     tried = [(target, parse_expression(text, types, "the draft")) for target, text in texts]
