@@ -24,7 +24,7 @@ from tests.engines.test_spark import mixed
 
 def executors() -> set[int]:
     """The executors among the processes that this one has started, directly or not."""
-    commands = of_living(family(), lambda pid: Path(f"/proc/{pid}/cmdline").read_bytes())
+    commands = of_living(family(os.getpid()), lambda pid: Path(f"/proc/{pid}/cmdline").read_bytes())
     return {pid for pid, command in commands.items() if b"CoarseGrainedExecutorBackend" in command}
 
 
