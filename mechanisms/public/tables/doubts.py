@@ -13,6 +13,7 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.criterion import in_records
 from mechanisms.public.schema.spellings import short_words
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
@@ -306,8 +307,8 @@ def _far_rest(texts: Texts, reading: NumberForm) -> list[str]:
     far = numbers[: cut + 1] if first > cut else numbers[cut + 1 :]
     if widths[first] > LITTLE * span or gaps[cut] < span / 2 or far.size < FEWEST_OF_UNIT:
         return []
-    low, high = numbers[first], numbers[last[first]]
-    bulk = f"nearly all numbers lie between {low:.3g} and {high:.3g}, and others about {np.median(far):.3g}"
+    low, high, others = (in_records(float(x)) for x in (numbers[first], numbers[last[first]], np.median(far)))
+    bulk = f"nearly all numbers lie between {low} and {high}, and others about {others}"
     asked = "are two columns, as latitude and longitude, exchanged in these rows?"
     return [f"{bulk}: {asked} Mend the table: bins over both are wide, and one holds nearly all records"]
 
@@ -336,7 +337,7 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     low, high = (float(t[1]) for t in tenths)
     fits = [w for t, more, (a, b), w in SCALES if a <= low <= b and abs((t * low + more) / high - 1) <= OFF]
     which = next(iter(fits), "two units")
-    return [f"{n:,} numbers about {low:.3g} and {m:,} about {high:.3g}: {which}? One unit in the table"]
+    return [f"{n:,} numbers about {in_records(low)} and {m:,} about {in_records(high)}: {which}? One unit in the table"]
 
 
 def _zeros_behind(texts: Texts) -> list[str]:
