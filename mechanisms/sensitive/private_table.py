@@ -182,10 +182,10 @@ def lone_texts(
         readings: of `readings_of_ids`, asked for where they are needed.
         values: `Engine.values` of one of them, for columns and a unit.
     """
-    texts = {c.name: declared_texts(c) for c in schema.columns}
-    more = {c.name for c in schema.columns if {*texts[c.name]} - {*(c.values if c.listed else ())}}
-    asked = [c for c in schema.columns if c.name in more or 0 < report.fewest.get(c.name, 0) <= largest]
-    lone = {c.name: 0 for c in schema.columns if c.listed or c.name in more}
+    texts = {c.name: declared_texts(c) for c in schema.held}
+    more = {c.name for c in schema.held if {*texts[c.name]} - {*(c.values if c.listed else ())}}
+    asked = [c for c in schema.held if c.name in more or 0 < report.fewest.get(c.name, 0) <= largest]
+    lone = {c.name: 0 for c in schema.held if c.listed or c.name in more}
     if not asked:
         return replace(report, lone=lone)
     every = unit if unit.column is None else replace(unit, max_records=MAX_RECORDS, missing="own")

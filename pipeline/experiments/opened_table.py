@@ -69,7 +69,7 @@ def opened_table(
             facts = bind(folder, run_facts(config, schema, replace(data, path=str(path))))
             keep_settings(folder, config, hydra_files)
             dialect = declared_dialect(config.data, schema.dialect)
-            source = open_with(path, dialect, config.limits, folder.temporary, expected=schema.domain.names)
+            source = open_with(path, dialect, config.limits, folder.temporary, expected=[c.name for c in schema.held])
             real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
         show.warn_privately(unplaced_lines(encoding))
         if not real.rows:

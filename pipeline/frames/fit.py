@@ -142,7 +142,7 @@ def _write_units(units: Frame, path: Path, schema: Schema, config: Config) -> Ki
     data = config.data
     ids = data.units.id or settled_privacy(config.privacy, data, schema.rules.unit).unit
     named = {} if ids in (None, RECORD) else {ids: "data.units.id"}  # without a unit the run is refused
-    kinds = write_frame(units, path, schema, {**{c.name: None for c in schema.columns}, **named})
+    kinds = write_frame(units, path, schema, {**{c.name: None for c in schema.held}, **named})
     data.units.path = str(path)
     return {name: kind for name, kind in kinds.items() if name != ids}
 

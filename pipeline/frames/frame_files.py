@@ -71,7 +71,7 @@ def write_frame(
     """
     names: Wanted = None
     if schema is not None and further is not None:
-        names = {**{c.name: f"schema: column {c.name!r}" for c in schema.columns}, **further}
+        names = {**{c.name: f"schema: column {c.name!r}" for c in schema.held}, **further}
     if isinstance(frame, pd.DataFrame):
         return _write_pandas(frame, path, schema, names)
     if isinstance(frame, ArrowStream):

@@ -20,6 +20,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_calendar,
     guess_determined,
     guess_ordered,
+    guess_parts,
 )
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
@@ -40,7 +41,7 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     """Columns that ascend, follow or are skipped, and dates with their weekdays or hours, where no rule says so."""
     rules = schema.rules
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
-    measured = (c for c in schema.columns if c.discover is None and not (c.constant or c.unmeasured))
+    measured = (c for c in schema.held if c.discover is None and not (c.constant or c.unmeasured))
     fields = {c.name: column_fields(c) for c in measured if c.name not in apart}
     ordered, alike = guess_ordered(source, fields)
     hints = [
@@ -65,7 +66,15 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     hints += _skipped(schema, guess_skipped(listed, batches_of))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     with source.connect() as engine:
-        calendar = guess_calendar(source, engine, {n: f for n, f in fields.items() if n not in constants}, ASCENDING)
+        varied = {n: f for n, f in fields.items() if n not in constants}
+        calendar = guess_calendar(source, engine, varied, ASCENDING)
+        apart |= {*calendar, *(t for t, _ in ruled), *(n for group in rules.ordered for n in group.columns)}
+        parts = guess_parts(source, engine, {n: f for n, f in varied.items() if n not in apart})
+    hints += [
+        f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
+        f"calendar: {{{time}: [{', '.join(own)}]}}{', with bins: month' if bins else ''}"
+        for time, (own, bins) in parts.items()
+    ]
     return hints + [
         f"{name!r} is the {part} of {time!r} in {right:,} of {rows:,} rows, {NO_RULE}: "
         f"calendar: {{{time}: {{{part}: {name}}}}}"

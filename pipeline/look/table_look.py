@@ -158,7 +158,7 @@ def look_at(
     encoded, at_most = (coded, report), bar.at_most
     with ThreadPoolExecutor(1) as pool:
         of_units = pool.submit(copy_context().run, units_look, source, schema, unit, seen, coded, bar)
-        columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.columns)
+        columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.held)
         units, warned = of_units.result()
     hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
     hints += (*conflicts(source, coded, schema, workdir),)

@@ -64,7 +64,7 @@ def units_look(
     hints, warned = _of_units(source, schema, unit, seen, coded.rows, bar)
     persons, asked = persons_look(source, schema, unit, coded)
     if unit.column is not None:
-        codes = {c.name for c in schema.columns if c.kind in CODES or c.width is not None}
+        codes = {c.name for c in schema.held if c.kind in CODES or c.width is not None}
         apart = [n for n in source.names if ID_NAME.search(n) or n in codes or n not in schema.domain.names]
         many = [n for n in apart if seen[n].distinct > FEW_IDS]
         with source.connect() as engine:
@@ -90,7 +90,7 @@ def _of_units(
         Hints, and warnings: of ids that look like none, and of records that do not count.
     """
     if unit.column is None:
-        codes = [c.name for c in schema.columns if _of_codes(c, seen[c.name]) and not c.constant]
+        codes = [c.name for c in schema.held if _of_codes(c, seen[c.name]) and not c.constant]
         amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
         amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
         named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]

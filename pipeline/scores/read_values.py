@@ -113,7 +113,7 @@ def shared_schema(sources: Mapping[str, Source], schema: Schema) -> tuple[Schema
     Raises:
         UserError: no column in common.
     """
-    names, notices = shared_names(sources, schema.domain.names)
-    if len(names) == len(schema.columns):
+    names, notices = shared_names(sources, [c.name for c in schema.held])
+    if len(names) == len(schema.held):
         return schema, []
-    return replace(schema, columns=tuple(c for c in schema.columns if c.name in names), rules=NO_RULES), notices
+    return replace(schema, columns=tuple(c for c in schema.columns if c.cell in names), rules=NO_RULES), notices

@@ -60,7 +60,7 @@ class Specs:
 
     def columns_read(self, schema: Schema) -> tuple[str, ...]:
         """The columns that rows are read by: those of a schema, and the unit's ids."""
-        return (*schema.domain.names, *([] if self.unit.column is None else [self.unit.column]))
+        return (*(c.name for c in schema.held), *([] if self.unit.column is None else [self.unit.column]))
 
     def facts(self, schema: Schema) -> Facts:
         """What the selection decides from before any row is read."""

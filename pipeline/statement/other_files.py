@@ -132,7 +132,7 @@ def _near(stated: pd.Series[str], expected: pd.Series[str]) -> bool:
 
 def _wrong_columns(release: Path, schema: Schema) -> str:
     """What columns the synthetic table has that no run with this schema writes; empty where they are right."""
-    ids, names, unit = schema.rules.id_column, [c.name for c in schema.columns], schema.rules.unit
+    ids, names, unit = schema.rules.id_column, [c.name for c in schema.held], schema.rules.unit
     joined = [names, [*names, ids]] if ids and ids not in names else [names]
     for form in FORMATS.values():
         allowed = {form.released: joined}

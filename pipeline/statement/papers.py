@@ -182,9 +182,9 @@ def _record_sets(schema: Schema, tables: Sequence[str]) -> list[JsonDict]:
     sets: list[JsonDict] = []
     for name, table in zip(rows, tables, strict=False):
         apart = () if unit is None or len(tables) == 1 else unit.constant
-        own = [c for c in schema.columns if (c.name in apart) == (name == "persons")]
+        own = [c for c in schema.held if (c.name in apart) == (name == "persons")]
         fields = [_field(name, table, c.name, _kind(c)) for c in own]
-        if ids and ids not in {c.name for c in schema.columns}:
+        if ids and ids not in {c.name for c in schema.held}:
             fields.append(_field(name, table, ids, "sc:Text"))
         sets.append({"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields})
     for records, persons in pairwise(sets):

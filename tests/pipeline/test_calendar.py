@@ -2,17 +2,21 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+import pipeline
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_part import part_of
-from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.schema.table_schema import load_schema, parse_schema
+from tests.pipeline.conftest import reply
 from tests.pipeline.looks import checked, drafted
 from tests.public.table_worlds import decode_table
 
@@ -95,6 +99,10 @@ def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
         ({"rule": {"received": {}}}, "calendar: got"),
         ({"rule": {"recieved": RULE["received"]}}, "recieved"),
         ({"rule": {"received": {"hour": "weekday"}}}, "'weekday' has not the values of hour"),
+        ({"rule": {"received": ["minute"]}}, "minute"),
+        ({"rule": {"received": [["hour"]]}}, "['hour']"),
+        ({"rule": {"received": ["hour"]}, "received_hour": COLUMNS["hour"]}, "there is a column 'received_hour'"),
+        ({"rule": {"received": ["weekday"]}, "time": {**TIME, "bins": {"calendar": "day"}}}, "is shorter"),
         ({"hour": {"kind": "integer", "min": 1, "max": 24}}, "'hour' has not the values of hour"),
         ({"weekday": {"kind": "categorical", "values": DAYS[:6]}}, "'weekday' has not the values of weekday"),
         ({"time": {**TIME, "bins": {"calendar": "day"}}}, "the bin '2023-01-01' is shorter"),
@@ -139,3 +147,40 @@ def test_a_part_of_a_schema_keeps_the_rule_where_it_keeps_all_of_its_columns():
     schema = parse_schema({"columns": own, "calendar": rule}, where="s.yaml")
     assert part_of(schema, ["received", "day", "hour"], where="test").rules.calendar[0].columns == rule["received"]
     assert part_of(schema, ["received", "hour", "other"], where="test").rules.calendar == ()
+
+
+def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_written(folder, capsys):
+    rng, rows = np.random.default_rng(1), 4_000
+    day = pd.Timestamp("2023-01-02") + pd.to_timedelta(7 * rng.integers(0, 50, rows) + rng.integers(0, 5, rows), "D")
+    night = rng.random(rows) < 0.5
+    hour = np.where(night, rng.integers(0, 3, rows), rng.integers(9, 12, rows))
+    frame = pd.DataFrame({"came": day + pd.to_timedelta(60 * hour + 15 * rng.integers(0, 4, rows), "min")})
+    frame["ward"] = np.where(night, "acute", "elective")
+    text = drafted(frame)[1]
+    rule = 'calendar: {"came": ["weekday", "hour"]}'
+    assert f"# {rule}" in text and "multiple_of: 900" in text
+    plain = text[text.index("columns:") :]
+    own = plain.replace(f"# {rule}", rule)
+    hints = [hint for hint in checked(capsys, frame, plain)["hints"] if hint.startswith("'came'")]
+    assert hints[0].endswith("calendar: {came: [weekday, hour]}") and len(hints) == 1
+    assert not [hint for hint in checked(capsys, frame, own)["hints"] if "came" in hint]
+    schema = yaml.safe_load(own) | {"name": "town", "source": "a form", "confirmed_public": True}
+    release = pipeline.fit(frame, schema, epsilon=8, delta=1e-6, selection="pairs", quiet=True)
+    made = release.sample()
+    assert list(made.columns) == ["came", "ward"] and (made.came.dt.minute % 15 == 0).all()
+    apart = made.came.dt.hour.isin([0, 1, 2]) == (made.ward == "acute")
+    assert apart.mean() > 0.95 and (made.came.dt.day_of_week < 5).mean() > 0.95
+    assert set(release.sample(50, where={"came_hour": 10}).came.dt.hour) == {10}
+    release.save("saved")
+    assert reply(capsys, "verify", "from=saved").out.strip().endswith("sound")
+    assert load_schema(Path("saved/schema.yaml")).to_yaml() == release.schema.to_yaml()
+
+
+def test_a_part_of_a_schema_keeps_the_parts_of_times_that_are_asked_for():
+    schema = schema_of(rule={"received": ["weekday", "hour"]})
+    assert [c.name for c in schema.columns if c.cell_of] == ["received_weekday", "received_hour"]
+    one = part_of(schema, ["received", "received_hour"], where="test")
+    assert one.rules.declared == {"calendar": {"received": ["hour"]}} and one.domain.names == (
+        "received",
+        "received_hour",
+    )

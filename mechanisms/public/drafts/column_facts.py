@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.drafts.seen import FEWEST_UNITS, STEPS, ColumnFacts, Moments, Numbers
+from mechanisms.public.drafts.seen import CLOCK_STEPS, FEWEST_UNITS, STEPS, ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import (
     FEWEST,
@@ -172,17 +172,21 @@ class Look:
             dated = {i for i, f in self.facts.items() if f.dated or self.source.typed(i)} | {index}
             together = [self._moment(forms[: k + 1]) for k in range(len(forms))]
             counts = ", ".join(f"coalesce(sum(n) FILTER ({m} IS NOT NULL), 0)" for m in together)
+            clocks = ", ".join(f"coalesce(sum(n) FILTER (epoch(w) % {s} = 0), 0)" for s in CLOCK_STEPS)
             far = f"CAST(d AS VARCHAR) IN ({', '.join(map(literal, DAYS_OF_GAPS))})"
             rows = self._engine.execute(
                 f"""SELECT i, {counts}, min(d) FILTER (NOT {far}), max(d) FILTER (NOT {far}),
-                coalesce(bool_and(w = d), true), {_inner("d", f"NOT {far}")}, list((d, units)) FILTER ({far})
+                coalesce(bool_and(w = d), true), {_inner("d", f"NOT {far}")}, [{clocks}],
+                list((d, units)) FILTER ({far})
                 FROM (SELECT *, {together[-1]} AS w, CAST(w AS DATE) AS d FROM seen WHERE {_among(dated)}) GROUP BY i"""
             ).fetchall()
-            for i, *read, low, high, days, least, most, codes in rows:
+            for i, *read, low, high, days, least, most, of_clocks, codes in rows:
                 often: Counter[date] = Counter()
                 for day, n in codes or ():
                     often[day] = max(often[day], int(n))
-                by_column[i] = Moments.of([int(n) for n in read], (low, high), (least, most), bool(days), often)
+                by_column[i] = Moments.of(
+                    [int(n) for n in read], (low, high), (least, most), bool(days), of_clocks, often
+                )
         return by_column[index]
 
     def sample(self, index: int, which: str = ALL, most: int = SAMPLED) -> dict[str, int]:

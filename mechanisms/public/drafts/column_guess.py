@@ -243,6 +243,9 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     odd = facts.filled - n
+    written = any(f == ISO or "%S" in f for f in forms) or (seen.multiple_of or 0) > 60
+    if fields["kind"] == "datetime" and seen.multiple_of is not None and written:
+        fields["multiple_of"] = seen.multiple_of  # seconds that are not written need no step
     words, doubt = _gaps(look, index, rest, odd)
     taken = [t for t in look.told(index, texts) if any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
     gaps = sorted({*facts.gaps, *words, *taken})

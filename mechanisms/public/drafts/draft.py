@@ -23,6 +23,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_derived,
     guess_determined,
     guess_ordered,
+    guess_parts,
     guess_weeks,
     with_same_bins,
 )
@@ -128,6 +129,7 @@ def draft_schema(
         persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, by_name)
         varied = {name: fields for name, fields in by_name.items() if name not in constant}
         calendar = guess_calendar(whole, engine, varied)
+        parts = guess_parts(whole, engine, {n: f for n, f in varied.items() if n not in calendar})
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
     orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
@@ -141,7 +143,15 @@ def draft_schema(
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, calendar, derived, dependent)
+    moved = {n for low, high, *_ in orders for n in (low, high)} | {c for c, _, _ in derived}
+    whose: dict[str, object] = {
+        time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()
+    }
+    for time, (own, bins) in parts.items():
+        if time not in moved:
+            by_name[time].update(bins)
+            whose[time] = own
+    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, whose, derived, dependent)
 
 
 def _dependent_columns(
@@ -237,7 +247,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
 
 def _rules(
     orders: Sequence[tuple[str, str, int, int]],
-    calendar: Mapping[str, Mapping[str, tuple[str, int, int]]],
+    calendar: Mapping[str, object],
     computed: Sequence[tuple[str, str, int]],
     dependent: tuple[Sequence[Determined], Sequence[Skipped]],
 ) -> str:
@@ -275,9 +285,13 @@ def _rules(
         for line in (f"# {head}", f"# {field}", *map("#   {}".format, lines))
     ]
     if calendar:
-        text.append("# with it they agree in every synthetic row; it needs bins of at least a week, and no `ordered`:")
-        rule = {time: {part: name for part, (name, _, _) in own.items()} for time, own in calendar.items()}
-        text.append(f"# calendar: {as_json(rule)}")
+        text.append(
+            "# with it weekdays and hours are as measured; without, days and times are spread evenly inside bins;"
+        )
+        text += [
+            "# it needs bins of at least a week, and no `ordered`:",
+            f"# calendar: {as_json(calendar)}",
+        ]
     return "".join(f"{line}\n" for line in text)
 
 

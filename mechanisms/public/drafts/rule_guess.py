@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +15,10 @@ from scipy.optimize import nnls
 
 from mechanisms.public.drafts.column_facts import MAX_VALUES, filled
 from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.errors import UserError
 from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
+from mechanisms.public.rules.table_rules import PARTS
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields
@@ -28,6 +31,8 @@ from mechanisms.public.tables.value_summaries import agree, value_batches
 TRIED = ("days", "years")
 #: A length between two dates is of days; one between two times of days, hours, minutes or seconds.
 LENGTHS = {"date": ("",), "datetime": ("", " / 24", " / 1440", " / 86400")}
+#: Weekdays and hours of so many rows are uneven where so large a share would have to move.
+FEWEST_MOMENTS, UNEVEN = 1_000, 0.1
 #: A week of a year, by ISO 8601.
 WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
 #: More dates, or more whole numbers, than that are not tried.
@@ -166,6 +171,27 @@ def guess_calendar(
                 values[:] = [v for _, v in sorted(zip(order, values, strict=True))] if agrees else values
             if agrees:
                 found.setdefault(time.name, {}).setdefault(part, (name, right, rows))
+    return found
+
+
+def guess_parts(source: Source, engine: Any, drafted: Drafted) -> dict[str, tuple[list[str], FieldDict]]:
+    """Date or time → weekday, hour: what its rows are spread over unevenly; and bins that hold all. NOT private."""
+    found: dict[str, tuple[list[str], FieldDict]] = {}
+    for time, part in [(n, part) for n, f in drafted.items() if f["kind"] in DATE_KINDS for part in PARTS]:
+        for bins in (FieldDict(), FieldDict(bins="month")):
+            rule = {"columns": {time: {**drafted[time], **bins}}, "calendar": {time: [part]}}
+            with suppress(UserError):  # bins are too narrow, or days have no hours
+                column = parse_schema(rule, where="the draft")[time]
+                moment = read_sql(source, source.names.index(time), column)
+                own = f"SELECT {'isodow' if part == 'weekday' else 'hour'}({moment}) AS x FROM {source.relation}"
+                counts = engine.execute(
+                    f"SELECT count(*) AS n FROM ({own}) WHERE x IS NOT NULL GROUP BY x"
+                ).fetchnumpy()
+                shares = counts["n"] / max(counts["n"].sum(), FEWEST_MOMENTS)
+                if np.maximum(shares - 1 / PARTS[part][0], 0).sum() >= UNEVEN:
+                    parts, before = found.get(time, ([], {}))
+                    found[time] = [*parts, part], before | bins
+                break
     return found
 
 

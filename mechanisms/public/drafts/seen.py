@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any, TypeAlias
@@ -19,6 +19,7 @@ FAR_OUT = 3
 Ends: TypeAlias = tuple[Any, Any]
 #: Of at least so many numbers this share are multiples of one of these steps, where amounts are rounded to it.
 ROUNDED, FEWEST_ROUNDED = 0.98, 50
+CLOCK_STEPS = (60, 300, 900, 1800, 3600)
 STEPS = (0.05, 0.25, 0.5, 5, 10, 25, 50, 100, 250, 500, 1000)
 #: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
 #: edge of growing ones.
@@ -117,6 +118,7 @@ class Moments:
         read: cells that the first form reads, the first two, and so on.
         low, high: the first and the last day that is no gap; None: there is none.
         days: whether all are whole days.
+        multiple_of: the most seconds of which nearly all times are multiples; None: there are none.
         gaps: days that stand for none: enough units hold them, and they lie half the range of the others away.
         few: as of `few_beyond`.
     """
@@ -125,11 +127,14 @@ class Moments:
     low: date | None
     high: date | None
     days: bool
+    multiple_of: int | None
     gaps: frozenset[date]
     few: str
 
     @staticmethod
-    def of(read: list[int], ends: Ends, inner: Ends, days: bool, often: Mapping[date, int]) -> Moments:
+    def of(
+        read: list[int], ends: Ends, inner: Ends, days: bool, clocks: Sequence[int], often: Mapping[date, int]
+    ) -> Moments:
         """From the first and the last day but for those in `often`, which may stand for none, and units hold each."""
         low, high = ends
         apart: set[date] = set()
@@ -138,7 +143,8 @@ class Moments:
         gaps = {d for d in apart if often[d] >= FEWEST_UNITS}
         every = [d for d in (low, high, *often) if d is not None and d not in apart]
         few = few_beyond(ends, inner, left_out=apart > gaps)
-        return Moments(read, min(every, default=None), max(every, default=None), days, frozenset(gaps), few)
+        step = max((s for s, n in zip(CLOCK_STEPS, clocks, strict=True) if n >= ROUNDED * read[-1]), default=None)
+        return Moments(read, min(every, default=None), max(every, default=None), days, step, frozenset(gaps), few)
 
 
 @dataclass(frozen=True)

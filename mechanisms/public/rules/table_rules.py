@@ -26,7 +26,7 @@ from mechanisms.public.rules.rule_transforms import coarsened, parse_availabilit
 from mechanisms.public.rules.structural_zeros import Zeros, joined, of_persons, permuted
 from mechanisms.public.rules.transforms import Constant, OfUnit, Step, Unmeasured
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
-from mechanisms.public.schema.bins import CYCLIC, DAY
+from mechanisms.public.schema.bins import CYCLIC, DAY, Bins
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields, as_text
@@ -36,7 +36,9 @@ RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", 
 Ints = NDArray[np.int64]
 #: Part of a date or time → how many values it has, and the fewest seconds that hold all of them.
 PARTS = {"weekday": (7, 7 * DAY), "hour": (24, DAY)}
-USAGE = "calendar: {received: {weekday: COLUMN, hour: COLUMN}}"
+USAGE = "calendar: {received: {weekday: COLUMN, hour: COLUMN}}, or of no columns: calendar: {received: [weekday, hour]}"
+#: Part → the bins of a date or time that are its values.
+BINS = {"weekday": "day_of_week", "hour": "hour_of_day"}
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Rules:
         zeros: structural zeros over the table's columns; `of_records` those that records alone can break.
         linked: those over constants of persons, with columns of records or without.
         ordered: groups of columns whose values ascend in every row.
-        calendar: dates and times whose weekday or hour stands in columns of its own.
+        calendar: dates and times whose weekday or hour is a column of its own.
         unit_ids: how synthetic rows get the id of a unit, or None.
         mapped: columns that are filled from another by a mapping measured with noise.
         unit: whose records belong together, and what is constant in them; or None.
@@ -291,6 +293,25 @@ class CalendarParts:
         return moved
 
 
+def part_columns(given: object, columns: Sequence[Column], where: str) -> list[Column]:
+    """The columns of `calendar: {received: [weekday, hour]}`: parts that no column of the table holds.
+
+    Raises:
+        UserError: a column of the table has the name of one.
+    """
+    by_name, parts = {c.name: c for c in columns}, list[Column]()
+    for time, own in given.items() if isinstance(given, Mapping) else ():
+        for part in dict.fromkeys(map(str, own)) if isinstance(own, list) and time in by_name else ():
+            name, bins = f"{time}_{part}", Bins(calendar=BINS.get(part))
+            if name in by_name:
+                fix = f"calendar: {{{time}: {{{part}: {name}}}}}, if it holds the {part}"
+                raise UserError(f"calendar {time!r}: there is a column {name!r}", where=where, fix=fix)
+            parts.append(
+                replace(by_name[time], name=name, bins=bins, fine=None, joint_bins=None, multiple_of=None, cell_of=time)
+            )
+    return parts
+
+
 def parse_calendar(
     given: object, columns: Mapping[str, Column], ordered: Collection[str], where: str
 ) -> tuple[tuple[CalendarParts, ...], FieldDict]:
@@ -303,21 +324,22 @@ def parse_calendar(
     """
     if given is None:
         return (), {}
-    if not isinstance(given, Mapping) or not all(isinstance(v, Mapping) and v for v in given.values()):
+    if not isinstance(given, Mapping) or not all(isinstance(v, Mapping | list) and v for v in given.values()):
         raise UserError(f"calendar: got {given!r}", where=where, fix=USAGE)
     rules, saved = [], FieldDict()
     for name, own in given.items():
         rule = f"calendar {str(name)!r}"
         time = known_column(str(name), columns, rule, where)
-        if unknown := [str(p) for p in own if p not in PARTS]:
+        if unknown := [str(p) for p in own if str(p) not in PARTS]:
             raise UserError(f"{rule}: {unknown[0]}", where=where, fix=f"{' or '.join(PARTS)}: {USAGE}")
-        named = {str(part): as_text(column, rule, where) for part, column in own.items()}
+        columns_of = own if isinstance(own, Mapping) else {part: f"{name}_{part}" for part in own}
+        named = {str(part): as_text(column, rule, where) for part, column in columns_of.items()}
         if time.name in ordered:
             raise UserError(f"{rule}: `ordered` moves its values", where=where, fix="one of the two rules")
         _check_time(time, named, rule, where)
         values = {p: _values(known_column(n, columns, rule, where), p, rule, where) for p, n in named.items()}
         rules.append(CalendarParts(time.name, 1 if time.kind == "datetime" else DAY, named, values))
-        saved[time.name] = named
+        saved[time.name] = named if isinstance(own, Mapping) else [*named]
     return tuple(rules), saved
 
 
@@ -339,6 +361,8 @@ def _check_time(time: Column, named: Mapping[str, str], rule: str, where: str) -
 def _values(column: Column, part: str, rule: str, where: str) -> Ints:
     """The value of the part that each code stands for: by English names of days, or numbers, else in order."""
     many = PARTS[part][0]
+    if column.cell_of:
+        return np.array([*range(many), *[-1] * (column.size - many)], np.int64)
     ones = column.kind not in DATE_KINDS and column.kind != "float" and column.value_codes == many
     if not ones or any(" to " in label for label in column.labels):
         first = "Monday" if part == "weekday" else "midnight"

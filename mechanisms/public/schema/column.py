@@ -47,7 +47,7 @@ class Column:
         low, high: ordered kinds: bounds, both included; days or seconds from 1970-01-01 for dates and times.
         bins: ordered kinds: the discretization; None for one code per whole number.
         decimals: float: decimals of decoded values.
-        multiple_of: integer, float: decoded values are multiples of it, where the bin holds one.
+        multiple_of: integer, float, datetime (in seconds): decoded values are multiples of it, where the bin holds one.
         format: date kinds: strftime format of the text; None for ISO.
         more_formats: date kinds: further formats that are read, in this order; "ISO" among them.
         strip: numbers: texts that are taken out before a number is read.
@@ -70,6 +70,7 @@ class Column:
         shape: how values lie inside the bins, from noisy answers; None: evenly.
         within: of rows given a condition: ranges, both ends included, from which alone values are drawn; or None.
         apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
+        cell_of: a part of a date or time: the table's column whose cells it is read from, and which is written alone.
     """
 
     name: str
@@ -107,12 +108,18 @@ class Column:
     fine: int | None = None
     shape: Shape | None = field(default=None, repr=False)
     apart: bool = False
+    cell_of: str = ""
     within: tuple[tuple[float, float], ...] | None = None
 
     @property
     def numeric(self) -> bool:
         """Read as a number."""
         return self.kind in {"integer", "float"} or self.codes is not None
+
+    @property
+    def cell(self) -> str:
+        """The table's column whose cells are read."""
+        return self.cell_of or self.name
 
     @property
     def gridded(self) -> bool:

@@ -43,7 +43,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "integer": (*RANGE, "multiple_of", "strip", "decimal"),
     "float": (*RANGE, "decimals", "multiple_of", "strip", "decimal"),
     "date": (*RANGE, "format", "formats"),
-    "datetime": (*RANGE, "format", "formats"),
+    "datetime": (*RANGE, "multiple_of", "format", "formats"),
     "flag": ("true", "false", "spellings"),
     "zip": ("digits", "prefix"),
     "constant": ("value",),
@@ -151,7 +151,9 @@ def _ordered(kind: str, given: Fields, where: str) -> FieldDict:
     most = {name: n for name, n in MOST.items() if given.get(name) is not None}
     parts |= {name: whole_number(given[name], name, where, low=0, high=n) for name, n in most.items()}
     if given.get("multiple_of") is not None:
-        parts["multiple_of"] = multiple = bound(given["multiple_of"], kind, form, "multiple_of", where)
+        parts["multiple_of"] = multiple = bound(
+            given["multiple_of"], "integer" if kind == "datetime" else kind, form, "multiple_of", where
+        )
         if multiple <= 0 or "decimals" in parts:
             problem = "decimals and multiple_of" if multiple > 0 else f"multiple_of: got {given['multiple_of']!r}"
             raise UserError(problem, where=where, fix="multiple_of alone, above 0, for example multiple_of: 50")

@@ -29,7 +29,8 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
         elif rule == "unit":
             rules[rule] = {k: [n for n in v if n not in gone] if isinstance(v, list) else v for k, v in content.items()}
         elif rule == "calendar":
-            rules[rule] = {n: e for n, e in content.items() if not gone & {n, *e.values()}}
+            left = {n: _left(n, e, gone) for n, e in content.items() if n not in gone}
+            rules[rule] = {n: e for n, e in left.items() if e}
         elif isinstance(content, Mapping):
             rules[rule] = {n: e for n, e in content.items() if not gone & {n, *_columns_of(e), *sources.get(n, ())}}
         else:
@@ -38,6 +39,13 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
     plain = {k: v for k, v in fields.items() if k not in (*rules, "leave_out")}
     own = {"name": f"{schema.name}_part", "columns": columns}
     return parse_schema(plain | own | {k: v for k, v in rules.items() if v}, where=where)
+
+
+def _left(time: str, own: Any, gone: set[str]) -> Any:
+    """What is left of a rule about parts of a time: all or nothing of columns, each part for itself of none."""
+    if isinstance(own, Mapping):
+        return None if gone & {*own.values()} else own
+    return [part for part in own if f"{time}_{part}" not in gone]
 
 
 def _columns_of(entry: Any) -> Iterable[str]:

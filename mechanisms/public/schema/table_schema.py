@@ -13,7 +13,7 @@ from mechanisms.public.errors import UserError, together
 from mechanisms.public.rules.engineering import Engineering, build_engineering
 from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
-from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
+from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules, part_columns
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.code_labels import written_bins, written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
@@ -65,6 +65,11 @@ class Schema:
     def domain(self) -> Domain:
         """Names and sizes of the codes of the table's columns."""
         return Domain(tuple(c.attribute for c in self.columns))
+
+    @property
+    def held(self) -> tuple[Column, ...]:
+        """The columns that the table has: all but parts of dates and times."""
+        return tuple(c for c in self.columns if not c.cell_of)
 
     @cached_property
     def engineering(self) -> Engineering:
@@ -119,7 +124,7 @@ class Schema:
         """The schema as a mapping that `parse_schema` reads back."""
         top: FieldDict = {"name": self.name, "source": self.source, "confirmed_public": self.confirmed_public}
         top |= {"dialect": self.dialect.fields} if self.dialect.fields else {}
-        top["columns"] = {c.name: column_fields(c) for c in self.columns}
+        top["columns"] = {c.name: column_fields(c) for c in self.held}
         if self.leave_out:
             top["leave_out"] = list(self.leave_out)
         return top | dict(self.rules.declared)
@@ -232,6 +237,7 @@ def _with_columns(
             faults.append(error)
     if faults:
         raise together(faults)
+    parsed += part_columns(rules.get("calendar"), parsed, where)
     both = sorted({c.name for c in parsed} & set(schema.leave_out))
     if both:
         fix = "remove it from leave_out, or from columns"

@@ -22,7 +22,7 @@ def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts:
         texts: columns that are wanted as a CSV file would hold them.
     """
     columns = {}
-    for drawn, column in zip(draw_table(rows, schema, rng, 0, rows.coded.rows), schema.columns, strict=True):
+    for drawn, column in zip(draw_table(rows, schema, rng, 0, rows.coded.rows), schema.held, strict=True):
         if column.name in texts:
             columns[column.name] = text_column(drawn, column)
         else:

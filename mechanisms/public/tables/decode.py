@@ -124,7 +124,7 @@ def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator, prog
 
 
 def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int, stop: int) -> list[Drawn]:
-    """Values for some rows, column by column; columns that the schema orders ascend in every row.
+    """Values for some rows, column by column that the table has; columns that the schema orders ascend in every row.
 
     Args:
         rows: from `with_units`; the rows of a unit, which stand together, come in the order of its columns (all of them
@@ -145,7 +145,7 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
     ordered = all_ascending(groups, {n: drawn[i].values for n, i in places.items()}, absent, constants, owners)
     for name, place in places.items():
         drawn[place] = replace(drawn[place], values=ordered[name])
-    drawn = with_computed(drawn, schema)
+    drawn = with_computed(drawn, schema)[: len(schema.held)]
     if ids is None or schema.rules.unit_ids is None or stop - start < 2:
         return drawn
     own = ids[start:stop]

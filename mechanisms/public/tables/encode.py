@@ -48,7 +48,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     """
     types, inner, outer, values = [], [], [], []
     unread = {step.target for step in schema.rules.computed} if fine else set()
-    absent = [c.name for c in schema.columns if c.name not in source.names]
+    absent = [c.name for c in schema.held if c.name not in source.names]
     unit = schema.rules.unit
     if absent and unit is not None and {*absent} <= {*unit.constant}:
         fix = "data.units.path=TABLE, where a table with one row per person holds them; or take them out of the schema"
@@ -57,7 +57,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     if len(absent) > 1:
         known_columns(absent, source.names, where="schema", of=f" in {source.path.name}", have="the table has:")
     for i, column in enumerate(schema.columns):
-        index = source.declared(column.name)
+        index = source.declared(column.cell)
         if column.name in unread:
             outer.append(f"CAST(0 AS UINTEGER) AS v{i}")
             continue
@@ -99,7 +99,7 @@ def value_parts(source: Source, columns: Sequence[Column]) -> tuple[dict[str, st
     inner: dict[str, str] = {}
     values = []
     for i, column in enumerate(columns):
-        index = source.declared(column.name)
+        index = source.declared(column.cell)
         inner |= {f"q{i}": read_sql(source, index, column), f"u{i}": source.text(index)}
         raw, value = _ordered(column, f"q{i}", f"u{i}"), column.grid.value_sql(_clipped(column, f"q{i}"))
         placed = f"({raw}) % {column.size} < {column.value_codes} AND q{i} IS NOT NULL"

@@ -66,7 +66,7 @@ def schema_expressions(source: Source, schema: Schema) -> dict[str, str]:
 
 
 def _as_declared(source: Source, column: Column) -> str:
-    index = source.declared(column.name)
+    index = source.declared(column.cell)
     if column.width is not None or not column.gridded:
         return source.text(index)
     value = read_sql(source, index, column)

@@ -68,9 +68,9 @@ def write_table(
     unit, units = schema.rules.unit, list[Part]()
     parts = _parts(owned, schema, rng, progress)
     if persons is None or unit is None:
-        return _write(path, Chunks(parts, schema.columns, schema.rules.id_column, owned.ids, schema.dialect))
-    places = [[i for i, c in enumerate(schema.columns) if (c.name in unit.constant) == own] for own in (True, False)]
-    constant, moving = (tuple(schema.columns[i] for i in own) for own in places)
+        return _write(path, Chunks(parts, schema.held, schema.rules.id_column, owned.ids, schema.dialect))
+    places = [[i for i, c in enumerate(schema.held) if (c.name in unit.constant) == own] for own in (True, False)]
+    constant, moving = (tuple(schema.held[i] for i in own) for own in places)
     _write(path, Chunks(_split(parts, places, units), moving, unit.column, owned.ids, schema.dialect))
     return _write(persons, Chunks(units, constant, unit.column, owned.ids, schema.dialect))
 
