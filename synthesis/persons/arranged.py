@@ -18,7 +18,7 @@ from mechanisms.public.rules.ordered import all_ascending
 from mechanisms.public.rules.structural_zeros import broken
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import Owned, draw, draw_agreeing
+from mechanisms.public.tables.decode import Owned, agreeing, draw, draw_agreeing
 from synthesis.consistency.total import default_rows
 from synthesis.numbers.fine_evidence import mean_of
 from synthesis.persons.linking import linked_persons
@@ -81,7 +81,7 @@ def arranged(
     columns = asked_columns(schema)
     time = unit.times({c.name: c for c in columns})
     values = {n: v for name in unit.order for n, v in _drawn(coded, schema, name, rng).items()}
-    ruled = {n for names in _orders(schema) if len(names) > 1 for n in names} | {r.time for r in schema.rules.calendar}
+    ruled = {n for names in _orders(schema) if len(names) > 1 for n in names}
     bound = time is not None and time.name in ruled
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:
@@ -97,7 +97,7 @@ def arranged(
         progress=progress,
     )
     if time is not None and time.name in values and not bound:  # times of rows that a rule orders stay with their row
-        values[time.name] = values[time.name][linked.time_of]
+        values[time.name] = agreeing(values[time.name][linked.time_of], coded, time.name, schema)
     sizes = np.diff(linked.starts)
     owners = np.repeat(np.arange(1, sizes.size + 1), sizes)
     keys = [_key(coded, schema[n], values) for n in reversed(unit.order)]

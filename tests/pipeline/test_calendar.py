@@ -184,3 +184,24 @@ def test_a_part_of_a_schema_keeps_the_parts_of_times_that_are_asked_for():
         "received",
         "received_hour",
     )
+
+
+def test_records_of_a_person_keep_their_distance_beside_the_hours_and_weekdays_of_their_rows():
+    rng, rows = np.random.default_rng(2), []
+    for person in range(1_500):
+        day = pd.Timestamp("2022-01-03") + pd.Timedelta(days=int(rng.integers(0, 500)))
+        for _ in range(rng.integers(1, 7)):
+            day += pd.Timedelta(days=max(0, 7 - day.day_of_week) if day.day_of_week > 4 else 0)
+            rows.append((person, day + pd.Timedelta(hours=int(rng.choice([8, 9, 14]))), rng.choice(["a", "b"])))
+            day += pd.Timedelta(days=int(rng.choice([2, 3, 4, 60, 90])))
+    frame = pd.DataFrame(rows, columns=["who", "came", "ward"])
+    came = {"kind": "datetime", "min": "2022-01-01", "max": "2024-12-31", "bins": "month", "missing": False}
+    schema = {"columns": {"came": came, "ward": {"kind": "categorical", "values": ["a", "b"]}}}
+    schema |= {
+        "unit": {"column": "who", "order": "came", "records": {"max": 8}},
+        "calendar": {"came": ["weekday", "hour"]},
+    }
+    made = pipeline.fit(frame, schema, epsilon=20, delta=1e-6, seed=1, quiet=True).sample()
+    soon = [(t.sort_values(["who", "came"]).groupby("who").came.diff().dt.days < 7).sum() for t in (frame, made)]
+    assert soon[1] / len(made) > 0.85 * soon[0] / len(frame)
+    assert made.came.dt.hour.isin([8, 9, 14]).mean() > 0.98 and (made.came.dt.day_of_week < 5).mean() > 0.98

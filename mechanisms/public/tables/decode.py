@@ -161,14 +161,21 @@ def draw_agreeing(
     coded: CodedTable, name: str, schema: Schema, rng: np.random.Generator, rows: slice = slice(None)
 ) -> Drawn:
     """A column's values for some rows; of a date or time, those whose weekday and hour are what the row says."""
-    column, codes = schema[name], np.asarray(coded.column(name)[rows])
-    drawn = draw(codes, column, rng)
+    drawn = draw(np.asarray(coded.column(name)[rows]), schema[name], rng)
+    return replace(drawn, values=agreeing(drawn.values, coded, name, schema, rows))
+
+
+def agreeing(
+    values: NDArray[Any], coded: CodedTable, name: str, schema: Schema, rows: slice = slice(None)
+) -> NDArray[Any]:
+    """Values of a column for some rows; of a date or time moved inside their bins as the row's weekday and hour say."""
+    column = schema[name]
+    bins = np.minimum(np.asarray(coded.column(name)[rows]), column.value_codes - 1)
     for rule in schema.rules.calendar:
         if rule.time == name:
             parts = {n: np.asarray(coded.column(n)[rows]) for n in rule.columns.values()}
-            bins = np.minimum(codes, column.value_codes - 1)
-            drawn = replace(drawn, values=rule.agreeing(drawn.values, bins, parts, column))
-    return drawn
+            values = rule.agreeing(values, bins, parts, column)
+    return values
 
 
 def with_constants(drawn: Sequence[Drawn], schema: Schema, ids: NDArray[Any]) -> list[Drawn]:
