@@ -128,8 +128,7 @@ def draft_schema(
         by_name = {name: fields for name, fields, _ in drafted}
         persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, by_name)
         varied = {name: fields for name, fields in by_name.items() if name not in constant}
-        calendar = guess_calendar(whole, engine, varied)
-        parts = guess_parts(whole, engine, {n: f for n, f in varied.items() if n not in calendar})
+        calendar, parts = guess_calendar(whole, engine, varied), guess_parts(whole, engine, varied)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
     orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
@@ -143,15 +142,29 @@ def draft_schema(
         values = [fields.get("value", "value")]
         drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    moved = {n for low, high, *_ in orders for n in (low, high)} | {c for c, _, _ in derived}
-    whose: dict[str, object] = {
-        time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()
-    }
+    rules = _rules(orders, _calendar(calendar, parts, by_name, orders, derived), derived, dependent)
+    return head + _columns(source, name, drafted, left_out) + persons + rules
+
+
+def _calendar(
+    held: Mapping[str, Mapping[str, tuple[str, int, int]]],
+    parts: Mapping[str, tuple[list[str], FieldDict]],
+    drafted: Mapping[str, FieldDict],
+    orders: Sequence[tuple[str, str, int, int]],
+    computed: Sequence[tuple[str, str, int]],
+) -> dict[str, object]:
+    """The rule `calendar` about parts that columns hold, and about others where no rule takes the time already.
+
+    Args:
+        drafted: column → its declaration, which gets the bins that hold all values of its parts.
+    """
+    taken = {n for low, high, *_ in orders for n in (low, high)} | {c for c, _, _ in computed} | {*held}
+    rule: dict[str, object] = {time: {part: name for part, (name, *_) in own.items()} for time, own in held.items()}
     for time, (own, bins) in parts.items():
-        if time not in moved:
-            by_name[time].update(bins)
-            whose[time] = own
-    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, whose, derived, dependent)
+        if time not in taken:
+            drafted[time].update(bins)
+            rule[time] = own
+    return rule
 
 
 def _dependent_columns(
