@@ -241,6 +241,21 @@ def test_a_draft_proposes_what_no_row_breaks_and_nothing_else(tmp_path: Path) ->
     assert "derive" not in draft_schema(source(csv(tmp_path, "a,b\n1,2\n", "u.csv")), "t")
 
 
+def test_a_draft_proposes_sums_of_many_answers_some_of_which_count_the_other_way_round(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    table = pd.DataFrame({f"i{k:02}": rng.integers(1, 6, 500) for k in range(60)})
+    turned = [f"i{k:02}" for k in (3, 17)]
+    for first in (0, 30):
+        own = [f"i{k:02}" for k in range(first, first + 30)]
+        table[f"scale{first}"] = sum((6 - table[n] if n in turned else table[n]) for n in own)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    for first in (0, 30):
+        plain = [f"i{k:02}" for k in range(first, first + 30) if f"i{k:02}" not in turned]
+        words = " + ".join([*plain, *(f"(6 - {n})" for n in turned if first == 0)])
+        assert f'#   "scale{first}": {{expression: "{words}"}}' in text
+
+
 @pytest.mark.parametrize(("part", "seconds"), [("", 86_400), (" / 24", 3_600), (" / 1440", 60), (" / 86400", 1)])
 def test_a_draft_proposes_the_time_that_lies_a_length_after_another(tmp_path: Path, part, seconds) -> None:
     rng = np.random.default_rng(2)

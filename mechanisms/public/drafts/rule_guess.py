@@ -38,7 +38,9 @@ WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
 #: More dates, or more whole numbers, than that are not tried.
 MOST = 12
 #: Of so many numbers, in so many rows, sums are looked for; weights below that are none.
-SUMMED, SUMMED_ROWS, NONE = 40, 2_000, 1e-6
+SUMMED, SUMMED_ROWS, NONE = 120, 2_000, 1e-6
+#: Scales of whole numbers are as long at most, where an answer may count the other way round.
+SCALE = 10
 #: An expression is proposed where at least so many rows hold a value, of at least two kinds.
 FEWEST_COMPUTED = 10
 #: Rows that are looked at first.
@@ -105,20 +107,29 @@ def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -
 
 
 def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
-    """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first."""
+    """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first.
+
+    An answer on a short scale may count the other way round: 6 - x of 1 to 5.
+    """
     first = next(value_batches(source, columns), None)
     if first is None:
         return []
     rows = np.nan_to_num(np.column_stack([first[c.name][:SUMMED_ROWS] for c in columns]))
+    turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
+    ends = {i: columns[i].low + columns[i].high for i in turned}
+    words = [_marked(c) for c in columns] + [f"({ends[i]:g} - {_marked(columns[i])})" for i in turned]
+    owners = np.array([*range(len(columns)), *turned])
+    whole = np.hstack([rows, [ends[i] for i in turned] - rows[:, turned]])
+    design = np.asarray(np.linalg.qr(whole, mode="r"))  # as many rows as columns tell as much
     sums, taken = list[tuple[Column, str]](), set[int]()
     for i in np.argsort(np.abs(rows).sum(axis=0), kind="stable").tolist():
-        others = [j for j in range(len(columns)) if j != i and j not in taken]
-        weights, rest = nnls(rows[:, others], rows[:, i])
-        parts = [j for j, w in zip(others, weights, strict=True) if w > NONE]
-        once = len(parts) > 1 and np.abs(weights[weights > NONE] - 1).max() <= NONE
+        others = np.flatnonzero(~np.isin(owners, [i, *taken]))
+        weights, rest = nnls(design[:, others], design[:, i])
+        once = (weights > NONE).sum() > 1 and np.abs(weights[weights > NONE] - 1).max() <= NONE
         if once and rest <= NONE * np.linalg.norm(rows[:, i]):
-            sums.append((columns[i], " + ".join(_marked(columns[j]) for j in parts)))
-            taken |= {*parts}
+            parts = others[weights > NONE]
+            sums.append((columns[i], " + ".join(words[j] for j in parts)))
+            taken |= {*owners[parts].tolist()}
     return sums
 
 
