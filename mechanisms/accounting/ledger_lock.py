@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from mechanisms.public.files import cannot_write
 from mechanisms.public.posix import fcntl
+
+WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 def place_of(given: Path) -> Path:
@@ -25,11 +29,13 @@ def locked(given: Path) -> Iterator[Path]:
     """The ledger's own path, for one process at a time; the lock lies beside it, for it is itself replaced.
 
     Raises:
-        UserError: nothing can be written there.
+        UserError: nothing can be written there; a ledger that somebody closed, as a read-only file.
     """
     path = place_of(given)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not path.stat().st_mode & WRITABLE:
+            raise PermissionError(errno.EACCES, "the file is read-only")
         lock = _lock_of(path).open("a")
     except OSError as error:
         raise cannot_write(path, error) from error

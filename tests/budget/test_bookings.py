@@ -235,6 +235,13 @@ class TestDamage:
         other.unlink()
         book_runs(wanted(path), [booking("b", 0.5)])
 
+    def test_a_ledger_that_is_read_only_is_closed(self, path):
+        book_runs(wanted(path), [booking("a", 0.1)])
+        path.chmod(0o444)
+        with pytest.raises(UserError, match="read-only"):
+            book_runs(wanted(path), [booking("b", 0.1)])
+        assert [b.id for b in load_book(path).bookings] == ["a"]
+
     @pytest.mark.skipif(os.getuid() == 0, reason="root writes everywhere")
     def test_a_folder_that_cannot_be_written_is_refused(self, path):
         path.parent.chmod(0o500)
