@@ -25,6 +25,7 @@ def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are
     cells = {
         "at": ["{:02}:{:02}".format(*time) for time in times],
         "until": [forms[i % 7].format(*time) for i, time in enumerate(times)],
+        "depart": [f"{hour // 3 + 7}h{minute:02}" for hour, minute in times],
         "read": [str(1_540_000_000 + 7919 * i) for i in range(N)],
         "read_ms": [str(1_540_000_000_000 + 7_919_001 * i) for i in range(N)],
         "Dienstnr": [f"{i % 40:04}" for i in range(N)],
@@ -36,6 +37,7 @@ def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are
     columns, text = drafted(cells)
     day = {"kind": "datetime", "min": "1900-01-01", "max": "1900-01-01", "missing": False}
     assert columns["at"] == day | {"format": "%H:%M"}
+    assert columns["depart"] == day | {"format": "%Hh%M"} and "# calendar:" not in text, "bins of a clock are hours"
     assert columns["until"] == day | {"formats": ["%H:%M", "%H%M", "%H.%M Uhr"]}
     assert '"Dienstnr"  # about ' in text and "an id, by its name" in text
     assert columns["commune"]["prefix"] == 3 and "2A0" in columns["commune"]["values"]

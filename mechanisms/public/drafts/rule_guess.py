@@ -19,6 +19,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.rules.table_rules import PARTS
+from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields
@@ -189,20 +190,18 @@ def guess_parts(source: Source, engine: Any, drafted: Drafted) -> dict[str, tupl
     """Date or time → weekday, hour: what its rows are spread over unevenly; and bins that hold all. NOT private."""
     found: dict[str, tuple[list[str], FieldDict]] = {}
     for time, part in [(n, part) for n, f in drafted.items() if f["kind"] in DATE_KINDS for part in PARTS]:
-        for bins in (FieldDict(), FieldDict(bins="month")):
-            rule = {"columns": {time: {**drafted[time], **bins}}, "calendar": {time: [part]}}
-            with suppress(UserError):  # bins are too narrow, or days have no hours
-                column = parse_schema(rule, where="the draft")[time]
-                moment = read_sql(source, source.names.index(time), column)
-                own = f"SELECT {'isodow' if part == 'weekday' else 'hour'}({moment}) AS x FROM {source.relation}"
-                counts = engine.execute(
-                    f"SELECT count(*) AS n FROM ({own}) WHERE x IS NOT NULL GROUP BY x"
-                ).fetchnumpy()
-                shares = counts["n"] / max(counts["n"].sum(), FEWEST_MOMENTS)
-                if np.maximum(shares - 1 / PARTS[part][0], 0).sum() >= UNEVEN:
-                    parts, before = found.get(time, ([], {}))
-                    found[time] = [*parts, part], before | bins
-                break
+        column = parse_schema({"columns": {time: drafted[time]}}, where="the draft")[time]
+        weeks = column.bins == Bins(calendar="week")  # the first and the last one are cut; shorter bins tell the day
+        wider = FieldDict(bins="month") if weeks and part == "weekday" else FieldDict()
+        with suppress(UserError):  # bins are too narrow, or days have no hours
+            parse_schema({"columns": {time: {**drafted[time], **wider}}, "calendar": {time: [part]}}, where="the draft")
+            moment = read_sql(source, source.names.index(time), column)
+            own = f"SELECT {'isodow' if part == 'weekday' else 'hour'}({moment}) AS x FROM {source.relation}"
+            counts = engine.execute(f"SELECT count(*) AS n FROM ({own}) WHERE x IS NOT NULL GROUP BY x").fetchnumpy()
+            shares = counts["n"] / max(counts["n"].sum(), FEWEST_MOMENTS)
+            if np.maximum(shares - 1 / PARTS[part][0], 0).sum() >= UNEVEN:
+                parts, before = found.get(time, ([], {}))
+                found[time] = [*parts, part], before | wider
     return found
 
 

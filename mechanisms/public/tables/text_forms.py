@@ -41,7 +41,7 @@ _TIMES = ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p")
 DATE_FORMS = (ISO, *(day + time for day in _DAYS.split("|") for time in _TIMES), *("%Y-%m-%d" + t for t in _TIMES[3:]))
 #: How times of the day alone are written, and how most texts of such a column begin.
 CLOCK_FORMS = ("%H:%M", "%H:%M:%S", "%H:%M Uhr", "%H.%M Uhr", "%H.%M", "%Hh%M", "%I:%M %p", "%I:%M:%S %p", "%H%M")
-CLOCK = " *[0-9]{1,2}:[0-9]{2}"
+CLOCK = " *[0-9]{1,2}[:h][0-9]{2}"
 #: What stands beside an amount of money; 470,- has no cents.
 CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%", ",--", ".--", ",-", ".-")
 #: What may part thousands: among the texts that are taken out, these only before exactly three digits each.
