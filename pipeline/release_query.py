@@ -377,6 +377,9 @@ def _range(column: Column, low: float, high: float) -> Weights:
     if isinstance(grid, FloatGrid):
         edges = grid.edges
         inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
+        if high in edges:  # a multiple on an edge lies in the upper bin
+            last = min(int(np.searchsorted(edges, high, side="right")), grid.size) - 1
+            inside[last] = max(inside[last], min(column.multiple_of or 0.0, edges[last + 1] - edges[last]))
         weights[: column.value_codes] = np.clip(inside, 0, None) / np.diff(edges)
         return weights
     inside = np.clip(np.minimum(grid.ends, np.floor(high) + 1) - np.maximum(grid.starts, np.ceil(low)), 0, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
@@ -48,6 +49,8 @@ OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
 
 #: Each of these says alone which marginals are measured.
 LISTS = ("selection.marginals", "selection.closure", "selection.k")
+#: Hydra composes in one thread at a time.
+COMPOSING = threading.RLock()
 #: What a setting looks like.
 KEY_VALUE = "write key=value; close every bracket, quote odd names: 'marginal=[age,\"late?\"]'"
 
@@ -78,9 +81,10 @@ def composing(overrides: Sequence[str]) -> Iterator[None]:
     """
     load_asked(overrides)
     offer_settings()
-    GlobalHydra.instance().clear()
-    with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
-        yield
+    with COMPOSING:
+        GlobalHydra.instance().clear()
+        with initialize_config_dir(str(CONF), version_base="1.3", job_name="pipeline"):
+            yield
 
 
 def check_one_list(overrides: Sequence[str]) -> None:

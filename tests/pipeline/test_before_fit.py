@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -58,6 +60,17 @@ def two_tables() -> tuple[pd.DataFrame, pd.DataFrame, dict[str, object]]:
 @pytest.fixture(scope="module")
 def release() -> pipeline.Release:
     return pipeline.fit(clinic(), SCHEMA, epsilon=100, selection="pairs", synthesis="pgm", quiet=True)
+
+
+def test_calls_from_several_threads_have_their_own_settings():
+    at_once = threading.Barrier(4)
+
+    def epsilon(wanted: int) -> float:
+        at_once.wait(30)
+        return float(pipeline.plan(clinic(), SCHEMA, epsilon=wanted, selection="oneway")["budget"]["epsilon"])
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(epsilon, range(1, 5))) == [1, 2, 3, 4]
 
 
 def test_a_draft_is_a_mapping_that_fit_takes_and_a_text_to_be_corrected():

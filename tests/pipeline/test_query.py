@@ -269,3 +269,15 @@ def test_ends_of_dates_may_be_written_as_the_column_is_and_years_as_numbers():
     for ends in (["01.01.1950", "31.12.1959"], [1950, 1959], ["1950-01-01", "31.12.1959"]):
         assert code_weights(schema, "born", ends)[:14].tolist() == [0] * 2 + [1] * 10 + [0] * 2, ends
     assert code_weights(schema, "born", ["1950", "1959"]).sum() == 2, "names of bins are values"
+
+
+def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins_there():
+    x = {"kind": "float", "min": 0, "max": 1, "bins": {"count": 5}, "multiple_of": 0.05, "missing": False}
+    schema = parse_schema({"columns": {"x": x}, "confirmed_public": True}, where="x.yaml")
+    for asked, weights in (
+        ([0.2, 0.4], [0, 1, 0.25, 0, 0]),
+        ([0.4, 0.4], [0, 0, 0.25, 0, 0]),
+        ([1, 1], [0] * 4 + [0.25]),
+        ([0.2, 0.35], [0, 0.75, 0, 0, 0]),
+    ):
+        np.testing.assert_allclose(code_weights(schema, "x", asked), weights, atol=1e-12)

@@ -15,6 +15,7 @@ import pytest
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.fine_cells import finest
 from mechanisms.public.tables.arrow_columns import arrow_type, decode_column
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.text_forms import NumberForm
@@ -276,6 +277,23 @@ def test_every_multiple_in_a_bin_is_drawn_as_often_and_a_bin_without_one_keeps_i
     for values, multiples in ((of_bin[:, 2], (50, 100, 150)), (of_bin[:, 3], (200,))):
         assert values.tolist().count(round(multiples[0] * scale, 9)) == pytest.approx(9_000 / len(multiples), rel=0.05)
         assert set(values.tolist()) == {round(m * scale, 9) for m in multiples}
+
+
+def test_bins_of_equal_width_begin_at_multiples_and_the_last_one_holds_its_upper_edge() -> None:
+    x = {"kind": "float", "min": 0, "max": 1, "multiple_of": 0.05, "missing": False, "fine": 40}
+    each = schema(x={**x, "bins": {"count": 20}}).columns[0]
+    assert finest(each).grid.edges[:-2].tolist() == [round(0.05 * i, 2) for i in range(20)]
+    for column, wanted in (
+        (each, {0.15, 0.95, 1.0}),
+        (schema(x={**x, "bins": {"edges": [0, 0.1, 0.9, 1]}})["x"], None),
+    ):
+        codes = np.array([3, 19] * 500 if wanted else [2] * 1000)
+        drawn = decode_column(codes, column, np.random.default_rng(0)).to_numpy()
+        assert set(drawn.tolist()) == (wanted or {0.9, 0.95, 1.0})
+    pay = schema(x={**x, "min": -0.6, "max": 9.9, "multiple_of": 0.3, "bins": {"count": 5}})["x"]
+    assert set(decode_column(np.array([4] * 500), pay, np.random.default_rng(0)).to_numpy()) == {
+        round(0.3 * i, 1) for i in range(26, 34)
+    }
 
 
 def test_csv_quotes_only_what_needs_it(tmp_path: Path) -> None:

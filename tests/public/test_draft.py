@@ -61,9 +61,13 @@ def test_rounded_amounts_are_drafted_as_multiples_in_bins_of_one_each_where_they
         rng.integers(0, 90, 3_000) / 2,
         rng.integers(0, 9_000, 3_000) / 10,
     )
-    rows = [f"{p},{f},{h},{c},{p + 1}" for p, f, h, c in zip(pay, few, hours, cost, strict=True)]
-    text, facts = drafted(csv(tmp_path, "\n".join(["pay,few,hours,cost,odd", *rows]) + "\n"))
-    assert [c.multiple_of for c in facts.columns] == [50, 250, 0.5, None, None] and facts["cost"].decimals == 1
+    part = rng.integers(0, 20, 3_000)
+    rows = [
+        f"{p},{f},{h},{c},{p + 1},{x * 0.05:.2f}" for p, f, h, c, x in zip(pay, few, hours, cost, part, strict=True)
+    ]
+    text, facts = drafted(csv(tmp_path, "\n".join(["pay,few,hours,cost,odd,part", *rows]) + "\n"))
+    assert facts["part"].size == 20, "0 to 0.95 in steps of 0.05"
+    assert [c.multiple_of for c in facts.columns] == [50, 250, 0.5, None, None, 0.05] and facts["cost"].decimals == 1
     assert "nearly all are multiples of 50" in text and facts["few"].size == 25
     low, high = facts["few"].grid.spans
     assert all(len([m for m in range(500, 6_750, 250) if a <= m <= b]) == 1 for a, b in zip(low, high, strict=True))

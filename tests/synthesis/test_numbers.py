@@ -224,7 +224,22 @@ def test_rounded_amounts_are_drawn_as_multiples_and_as_often_as_they_were_measur
         values = (50 * np.rint(rng.gamma(2, 40, 60_000).clip(0, 400))).astype(np.int64) * scale
         made = kept(schema_of(pay={**pay, "missing": False}), "pay", values.astype(float), rng, stddev=4.0)
         assert set(made.tolist()) <= {round(50 * i * scale, 9) for i in range(401)}
-        assert np.mean(made) == pytest.approx(np.mean(values), rel=0.01)
+        assert np.mean(made) == pytest.approx(np.mean(values), rel=0.003), (
+            "no cell gives half of its own to the next one"
+        )
+
+
+@pytest.mark.parametrize(("kind", "step", "most"), [("integer", 5, 100), ("float", 0.05, 1.0), ("float", 0.05, 1e6)])
+def test_each_multiple_is_drawn_as_often_as_its_fine_cell_holds_and_the_cap_keeps_its_peak(kind, step, most):
+    rng = np.random.default_rng(22)
+    x = {"kind": kind, "min": 0, "max": most, "multiple_of": step, "bins": {"count": 5}, "missing": False, "fine": 256}
+    values = np.round(rng.integers(0, 21, 40_000) * (most / 20), 2)
+    values[:10_000] = most
+    made = np.asarray(kept(schema_of(x=x), "x", values, rng, stddev=1.0), float)
+    places = np.round(np.arange(21) * (most / 20), 2) - step / 2
+    real, drawn_as = (np.histogram(v, [*places, most + step])[0] / len(v) for v in (values, made))
+    assert made.max() == most and (made == most).mean() == pytest.approx((values == most).mean(), abs=0.01)
+    assert most == 1e6 or np.abs(real - drawn_as).sum() < 0.06
 
 
 def test_as_many_decimals_are_written_as_the_schema_says():

@@ -7,13 +7,11 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
-
-Floats = NDArray[np.float64]
+from mechanisms.public.schema.bins import Floats
 
 #: The noise error of a candidate is tabulated at this many budgets.
 STEPS = 96

@@ -18,7 +18,7 @@ from mechanisms.public.discovery.wanted import Wanted
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind, upper_quantile
 from mechanisms.public.rules.table_rules import parse_rules
-from mechanisms.public.schema.bins import MAX_CODES
+from mechanisms.public.schema.bins import MAX_CODES, Floats
 from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER
@@ -34,8 +34,6 @@ BEYOND = 2.0
 SIGNAL = 4.0
 #: No more values than these are listed, so that there is room for *other* and *missing*.
 MAX_VALUES = MAX_CODES - 10
-
-Floats = NDArray[np.float64]
 
 
 def scouting_schema(schema: Schema) -> Schema:

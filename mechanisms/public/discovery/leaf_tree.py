@@ -6,14 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.queries.query_matrices import SparseQuery
+from mechanisms.public.schema.bins import Floats
 
 #: Children of a node, about: with so many, sums over a range are least noisy (Qardaji et al. 2013).
 BRANCHING = 16
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     low, high = (_rounded(end, power, up=up) for end, up in ((low, False), (high, True)))
     count = 32 if whole else 20
     if "multiple_of" in decimals:  # of few multiples a bin for each
-        count = min(count, math.floor((high - low) / decimals["multiple_of"]) + 1)
+        count = min(count, math.floor(round((high - low) / decimals["multiple_of"], 9)) + 1)
     ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
     words = f"{'whole numbers' if whole else 'numbers'} in {count} bins; {outwards}"
     return kind | ends | {"bins": {"count": count}} | decimals, words

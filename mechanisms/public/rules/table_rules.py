@@ -26,14 +26,13 @@ from mechanisms.public.rules.rule_transforms import coarsened, parse_availabilit
 from mechanisms.public.rules.structural_zeros import Zeros, joined, of_persons, permuted
 from mechanisms.public.rules.transforms import Constant, OfUnit, Step, Unmeasured
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
-from mechanisms.public.schema.bins import CYCLIC, DAY, Bins
+from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, Ints
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields, as_text
 
 #: The fields of a schema that hold rules.
 RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "calendar", "unit", "unit_id")
-Ints = NDArray[np.int64]
 #: Part of a date or time → how many values it has, and the fewest seconds that hold all of them.
 PARTS = {"weekday": (7, 7 * DAY), "hour": (24, DAY)}
 USAGE = "calendar: {received: {weekday: COLUMN, hour: COLUMN}}, or of no columns: calendar: {received: [weekday, hour]}"

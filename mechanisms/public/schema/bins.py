@@ -112,6 +112,13 @@ class FloatGrid:
         """SQL for `x` itself in the column's unit: a number, or days or seconds from 1970-01-01."""
         return x
 
+    def at_multiples(self, step: float) -> FloatGrid:
+        """The grid with edges that are multiples but for rounding written as these: 0.15, not 0.15000000000000002."""
+        near = multiple(steps_to(self.edges, step), step)
+        rounding = 16 * np.spacing(np.abs(self.edges[[0, -1]]).max())
+        edges = np.where(np.abs(near - self.edges) <= rounding, near, self.edges)
+        return self if self.even or np.array_equal(edges, self.edges) else FloatGrid(edges, None, self.decimals)
+
     @property
     def spans(self) -> tuple[Floats, Floats]:
         """Where each bin begins, and where it ends: of whole units its least and its largest value."""
@@ -207,7 +214,8 @@ Grid: TypeAlias = FloatGrid | IntegerGrid
 
 def steps_to(edges: Floats, step: float) -> Floats:
     """How many steps the first multiple is that does not lie below each edge."""
-    return np.ceil(np.round(edges / step, 9))
+    steps = edges / step
+    return np.where(np.isclose(steps, np.rint(steps), 1e-14, 1e-9), np.rint(steps), np.ceil(steps))
 
 
 def multiple(steps: Floats, step: float) -> Floats:

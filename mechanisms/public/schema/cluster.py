@@ -7,18 +7,16 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.schema.bins import Floats, Ints
 from mechanisms.public.schema.fields import FieldDict, Fields, known_fields, text_list, whole_number
 from mechanisms.public.schema.hierarchy import MAX_VALUES, Hierarchy, build_hierarchy, first_repeat
 from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows
 from mechanisms.public.schema.places import Places, east_and_north, parse_places, read_points
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Method = Literal["average", "complete", "single", "ward"]
 METHODS = get_args(Method)
 FIELDS = ("coordinates", "distances", "levels", "names", "method")

@@ -224,8 +224,8 @@ class Column:
     def grid(self) -> Grid:
         """The value codes of an ordered column, or of whole-number codes."""
         if self.kind == "float":
-            bins = cast(Bins, self.bins)
-            return float_grid(self.low, self.high, bins, decimals=self.decimals, where=self.name)
+            grid = float_grid(self.low, self.high, cast(Bins, self.bins), decimals=self.decimals, where=self.name)
+            return grid if self.multiple_of is None else grid.at_multiples(self.multiple_of)
         low, high = self.bounds
         return integer_grid(int(low), int(high), self.bins, kind=self.kind, where=self.name)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import code_dtype
-from mechanisms.public.schema.bins import LENGTHS, Bins, multiple, steps_to
+from mechanisms.public.schema.bins import LENGTHS, Bins, Floats, multiple, steps_to
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: A bin of several values is crowded where it holds so much of the records.
@@ -36,8 +36,6 @@ PEAK = 64
 LEAVES, MAX_LEAVES = 4096, 80_000
 #: Stands for the value of a column whose values nobody knows: a text of private use, which no table should hold.
 NOTHING_LISTED = "\ue000"
-
-Floats = NDArray[np.float64]
 
 
 def plain_edges(column: Column) -> Floats | None:
@@ -131,7 +129,8 @@ def finest(column: Column) -> Column:
         cells = np.concatenate([*parts, edges[-1:]])
         cells = np.unique(cells if floats else np.rint(cells))
         cells = _with_peaks(column, edges, cells)
-    cells = cells if column.multiple_of is None else np.unique([*edges, *_at_multiples(column, cells)])
+    if column.multiple_of is not None:  # the last of floats is the peak of the upper bound
+        cells = np.unique([*edges, *_at_multiples(column, cells), *(cells[-2:-1] if floats else ())])
     if len(cells) <= len(edges):
         return column
     bins = Bins(edges=_as_declared(column, cells))

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean, first_few
+from mechanisms.public.schema.bins import Ints
 
-Ints = NDArray[np.int64]
 #: What it costs to take one value for another, instead of a hierarchy: k × k, from (row) and to (column) the value
 #: codes; 0 on the diagonal, else in [0, 1] or inf, where no value may be taken for the other. It need not be symmetric,
 #: nor keep the triangle inequality.

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.bins import Floats
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import read_facts
 from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_list
 from mechanisms.public.schema.hierarchy import MAX_VALUES, Distances, Hierarchy, Way, build_hierarchy, match_leaves
 
-Floats = NDArray[np.float64]
 NAMED = {"levels", "tree"}
 TREE = "{north: [a, b], south: [c]}, or the path of a CSV: leaf first, then its ancestors from fine to coarse"
 

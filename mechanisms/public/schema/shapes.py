@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Codes = NDArray[np.unsignedinteger]
-Floats = NDArray[np.float64]
+from mechanisms.public.schema.bins import Codes, Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mechanisms.public.schema.bins import Codes
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import Codes, Drawn, Owned, draw, draw_table
+from mechanisms.public.tables.decode import Drawn, Owned, draw, draw_table
 
 
 def arrow_table(rows: Owned, schema: Schema, rng: np.random.Generator, *, texts: Collection[str] = ()) -> Any:

@@ -13,12 +13,10 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.ordered import all_ascending
 from mechanisms.public.rules.unit_ids import assign_units
-from mechanisms.public.schema.bins import Grid, multiple, steps_to, within
+from mechanisms.public.schema.bins import Codes, Floats, Grid, multiple, steps_to, within
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fine_cells import fine_edges
 from mechanisms.public.schema.table_schema import Schema
-
-Codes = NDArray[np.unsignedinteger]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,14 +97,14 @@ def _multiples(values: NDArray[Any], codes: Codes, grid: Grid, column: Column) -
     low, last = (ends[codes] for ends in grid.spans)
     high = last + 1 if column.kind != "float" else np.where(codes == grid.size - 1, np.nextafter(last, np.inf), last)
     start, end = low, high
-    if column.shape is not None:
-        places = column.shape.places
-        cell = np.clip(np.searchsorted(places, values, side="right"), 1, len(places) - 1)
-        start, end = np.maximum(places[cell - 1], low), np.minimum(places[cell], high)
-    first, held = steps_to(start, step), steps_to(end, step) - steps_to(start, step)
+    if column.shape is not None and (cells := fine_edges(column)) is not None:
+        cell = np.searchsorted(cells[1:-1], values, side="right")
+        start, end = np.maximum(cells[cell], low), np.minimum(np.append(cells[1:-1], np.inf)[cell], high)
+    least, beyond = steps_to(low, step), np.where(high > last, 1 - steps_to(-last, step), steps_to(high, step))
+    first = steps_to(start, step)
+    held = np.where(end < high, steps_to(end, step), beyond) - first
     place = np.clip((values - start) / np.maximum(end - start, np.finfo(float).tiny), 0, 1 - 1e-9)
     steps = np.where(held > 0, first + np.floor(place * held), np.rint(values / step))
-    least, beyond = steps_to(low, step), steps_to(high, step)
     taken = multiple(np.clip(steps, least, np.maximum(beyond - 1, least)), step)
     return np.where((taken >= low) & (taken < high), taken, values).astype(values.dtype)
 
