@@ -212,7 +212,19 @@ def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFr
     if cut:
         low = min(low, _end(measurements, {n: np.floor(w) for n, w in even.items()}, -1.96))
         high = max(high, _end(measurements, {n: np.ceil(w) for n, w in even.items()}, 1.96))
-    return _rounded(asked, value, error, low, high, sources).assign(cut="; ".join(cut))
+    row = _rounded(asked, value, error, low, high, sources).assign(cut="; ".join(cut))
+    row.attrs["notes"] = [note for n, value in where.items() for note in left_out(schema[n], value)]
+    return row
+
+
+def left_out(column: Column, value: Any) -> list[str]:
+    """That a range of floats up to an edge of two bins leaves out what lies on it, where no step says how much."""
+    stepless = column.kind == "float" and column.multiple_of is None
+    ends = [high for _, high in (asked_ranges(column, value, column.name) if stepless else None) or ()]
+    on = [f"{high:g}" for high in ends if high in column.grid.spans[0][1:]]
+    return (
+        [f"{column.name}: a value of exactly {', '.join(on)} lies in the bin above, and is not counted"] if on else []
+    )
 
 
 def _fine_count(

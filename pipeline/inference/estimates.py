@@ -31,7 +31,7 @@ from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.person_level import COUNTED, LEVELS
 from pipeline.inference.ratio_intervals import Interval, Sums
 from pipeline.release_folder import cells_frame
-from pipeline.release_query import asked_ranges, code_weights, untold
+from pipeline.release_query import asked_ranges, code_weights, left_out, untold
 
 #: How an estimate was made.
 MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
@@ -238,6 +238,7 @@ def _counted(schema: Schema, question: EstimateQuestion) -> list[str]:
     notes = (
         ["a bin that the range cuts counts as 0 to 1 of its records, as half of them in the estimate"] if cut else []
     )
+    notes += left_out(schema[question.column], question.value)
     fine = question.column in schema.fine and not question.by
     parts = ((part > 0) & (part < 1)).any() or (fine and schema[question.column].kind == "float")  # as a query decides
     if parts and asked_ranges(schema[question.column], question.value, question.column) is not None:

@@ -17,11 +17,11 @@ from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import parse_schema
-from pipeline import Release, load, query
+from pipeline import Release, fit, load, query
 from pipeline.inference.decided import decided
 from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.release_query import answer as query_answer
-from pipeline.release_query import asked_ranges, code_weights, estimate_count, estimate_marginal
+from pipeline.release_query import asked_ranges, code_weights, estimate_count, estimate_marginal, left_out
 from pipeline.report.answer_noise import signal_to_noise
 from pipeline.statement.verify import verify
 from synthesis.marginal_tables import marginal_tables
@@ -281,3 +281,20 @@ def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins
         ([0.2, 0.35], [0, 0.75, 0, 0, 0]),
     ):
         np.testing.assert_allclose(code_weights(schema, "x", asked), weights, atol=1e-12)
+        assert left_out(schema["x"], asked) == []
+
+
+def test_a_range_of_floats_up_to_an_edge_says_that_it_leaves_out_what_lies_on_it(folder):
+    x = {"kind": "float", "min": 0, "max": 1, "bins": {"count": 4}, "decimals": 2, "missing": False}
+    schema = {
+        "columns": {"x": x, "y": {"kind": "flag", "missing": False}},
+        "confirmed_public": True,
+        "source": "a form",
+    }
+    rows = pd.DataFrame({"x": np.tile([0.3, 0.5, 0.9], 200), "y": np.tile([True, False], 300)})
+    release = fit(rows, schema, epsilon=9, delta=1e-6, selection="oneway", quiet=True)
+    said = "x: a value of exactly 0.5 lies in the bin above, and is not counted"
+    asked = release.estimate("proportion", "x", value=[0.25, 0.5]), release.count({"x": [0.25, 0.5]})
+    assert all(said in answer.attrs["notes"] for answer in asked)
+    for ends in ([0.25, 0.6], [0.25, 1]):
+        assert said not in release.estimate("proportion", "x", value=ends).attrs["notes"]
