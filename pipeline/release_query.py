@@ -213,18 +213,17 @@ def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFr
         low = min(low, _end(measurements, {n: np.floor(w) for n, w in even.items()}, -1.96))
         high = max(high, _end(measurements, {n: np.ceil(w) for n, w in even.items()}, 1.96))
     row = _rounded(asked, value, error, low, high, sources).assign(cut="; ".join(cut))
-    row.attrs["notes"] = [note for n, value in where.items() for note in left_out(schema[n], value)]
+    if notes := [note for n, value in where.items() for note in left_out(schema[n], value)]:
+        row.attrs["notes"] = notes
     return row
 
 
 def left_out(column: Column, value: Any) -> list[str]:
     """That a range of floats up to an edge of two bins leaves out what lies on it, where no step says how much."""
-    stepless = column.kind == "float" and column.multiple_of is None
-    ends = [high for _, high in (asked_ranges(column, value, column.name) if stepless else None) or ()]
-    on = [f"{high:g}" for high in ends if high in column.grid.spans[0][1:]]
-    return (
-        [f"{column.name}: a value of exactly {', '.join(on)} lies in the bin above, and is not counted"] if on else []
-    )
+    if column.kind != "float" or column.multiple_of is not None:
+        return []
+    on = [high for _, high in asked_ranges(column, value, column.name) or () if high in column.grid.spans[0][1:]]
+    return [f"{column.name}: a value of exactly {high:g} lies in the bin above, and is not counted" for high in on]
 
 
 def _fine_count(
