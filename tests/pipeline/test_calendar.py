@@ -164,6 +164,10 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     hints = [hint for hint in checked(capsys, frame, plain)["hints"] if hint.startswith("'came'")]
     assert hints[0].endswith("calendar: {came: [weekday, hour]}") and len(hints) == 1
     assert not [hint for hint in checked(capsys, frame, own)["hints"] if "came" in hint]
+    later = pd.DataFrame({"came": frame.came, "gone": frame.came + pd.Timedelta(days=1)})
+    both = json.dumps({name: {**TIME, "missing": False} for name in later})
+    hints = checked(capsys, later, f"columns: {both}\nordered: [[came, gone]]\n")["hints"]
+    assert next(hint for hint in hints if hint.startswith("'came'")).endswith("in the place of `ordered`")
     schema = yaml.safe_load(own) | {"name": "town", "source": "a form", "confirmed_public": True}
     release = pipeline.fit(frame, schema, epsilon=8, delta=1e-6, selection="pairs", quiet=True)
     made = release.sample()
