@@ -112,10 +112,11 @@ def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]
 
     An answer on a short scale may count the other way round: 6 - x of 1 to 5.
     """
-    first = next(value_batches(source, columns), None)
+    begin = replace(source, relation=f"(SELECT * FROM {source.relation} LIMIT {SUMMED_ROWS})")
+    first = next(value_batches(begin, columns), None)
     if first is None:
         return []
-    rows = np.nan_to_num(np.column_stack([first[c.name][:SUMMED_ROWS] for c in columns]))
+    rows = np.nan_to_num(np.column_stack([first[c.name] for c in columns]))
     turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
     ends = {i: columns[i].low + columns[i].high for i in turned}
     words = [_marked(c) for c in columns] + [f"({ends[i]:g} - {_marked(columns[i])})" for i in turned]
