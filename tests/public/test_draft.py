@@ -11,6 +11,7 @@ import yaml
 
 from mechanisms.public.drafts import column_facts, rule_guess
 from mechanisms.public.drafts.draft import draft_schema
+from mechanisms.public.drafts.text_guess import classes_in_order
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import csv, encoded, loosened, source
@@ -599,3 +600,23 @@ def test_pairs_are_looked_for_in_the_columns_that_may_tell_alone(tmp_path, monke
     rows = [f"{'ab'[i % 2]},{'xy'[i % 3 // 2] if i % 2 else ''},{i / 7:.3f}\n" for i in range(300)]
     text, _ = drafted(csv(tmp_path, f"job,ward,wage\n{''.join(rows)}"))
     assert {*read} == {"job", "ward"} and '- {"job": ["a"], "ward": {}}' in text
+
+
+@pytest.mark.parametrize(
+    ("classes", "ordered"),
+    [
+        (
+            ["moins de 1 000 €", "de 1 000 à 1 500 €", "de 1 500 à 2 000 €", "de 2 000 à 10 000 €", "10 000 € et plus"],
+            True,
+        ),
+        (["5-9", "10-19", "20-49", "50+"], True),
+        (["0-17", "18-64", "65-99"], True),
+        (["A00-B99", "C00-D48", "E00-E90"], False),
+        (["1-5", "3-9", "10-12"], False),
+        (["Haus 1", "Haus 2", "Haus 10"], False),
+        (["5-9", "10-19", "20-49", "mixed"], False),
+        (["5-9", "10-19", "20-49", "50+", "60+"], False),
+    ],
+)
+def test_classes_of_a_number_are_drafted_in_their_order(classes: list[str], ordered: bool) -> None:
+    assert classes_in_order(sorted(classes)) == (classes if ordered else [])

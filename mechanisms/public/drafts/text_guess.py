@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import le
 
 from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few_units
 from mechanisms.public.drafts.seen import ColumnFacts
@@ -40,6 +41,8 @@ DIAGNOSIS, CODED, CHAPTERS = re.compile(r"[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4}|[0-
 LETTERED = re.compile("(?=.*[0-9].*[0-9])[0-9]*[A-Z][0-9]*")
 #: A school year, a quarter, a half year: 2019/20, 2019-Q1, 2019H2; their texts sort as they follow each other.
 PERIOD = re.compile(r"(19|20)[0-9]{2}[-/ ]?([A-Z]{0,2}[0-9]{1,2}|(19|20)[0-9]{2})")
+#: A whole number in a text, its thousands maybe parted.
+NUMBER = re.compile(r"\d{1,3}(?:[ .,'\u2019\u00a0\u202f]\d{3})+(?!\d)|\d+")
 #: Postal codes with letters.
 POSTCODE = re.compile("(?=.*[A-Z])[A-Z0-9]{2,5}[- ]?[A-Z0-9]{2,4}")
 #: More than so many texts are codes rather than a list that a person reads; so long are their beginnings.
@@ -124,8 +127,12 @@ def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, in
     counts = {v: sum(spelled[v].values()) for v in values}
     words, own, said = _letters(counts), sum(len(spelled[v]) for v in values), ""
     fields: FieldDict = {"kind": "categorical", "values": [v for v in values if v not in words.values()]}
+    gaps = listed_gaps(values)
     if len(values) > 2 and all(PERIOD.fullmatch(v) for v in values):
         fields["ordinal"], said = True, "; in the order of years"
+    elif classes := classes_in_order([v for v in fields["values"] if v not in gaps]):
+        fields["values"], said = [*classes, *gaps], "; in the order of their numbers"
+        fields |= {} if gaps else {"ordinal": True}
     if words:
         fields["spellings"] = {letter: [word] for letter, word in words.items()}
         said += "; letters are joined with the words that begin with them: are they the same?"
@@ -133,9 +140,22 @@ def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, in
         fields.setdefault("spellings", "common")
         said += f"; {own} spellings in the table: capitals and spaces around do not count"
     wrong = misspelt({v: counts[v] for v in values})
-    gaps = listed_gaps(values)
     said += f"; {_few(gaps)} among the values: a gap?" if gaps else ""
     return fields, said + (f"; {wrong}" if wrong else "")
+
+
+def classes_in_order(values: Sequence[str]) -> list[str]:
+    """Classes of a number in their order, as 5-9, 10-19, 20 and more: most are ranges, one form, none in another."""
+    ends = {v: [int(re.sub(r"\D", "", n)) for n in NUMBER.findall(v)] for v in values}
+    ranges = sorted((own, v) for v, own in ends.items() if len(own) == 2)
+    lows, highs = [own[0] for own, _ in ranges], [own[1] for own, _ in ranges]
+    follow = all(low < high for low, high in zip(lows, highs, strict=True)) and all(map(le, highs, lows[1:]))
+    if len(ranges) < 3 or not follow or len({NUMBER.sub("", v) for _, v in ranges}) > 1:
+        return []
+    below = [v for v, own in ends.items() if len(own) == 1 and own[0] <= lows[0]]
+    above = [v for v, own in ends.items() if len(own) == 1 and own[0] >= highs[-1]]
+    whole = [*below, *(v for _, v in ranges), *above]
+    return whole if len(below) < 2 and len(above) < 2 and len(whole) == len(values) else []
 
 
 def _letters(counts: Mapping[str, int]) -> dict[str, str]:
