@@ -68,15 +68,13 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     with source.connect() as engine:
         varied = {n: f for n, f in fields.items() if n not in constants}
         calendar = guess_calendar(source, engine, varied, ASCENDING)
-        apart, ordered_times = (
-            apart | {*calendar, *(t for t, _ in ruled)},
-            {n for g in rules.ordered for n in g.columns},
-        )
-        parts = guess_parts(source, engine, {n: f for n, f in varied.items() if n not in apart})
+    apart |= {*calendar, *(t for t, _ in ruled)}
+    moved = {n for group in rules.ordered for n in group.columns}
+    parts = guess_parts(source, {n: f for n, f in varied.items() if n not in apart})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
         f"calendar: {{{time}: [{', '.join(own)}]}}"
-        f"{', with bins: month' if bins else ''}{', in the place of `ordered`' if time in ordered_times else ''}"
+        f"{', with bins: month' if bins else ''}{', in the place of `ordered`' if time in moved else ''}"
         for time, (own, bins) in parts.items()
     ]
     return hints + [

@@ -209,3 +209,10 @@ def test_records_of_a_person_keep_their_distance_beside_the_hours_and_weekdays_o
     soon = [(t.sort_values(["who", "came"]).groupby("who").came.diff().dt.days < 7).sum() for t in (frame, made)]
     assert soon[1] / len(made) > 0.85 * soon[0] / len(frame)
     assert made.came.dt.hour.isin([8, 9, 14]).mean() > 0.98 and (made.came.dt.day_of_week < 5).mean() > 0.98
+
+
+def test_days_that_stand_for_gaps_make_no_weekday_and_no_hour_uneven(folder):
+    times = pd.Series(pd.date_range("2023-01-02", periods=4_000, freq="143min")).astype(str)
+    times[::3] = "1900-01-01 00:00:00"
+    text = drafted({"came": times})[1]
+    assert "1900-01-01 00:00:00 taken for a gap" in text and "# calendar:" not in text

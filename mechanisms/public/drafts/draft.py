@@ -128,7 +128,7 @@ def draft_schema(
         by_name = {name: fields for name, fields, _ in drafted}
         persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, by_name)
         varied = {name: fields for name, fields in by_name.items() if name not in constant}
-        calendar, parts = guess_calendar(whole, engine, varied), guess_parts(whole, engine, varied)
+        calendar = guess_calendar(whole, engine, varied)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
     orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
@@ -138,12 +138,15 @@ def draft_schema(
     said = _said_of_pairs(orders, alike)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
-        column, fields, guess = drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1])
-        values = [fields.get("value", "value")]
-        drafted.insert(0, (column, {"kind": "categorical", "values": values, "other": "Other"}, guess))
+        drafted.insert(0, _measured(*(drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1]))))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    rules = _rules(orders, _calendar(calendar, parts, by_name, orders, derived), derived, dependent)
-    return head + _columns(source, name, drafted, left_out) + persons + rules
+    rule = _calendar(calendar, guess_parts(source, varied), by_name, orders, derived)
+    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, rule, derived, dependent)
+
+
+def _measured(column: str, fields: FieldDict, guess: str) -> tuple[str, FieldDict, str]:
+    """A constant, or a column that was left out, as one that is measured."""
+    return column, {"kind": "categorical", "values": [fields.get("value", "value")], "other": "Other"}, guess
 
 
 def _calendar(

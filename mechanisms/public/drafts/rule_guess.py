@@ -18,8 +18,8 @@ from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
-from mechanisms.public.rules.table_rules import PARTS
-from mechanisms.public.schema.bins import Bins
+from mechanisms.public.rules.table_rules import PARTS, parts_of
+from mechanisms.public.schema.bins import DAY, Bins
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, Fields
@@ -187,22 +187,26 @@ def guess_calendar(
     return found
 
 
-def guess_parts(source: Source, engine: Any, drafted: Drafted) -> dict[str, tuple[list[str], FieldDict]]:
+def guess_parts(source: Source, drafted: Drafted) -> dict[str, tuple[list[str], FieldDict]]:
     """Date or time → weekday, hour: what its rows are spread over unevenly; and bins that hold all. NOT private."""
+    times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS}
+    columns = parse_schema({"columns": times}, where="the draft").columns if times else ()
+    counts = {(c.name, part): np.zeros(many) for c in columns for part, (many, _) in PARTS.items()}
+    for values in value_batches(source, columns) if columns else ():
+        for column in columns:
+            own = values[column.name][~np.isnan(values[column.name])] * (DAY if column.kind == "date" else 1)
+            for part, value in parts_of(own).items():
+                counts[column.name, part] += np.bincount(value.astype(np.int64), minlength=PARTS[part][0])
     found: dict[str, tuple[list[str], FieldDict]] = {}
-    for time, part in [(n, part) for n, f in drafted.items() if f["kind"] in DATE_KINDS for part in PARTS]:
-        column = parse_schema({"columns": {time: drafted[time]}}, where="the draft")[time]
-        weeks = column.bins == Bins(calendar="week")  # the first and the last one are cut; shorter bins tell the day
-        wider = FieldDict(bins="month") if weeks and part == "weekday" else FieldDict()
-        with suppress(UserError):  # bins are too narrow, or days have no hours
+    for (time, part), n in counts.items():
+        if np.maximum(n / max(n.sum(), FEWEST_MOMENTS) - 1 / len(n), 0).sum() < UNEVEN:
+            continue
+        weeks = parse_schema({"columns": {time: drafted[time]}}, where="the draft")[time].bins == Bins(calendar="week")
+        wider = FieldDict(bins="month") if weeks and part == "weekday" else FieldDict()  # the first and last are cut
+        with suppress(UserError):  # bins are so narrow that they tell the part, or days have no hours
             parse_schema({"columns": {time: {**drafted[time], **wider}}, "calendar": {time: [part]}}, where="the draft")
-            moment = read_sql(source, source.names.index(time), column)
-            own = f"SELECT {'isodow' if part == 'weekday' else 'hour'}({moment}) AS x FROM {source.relation}"
-            counts = engine.execute(f"SELECT count(*) AS n FROM ({own}) WHERE x IS NOT NULL GROUP BY x").fetchnumpy()
-            shares = counts["n"] / max(counts["n"].sum(), FEWEST_MOMENTS)
-            if np.maximum(shares - 1 / PARTS[part][0], 0).sum() >= UNEVEN:
-                parts, before = found.get(time, ([], {}))
-                found[time] = [*parts, part], before | wider
+            parts, before = found.get(time, ([], {}))
+            found[time] = [*parts, part], before | wider
     return found
 
 

@@ -233,6 +233,11 @@ def parse_impossible(
     return zeros, content
 
 
+def parts_of(seconds: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    """Part → its value of times in seconds from 1970-01-01, a Thursday: Monday and midnight are 0."""
+    return {"weekday": (seconds // DAY + 3) % 7, "hour": seconds % DAY // 3600}
+
+
 @dataclass(frozen=True)
 class CalendarParts:
     """A column of dates or times, and the columns that hold parts of the same row's.
@@ -260,7 +265,7 @@ class CalendarParts:
             times: in the column's unit, from 1970-01-01; NaN where missing.
         """
         seconds = np.nan_to_num(times) * self.unit
-        own = {"weekday": (seconds // DAY + 3) % 7, "hour": seconds % DAY // 3600}  # 1970-01-01 was a Thursday
+        own = parts_of(seconds)
         wrong = [(value >= 0) & (value != own[part]) for part, value in self.parts(codes).items()]
         return np.asarray(np.any(wrong, axis=0) & ~np.isnan(times))
 
