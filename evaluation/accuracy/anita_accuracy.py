@@ -49,17 +49,13 @@ class NWay:
         """1 − mean TVD: 1 is perfect, 0 is no overlap."""
         return None if self.frame.empty else 1 - fmean(self.frame["tvd"])
 
-    def worst(self, k: int = 10) -> pd.DataFrame:
-        """The k tables with the largest TVD."""
-        return self.frame.sort_values("tvd", ascending=False, kind="stable").head(k).reset_index(drop=True)
-
     def to_json(self) -> JsonDict:
         """JSON values: averages, floor and the worst tables; every table of one or two attributes."""
         out: JsonDict = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}
         if self.reason or self.frame.empty:
             return out | {"reason": self.reason or "no tables of so many attributes"}
         means = {f"mean_{c}": fmean(self.frame[c]) for c in ("l1d", "tvd", "hellinger")}
-        worst = self.worst()
+        worst = self.frame.sort_values("tvd", ascending=False, kind="stable").head(10)
         listed = [
             {"attributes": list(a), "tvd": float(t)} for a, t in zip(worst["attributes"], worst["tvd"], strict=True)
         ]
