@@ -115,7 +115,7 @@ def _fill(
     keys[:] = 0
     for name in tree.separators[node]:
         extend_keys(keys, columns[domain.index(name)], domain[name].size)
-    chances = engine.rows(node, engine.views(conditionals)[node])
+    chances = engine.rows(node, engine.view(conditionals, node))
     draw_cells(keys, chances, offset, state, order, drawn, cells)
     stride = chances.shape[1]
     for name in tree.cliques[node][len(tree.separators[node]) :]:
