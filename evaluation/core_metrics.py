@@ -277,7 +277,7 @@ def _accuracy(n: int | None, inputs: Inputs) -> NWay:
 
     ways, m = n or inputs.own(WaysSettings).ways, inputs.own(AnitaSettings).buckets
     limit = affordable_tables(inputs.real.rows + inputs.synthetic.rows)
-    return n_way(*inputs.bucketed(m), ways, m=None, limit=limit, seed=inputs.options.seed)
+    return n_way(*inputs.bucketed(m), ways, limit=limit, seed=inputs.options.seed)
 
 
 def _entry(n: int | None) -> Metric:

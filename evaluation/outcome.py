@@ -100,7 +100,6 @@ def compute(
     options: Options | None = None,
     *,
     references: bool = False,
-    repeats: int = 3,
 ) -> Outcome:
     """One metric of two tables; whatever goes wrong becomes its reason and touches no other metric.
 
@@ -117,7 +116,7 @@ def compute(
             return Outcome(metric, None, result, str(result.to_json().get("reason") or "undefined for these tables"))
         measured: dict[str, Reference | Ladder] = {}
         if references and metric.referable:
-            measured = measured_references(inputs, repeats=repeats)
+            measured = measured_references(inputs)
         ends = getattr(result, "ends", None) or Ends()
         outcome = Outcome(metric, score, result, references=_known(ends) | measured)
         outcome = replace(outcome, reading=_read(outcome, score, ends, measured, inputs.options))
@@ -162,7 +161,7 @@ def lacking(inputs: Inputs) -> str:
     return f"the {'synthetic' if inputs.real.rows else 'real'} table has no records"
 
 
-def measured_references(inputs: Inputs, *, repeats: int = 3) -> dict[str, Reference | Ladder]:
+def measured_references(inputs: Inputs) -> dict[str, Reference | Ladder]:
     """Floor, independent columns and the ladder of subsamples of a metric."""
     metric = inputs.metric
     seed, rows = inputs.options.seed, inputs.synthetic.rows
@@ -174,7 +173,7 @@ def measured_references(inputs: Inputs, *, repeats: int = 3) -> dict[str, Refere
         return metric.computed(Inputs(metric, real, synthetic, inputs.schema, options))[0]
 
     return {
-        "floor": floor(score, inputs.real, rows, repeats=repeats, seed=seed, unit=unit),
+        "floor": floor(score, inputs.real, rows, seed=seed, unit=unit),
         "independent": independent(score, inputs.real, rows, seed=seed),
         "ladder": ladder(score, inputs.real, goal=metric.goal, seed=seed),
     }

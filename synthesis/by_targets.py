@@ -21,6 +21,9 @@ from synthesis.impossible import Zeros
 class ByTargets(Synthesizer):
     """Rows by way of consistent marginals (Li et al. 2021b, section 5.3)."""
 
+    #: Below which noisy counts values may never occur: in standard deviations, and in records; see `rare_zeros`.
+    rare, floor = 0.0, 0.0
+
     def make(
         self,
         measurements: Measurements,
@@ -33,8 +36,7 @@ class ByTargets(Synthesizer):
         """Rows that follow the consistent marginals; columns that a rule names keep their values apart."""
         groups = merged_values(measurements, apart={name for clique, _ in zeros for name in clique})
         reduced = compressed(completed(measurements), groups) if groups else measurements
-        rare, floor = self.rare_rule
-        never = rare_zeros(measurements, groups, rare=rare, floor=floor)
+        never = rare_zeros(measurements, groups, rare=self.rare, floor=self.floor)
         targets = consistent(reduced, zeros=[*zeros, *never])
         synthesized = (self.over(groups) if groups else self).follow(targets, rows=rows, rng=rng, progress=progress)
         return (
@@ -46,11 +48,6 @@ class ByTargets(Synthesizer):
     def over(self, groups: Groups) -> ByTargets:
         """The same settings where some values are merged."""
         return self
-
-    @property
-    def rare_rule(self) -> tuple[float, float]:
-        """Below which noisy counts values may never occur: in standard deviations, and in records; see `rare_zeros`."""
-        return 0.0, 0.0
 
     @abstractmethod
     def follow(

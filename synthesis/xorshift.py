@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled
 
@@ -14,3 +15,14 @@ def following(state: np.uint64) -> np.uint64:
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
     return state
+
+
+@compiled
+def shuffle(rows: NDArray[np.int32], state: NDArray[np.uint64]) -> None:
+    """Fisher-Yates, in place."""
+    seed = state[0]
+    for i in range(len(rows) - 1, 0, -1):
+        seed = following(seed)
+        j = np.int64(seed % np.uint64(i + 1))
+        rows[i], rows[j] = rows[j], rows[i]
+    state[0] = seed

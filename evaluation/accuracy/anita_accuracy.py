@@ -11,13 +11,11 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.counts import paired_cells
 from evaluation.readings.distance_ends import DistanceEnds, expected_tvd
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import JsonDict
 
 #: n-way tables at most, and rows of both tables times n-way tables: more tables are a seeded sample.
@@ -49,17 +47,13 @@ class NWay:
         """1 − mean TVD: 1 is perfect, 0 is no overlap."""
         return None if self.frame.empty else 1 - fmean(self.frame["tvd"])
 
-    def worst(self, k: int = 10) -> pd.DataFrame:
-        """The k tables with the largest TVD."""
-        return self.frame.sort_values("tvd", ascending=False, kind="stable").head(k).reset_index(drop=True)
-
     def to_json(self) -> JsonDict:
         """JSON values: averages, floor and the worst tables; every table of one or two attributes."""
         out: JsonDict = {"n": self.n, "tables": len(self.frame), "of": self.possible, "accuracy": self.accuracy}
         if self.reason or self.frame.empty:
             return out | {"reason": self.reason or "no tables of so many attributes"}
         means = {f"mean_{c}": fmean(self.frame[c]) for c in ("l1d", "tvd", "hellinger")}
-        worst = self.worst()
+        worst = self.frame.sort_values("tvd", ascending=False, kind="stable").head(10)
         listed = [
             {"attributes": list(a), "tvd": float(t)} for a, t in zip(worst["attributes"], worst["tvd"], strict=True)
         ]
@@ -96,28 +90,22 @@ def n_way(
     synthetic: CodedTable,
     n: int,
     *,
-    m: int | None = 10,
     limit: int = MOST_TABLES,
     seed: int = 0,
 ) -> NWay:
-    """Distances of n-way tables of the real and the synthetic records over at most m buckets per attribute.
+    """Distances of n-way tables of the real and the synthetic records, over the buckets that they are in.
 
     Goal: every n attributes together are distributed as in the real table. Range: TVD in [0, 1], L1D = 2 TVD, Hellinger
     in [0, 1]; 0 is perfect. Reference: `floor`, what a second sample of the same people would score.
     Edge cases: a table without records has no distances; fewer than n attributes make none.
 
     Args:
-        m: buckets per attribute; None to compare the codes as they are.
         limit: at most so many tables, drawn with `seed` (section 2: a random subset beyond few attributes).
     """
-    if n < 1:
-        raise UserError(f"got {n}", where="n", fix="at least 1 attribute")
     possible = math.comb(len(real.domain), n)
     empty = pd.DataFrame({name: [] for name in COLUMNS})
     if real.rows == 0 or synthetic.rows == 0:
         return NWay(n, empty, possible, "a table without records has no distribution")
-    if m is not None:
-        real, synthetic = bucket_tables(real, [synthetic], m=m)
     sets = [real.domain.canonical(s) for s in draw_sets(real.domain.names, n, limit=limit, seed=seed)]
     ends = DistanceEnds(real, synthetic, sets, (real.rows, synthetic.rows), seed=seed) if sets else None
     frame = table_distances(real, synthetic, sets, ends)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from evaluation.counts import Table, counted_over
 from mechanisms.public.coded_table import AnyTable, CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 
 Values = NDArray[np.generic]
@@ -30,8 +29,6 @@ def bucket_tables(real: Table, others: Sequence[Table], *, m: int = 10, apart: b
         apart: ordinal values that many records have are buckets alone, as of `apart_edges`: a measure of dependence
             sees nothing of a column that is nearly always 0 where its zeros share a bucket with all else.
     """
-    if m < 2:
-        raise UserError(f"got {m}", where="buckets", fix="at least 2 buckets")
     tables = [real, *others]
     counts = [count_cliques(_unweighted(t), [(n,) for n in t.domain.names]) for t in tables]
     mappings, attributes = [], []

@@ -17,7 +17,7 @@ from evaluation.learning.features import auc_with_error, boosted_trees, features
 from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
-from evaluation.verdict.random_split import Share, clopper_pearson
+from evaluation.verdict.random_split import Share, clopper_pearson, per_unit
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import JsonDict
 
@@ -89,10 +89,11 @@ def membership_of(inputs: Inputs) -> ReadScore:
     population = sides.holdout.at(population_rows)
     scores = _near(targets, sides.synthetic, population)
     scores["classifier"] = _by_classifier(targets, sides.synthetic, population, rng)
-    units |= {"members": np.unique(ids[0]).size, "others": np.unique(ids[1]).size}
+    sizes = [np.unique(u, return_counts=True)[1] for u in ids]
+    units |= {"members": sizes[0].size, "others": sizes[1].size}
     attacked = {}
     for name in ATTACKS:
-        members, outside = (_per_unit(s, u) for s, u in zip(scores[name], ids, strict=True))
+        members, outside = (per_unit(s, u) / n for s, u, n in zip(scores[name], ids, sizes, strict=True))
         attacked[name] = told_apart(members, outside, rng)
     details = said | {"attacks": {name: attack.to_json() for name, attack in attacked.items()}} | bound
     best = max(attacked.values(), key=lambda a: a.auc)
@@ -179,9 +180,3 @@ def _of_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> N
     chosen = np.zeros(names.size, bool)
     chosen[rng.permutation(names.size)[:most]] = True
     return np.asarray(chosen[number])
-
-
-def _per_unit(values: Floats, unit: NDArray[np.int64]) -> Floats:
-    """The mean of each unit's rows."""
-    number = np.unique(unit, return_inverse=True)[1]
-    return np.asarray(np.bincount(number, values) / np.bincount(number))

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evaluation.counts import Cells
 from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
-from evaluation.mgd.aemc_graph import FlowParts, check_size, split
+from evaluation.mgd.aemc_graph import MOST_ARCS, FlowParts, graph_size, split
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.mgd_metric import SOLVERS
 from mechanisms.public.errors import UserError, did_you_mean
@@ -132,8 +132,10 @@ def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: floa
 def check_graph(axes: Sequence[Axis], solver: Solver) -> None:
     """Raises UserError for moving axes whose flow graph, if one is needed, is too large."""
     moving = [a for a in axes if a.moves]
-    if solver == "flow" or not _is_path(moving):
-        check_size(moving)
+    nodes, arcs = graph_size(moving)
+    if nodes + arcs > MOST_ARCS and (solver == "flow" or not _is_path(moving)):
+        fix = "fewer finite weights, or values at a coarser level"
+        raise UserError(f"a flow graph of {nodes:,} nodes and {arcs:,} arcs is too large", where="AEMC", fix=fix)
 
 
 def _is_path(moving: Sequence[Axis]) -> bool:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from evaluation.counts import Cells
 from evaluation.mgd.geometry import Axis, Weight
-from mechanisms.public.errors import UserError
 
 #: Arcs: a graph of this size needs about 4 GB while it is solved.
 MOST_ARCS = 30_000_000
@@ -90,21 +89,8 @@ def graph_size(axes: Sequence[Axis]) -> tuple[int, int]:
     return nodes * layers, int(arcs)
 
 
-def check_size(axes: Sequence[Axis]) -> None:
-    """Raises UserError for moving axes whose graph is too large for memory."""
-    nodes, arcs = graph_size(axes)
-    if nodes + arcs > MOST_ARCS:
-        fix = "fewer finite weights, or values at a coarser level"
-        raise UserError(f"a flow graph of {nodes:,} nodes and {arcs:,} arcs is too large", where="AEMC", fix=fix)
-
-
 def graph_of(axes: Sequence[Axis]) -> Graph:
-    """The graph of one part with these moving axes.
-
-    Raises:
-        UserError: a graph too large for memory.
-    """
-    check_size(axes)
+    """The graph of one part with these moving axes, whose size `check_graph` allows."""
     lines = [_line(a) for a in axes]
     shape = tuple(line.nodes for line in lines)
     grid = np.arange(math.prod(shape)).reshape(shape)

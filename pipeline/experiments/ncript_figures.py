@@ -151,7 +151,7 @@ def _figure1(inside: Path) -> None:
         axes.bar([f"E{j + 1}" for j in range(5)], [c / 1000 for c in counts], color="#0072b2")
         axes.set_ylim(0, 1.02)
         noisy = np.array(counts)
-        penalty = float(heavy_hitters(truth, noisy, level=EXAMPLE_K, delta=EXAMPLE_DELTA, h=EXAMPLE_H))
+        penalty = float(heavy_hitters(truth, noisy, k=EXAMPLE_K / sum(EXAMPLE["H"]), delta=EXAMPLE_DELTA, h=EXAMPLE_H))
         distance = float(jsd(truth, noisy))
         says = EXAMPLE_SAYS.get(name, (None, None))
         rows.append([name, *(c / 1000 for c in counts), distance, says[0], penalty, says[1]])

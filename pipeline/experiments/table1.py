@@ -43,7 +43,7 @@ def table1_scorer(world: TemporalMap, settings: MapSettings) -> Callable[[Histog
         shape, cells = (-1, noisy.shape[-1]), np.nonzero(noisy)
         pie = pie_chart_counts(truth.reshape(shape), noisy.reshape(shape))
         noisy_answers = range_answers(queries, np.stack(cells).astype(np.int64), noisy[cells])
-        error = relative_error(answers, noisy_answers, seed=queries.seed).error
+        error = relative_error(answers, noisy_answers, seed=seed).error
         costs = marginal_costs(world, noisy, settings.delta)
         over = {f"mgd, Δ = {d:g}": _mgd(marginal_costs(world, noisy, d)) for d in settings.deltas}
         columns = {f"AEMC {m}": cost for m, cost in costs.items()}

@@ -12,8 +12,9 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import extend_keys
 from synthesis.consistency.agree import Target
-from synthesis.gum.gum_kernels import pick_rows, shuffle
+from synthesis.gum.gum_kernels import pick_rows
 from synthesis.rounding import systematic
+from synthesis.xorshift import shuffle
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""GUM's hot loops: rows are picked and mixed, in place."""
+"""GUM's hot loop: rows are picked."""
 
 from __future__ import annotations
 
@@ -43,15 +43,4 @@ def pick_rows(
             donors[starts[cell]] = i
             starts[cell] += 1
             donate[cell] = giving - 1
-    state[0] = seed
-
-
-@compiled
-def shuffle(rows: NDArray[np.int32], state: NDArray[np.uint64]) -> None:
-    """Fisher-Yates, in place."""
-    seed = state[0]
-    for i in range(len(rows) - 1, 0, -1):
-        seed = following(seed)
-        j = np.int64(seed % np.uint64(i + 1))
-        rows[i], rows[j] = rows[j], rows[i]
     state[0] = seed

@@ -46,11 +46,6 @@ class Passes(ByTargets):
     floor: float = setting(0.0, least=0)
     stall: float = setting(0.01, least=0, below=1)
 
-    @property
-    def rare_rule(self) -> tuple[float, float]:
-        """As the settings say."""
-        return self.rare, self.floor
-
     @abstractmethod
     def update(self, work: UpdateWork, target: Target, t: int) -> tuple[int, float]:
         """Move one marginal towards its target in pass t = 0, 1, …; how many rows moved, and how far it was off."""

@@ -33,11 +33,6 @@ CORRECTIONS = 8
 WALKS = 8
 
 
-def target_of(targets: Sequence[PersonTarget], *kinds: Trait) -> PersonTarget | None:
-    """The first target whose features are of these kinds."""
-    return next((t for t in targets if t.asked.kinds() == kinds), None)
-
-
 def drawn_constants(
     asked: Sequence[Asked], names: Sequence[str], sizes: Sequence[int], persons: int, rng: np.random.Generator
 ) -> Codes:
@@ -128,7 +123,8 @@ def planned_times(
     """
     sizes, records = np.diff(starts), int(starts[-1])
     owners = np.repeat(np.arange(sizes.size), sizes)
-    first, span = (target_of(targets, Trait.RECORDS, kind) for kind in (Trait.FIRST, Trait.SPAN))
+    by_kinds = {t.asked.kinds(): t for t in reversed(targets)}  # of several the first
+    first, span = (by_kinds.get((Trait.RECORDS, kind)) for kind in (Trait.FIRST, Trait.SPAN))
     if time is None or known.size == 0 or (first is None and span is None):
         return np.asarray(rng.random(records))
     low, high = (whole_times(b, time).astype(np.float64) for b in bin_bounds(time))

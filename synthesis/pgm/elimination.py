@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -113,7 +114,8 @@ def cells_of(clique: Bits, sizes: Sequence[int]) -> int:
     return math.prod(sizes[i] for i in members(clique))
 
 
-def best_cover(cliques: Sequence[Bits], sizes: Sequence[int], *, tries: int = RANDOM_TRIES) -> list[Bits]:
+@lru_cache(maxsize=32)
+def best_cover(cliques: tuple[Bits, ...], sizes: tuple[int, ...], tries: int = RANDOM_TRIES) -> tuple[Bits, ...]:
     """The maximal cliques of a triangulation, of the smallest total size that any heuristic finds.
 
     Every heuristic once, then `tries` randomised min-size searches with a fixed seed. Attributes in no clique become
@@ -133,7 +135,7 @@ def best_cover(cliques: Sequence[Bits], sizes: Sequence[int], *, tries: int = RA
             best, least = cover, total
         if least <= chordal:
             break  # no triangulation is smaller than the cliques themselves
-    return best
+    return tuple(best)
 
 
 def bits_of(names: Clique, index: dict[str, int]) -> Bits:

@@ -66,8 +66,7 @@ class JunctionTreeInference:
 
     def views(self, flat: Values) -> list[Values]:
         """The nodes' tables, as views."""
-        parts = zip(self.offsets, self.offsets[1:], self.tree.shapes, strict=False)
-        return [flat[start:stop].reshape(shape) for start, stop, shape in parts]
+        return [self.view(flat, node) for node in range(len(self.tree.cliques))]
 
     def view(self, flat: Values, node: int) -> Values:
         """A node's table, as a view."""

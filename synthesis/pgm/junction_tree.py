@@ -15,7 +15,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from synthesis.pgm.elimination import (
     HEURISTICS,
-    RANDOM_TRIES,
     best_cover,
     bits_of,
     cells_of,
@@ -96,7 +95,7 @@ def junction_tree(
         UserError: an unknown attribute; more cells than `max_cells`, naming marginals to drop.
     """
     index = {n: domain.index(n) for c in (*cliques, *fixed) for n in c}
-    cover = _cover(tuple(bits_of(c, index) for c in (*cliques, *fixed)), domain.shape(domain.names), RANDOM_TRIES)
+    cover = best_cover(tuple(bits_of(c, index) for c in (*cliques, *fixed)), domain.shape(domain.names))
     if max_cells is not None:
         _check_size(domain, cliques, fixed, cover, max_cells)
     return _rooted(domain, cover)
@@ -106,7 +105,7 @@ def model_cells(domain: Domain, cliques: Sequence[Clique]) -> int:
     """Predicted cells of the junction tree of these cliques: exact integer, nothing is allocated."""
     index = {n: domain.index(n) for c in cliques for n in c}
     sizes = domain.shape(domain.names)
-    return sum(cells_of(c, sizes) for c in _cover(tuple(bits_of(c, index) for c in cliques), sizes, 0))
+    return sum(cells_of(c, sizes) for c in best_cover(tuple(bits_of(c, index) for c in cliques), sizes, 0))
 
 
 def still_small(
@@ -175,11 +174,6 @@ def _fit(
     keep = set(chosen)
     inside = tuple(c for i, c in enumerate(cliques) if i in keep)
     return inside, tuple(c for i, c in enumerate(cliques) if i not in keep)
-
-
-@lru_cache(maxsize=32)
-def _cover(cliques: tuple[int, ...], sizes: tuple[int, ...], tries: int) -> tuple[int, ...]:
-    return tuple(best_cover(cliques, sizes, tries=tries))
 
 
 def _quick_cells(cliques: Sequence[int], sizes: Sequence[int]) -> int:

@@ -12,7 +12,7 @@ from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import Values, extend_keys
 from mechanisms.public.progress import Progress
 from synthesis.pgm.inference import JunctionTreeInference
-from synthesis.xorshift import following
+from synthesis.xorshift import shuffle
 
 #: Rows made together; each such chunk is rounded on its own.
 CHUNK = 1 << 22
@@ -45,7 +45,6 @@ def draw_cells(
     for i in range(len(keys)):
         order[starts[keys[i]]] = i
         starts[keys[i]] += 1
-    seed = state[0]
     for group in range(chances.shape[0]):
         low, high = ends[group], ends[group + 1]
         if low == high:
@@ -67,11 +66,7 @@ def draw_cells(
         while at < high:  # the chances sum to a little less than 1
             drawn[at] = last
             at += 1
-        for i in range(high - 1, low, -1):
-            seed = following(seed)
-            j = low + np.int64(seed % np.uint64(i + 1 - low))
-            drawn[i], drawn[j] = drawn[j], drawn[i]
-    state[0] = seed
+        shuffle(drawn[low:high], state)
     for i in range(len(order)):
         cells[order[i]] = drawn[i]
 
@@ -120,7 +115,7 @@ def _fill(
     keys[:] = 0
     for name in tree.separators[node]:
         extend_keys(keys, columns[domain.index(name)], domain[name].size)
-    chances = engine.rows(node, engine.views(conditionals)[node])
+    chances = engine.rows(node, engine.view(conditionals, node))
     draw_cells(keys, chances, offset, state, order, drawn, cells)
     stride = chances.shape[1]
     for name in tree.cliques[node][len(tree.separators[node]) :]:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.metric import OneScore
-from evaluation.papers.challenges.kmarginal import CUTOFF, DRAWS, SEED, draw_marginals, k_marginal
+from evaluation.papers.challenges.kmarginal import SEED, draw_marginals, k_marginal
 from evaluation.papers.challenges.sprint3 import PLACE, TIME, sprint3_parts
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
@@ -54,10 +54,10 @@ def coded(
 
 def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> OneScore:
     """The official score of one table (one ε); records without a PUMA or a year count nowhere, as there."""
-    draws = draw_marginals(SURVEY, k=2, draws=DRAWS, seed=seed)
+    draws = draw_marginals(SURVEY, seed=seed)
     used = sorted({c for draw in draws for c in draw})
     frames = [frame.dropna(subset=list(BY)) for frame in (real, synthetic)]
-    return k_marginal(*coded(frames, [*BY, *used], SURVEY_EDGES, "left"), BY, draws, cutoff=CUTOFF)
+    return k_marginal(*coded(frames, [*BY, *used], SURVEY_EDGES, "left"), BY, draws)
 
 
 def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> OneScore:

@@ -25,10 +25,10 @@ people = partial(skewed, domain=TOWN)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
 def test_n_way_distances_are_those_of_the_cross_tabulations(n):
     real, synthetic = people(400, 1), people(300, 2)
-    result = n_way(real, synthetic, n, m=4)
+    result = n_way(*bucket_tables(real, [synthetic], m=4), n)
     left, right = (frame_of(t) for t in bucket_tables(real, [synthetic], m=4))
     assert result.possible == len(result.frame) == math.comb(4, n)
-    assert result.worst(1)["tvd"].iloc[0] == result.frame["tvd"].max()
+    assert result.to_json()["worst"][0]["tvd"] == result.frame["tvd"].max()
     for row in result.frame.itertuples():
         p, q = (f.groupby(list(row.attributes)).size() / len(f) for f in (left, right))
         both = pd.concat([p, q], axis=1).fillna(0).to_numpy()
@@ -41,10 +41,10 @@ def test_n_way_distances_are_those_of_the_cross_tabulations(n):
 
 def test_identical_and_disjoint_tables():
     real = people(200, 1)
-    assert n_way(real, real, 2).accuracy == 1
+    assert n_way(*bucket_tables(real, [real]), 2).accuracy == 1
     domain = Domain((Attribute("a", 2), Attribute("b", 2)))
     zeros, ones = (CodedTable(domain, (np.full(5, v, np.uint8),) * 2) for v in (0, 1))
-    apart = n_way(zeros, ones, 2)
+    apart = n_way(*bucket_tables(zeros, [ones]), 2)
     assert apart.frame.loc[0, ["l1d", "tvd", "hellinger"]].tolist() == [2, 1, 1]
     assert apart.accuracy == 0
 
@@ -95,16 +95,16 @@ def test_the_floor_is_what_two_samples_score():
 
 @pytest.mark.parametrize(("rows", "other"), [(0, 5), (5, 0)])
 def test_empty_tables_have_a_reason(rows, other):
-    out = n_way(people(rows, 1), people(other, 2), 2).to_json()
+    out = n_way(*bucket_tables(people(rows, 1), [people(other, 2)]), 2).to_json()
     assert out["accuracy"] is None and "without records" in out["reason"]
-    assert n_way(people(9, 1), people(9, 2), 5).to_json()["accuracy"] is None
+    assert n_way(*bucket_tables(people(9, 1), [people(9, 2)]), 5).to_json()["accuracy"] is None
 
 
 def test_large_marginals_are_counted_by_sorting():
     big = Domain((Attribute("a", 3000), Attribute("b", 3000)))
     rng = np.random.default_rng(0)
     tables = [CodedTable(big, tuple(rng.integers(0, 3000, 50).astype(np.uint16) for _ in "ab")) for _ in range(2)]
-    assert n_way(*tables, 2, m=None).frame["tvd"].iloc[0] == pytest.approx(1)
+    assert n_way(*tables, 2).frame["tvd"].iloc[0] == pytest.approx(1)
 
 
 def test_pairs_are_subsequent_events_of_one_subject():

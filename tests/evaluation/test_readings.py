@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation.accuracy.anita_accuracy import n_way
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.marginal_difference import MGDResult, mgd
@@ -57,7 +58,7 @@ def test_the_spread_of_a_distance_is_the_spread_of_tables_drawn_anew(make):
 def test_the_other_end_is_what_independent_columns_score():
     rng = np.random.default_rng(2)
     real = crowd(4000, rng)
-    for score in (distances, lambda a, b: n_way(a, b, 3)):
+    for score in (distances, lambda a, b: n_way(*bucket_tables(a, [b]), 3)):
         found = score(real, crowd(4000, rng))
         lost = score(real, apart(real, rng))
         value = lost.score if score is distances else lost.accuracy
@@ -172,7 +173,7 @@ def test_a_scorer_without_a_formula_says_how_to_get_a_label():
     tables, told = (crowd(300, rng), crowd(300, rng)), "no label: evaluation.references=true"
     alone = compute(METRICS["density"], *tables)
     assert alone.reading.label == "" and told in alone.reading.words
-    measured = compute(METRICS["density"], *tables, references=True, repeats=1)
+    measured = compute(METRICS["density"], *tables, references=True)
     assert measured.reading.label and told not in measured.reading.words
     assert told not in compute(METRICS["tvd"], *tables).reading.words
 

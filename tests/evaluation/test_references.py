@@ -31,7 +31,7 @@ def linked(rows: int, seed: int, strength: float = 0.8) -> CodedTable:
 
 
 def shift(real: CodedTable, synthetic: CodedTable) -> float | None:
-    accuracy = n_way(real, synthetic, 2, m=None).accuracy
+    accuracy = n_way(real, synthetic, 2).accuracy
     return None if accuracy is None else 1 - accuracy
 
 
@@ -135,7 +135,7 @@ def test_the_floor_lies_between_perfect_and_independent():
     low, high = floor(shift, real, 1000), independent(shift, real, 1000)
     assert 0 < low.value < high.value
     assert len(low.values) == 3 and "2000 and 1000" in low.note
-    expected = n_way(real, real.at(slice(0, 1000)), 2, m=None).frame["floor"].mean()
+    expected = n_way(real, real.at(slice(0, 1000)), 2).frame["floor"].mean()
     assert low.value == pytest.approx(expected, rel=0.2)
 
 

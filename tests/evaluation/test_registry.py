@@ -140,7 +140,7 @@ def test_wrong_columns_and_crashes_are_reasons():
 
 
 def test_references_come_with_a_sentence():
-    outcome = compute(METRICS["anita_2way"], town(500, 1), town(300, 2), SCHEMA, references=True, repeats=2)
+    outcome = compute(METRICS["anita_2way"], town(500, 1), town(300, 2), SCHEMA, references=True)
     out = outcome.to_json()
     assert out["independent"]["value"] < out["floor"]["value"] + 0.05
     assert "sample of the real rows" in out["as_good_as"]

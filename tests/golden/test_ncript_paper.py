@@ -77,7 +77,7 @@ def test_2_2_3_figure_1_and_its_example():
     """k = 250, Δ = h = 0.2: H' loses nothing, as printed; H~ one type, which is 0.2 by the definition (printed: 1)."""
     truth, alone, without = (np.array(EXAMPLE[n]) for n in ("H", "H'", "H~"))
     assert {sum(h) for h in EXAMPLE.values()} == {1000}
-    settings = {"level": EXAMPLE_K, "delta": EXAMPLE_DELTA}
+    settings = {"k": EXAMPLE_K / 1000, "delta": EXAMPLE_DELTA}
     assert heavy_hitters(truth, alone, h=EXAMPLE_H, **settings) == 0
     assert violating_types(truth, without, **settings).sum() == 1
     assert heavy_hitters(truth, without, h=EXAMPLE_H, **settings) == pytest.approx(0.2)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import NWay, n_way
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.metric import Inputs, ReadScore
 from evaluation.papers.paper_metrics import SequencesSettings
 from evaluation.readings.reading import LIMITS, Ends, mean_ends
@@ -81,7 +82,8 @@ def sequences_of(inputs: Inputs) -> ReadScore:
     sides = zip((inputs.real, inputs.synthetic), options.subject or (), options.order or (None, None), strict=True)
     tables, single = zip(*(flat_pairs(*side, own.fixed, seed=seed) for side in sides), strict=True)
     orders = [n for n in ORDERS if n <= len(tables[0].domain)]
-    parts = [n_way(tables[0], tables[1], n, m=own.buckets, seed=seed) for n in orders]
+    real, synthetic = bucket_tables(tables[0], [tables[1]], m=own.buckets)
+    parts = [n_way(real, synthetic, n, seed=seed) for n in orders]
     scores = [p.accuracy for p in parts if p.accuracy is not None]
     score = sum(scores) / len(scores) if scores and len(scores) == len(parts) else None
     details = {

@@ -14,27 +14,30 @@ from evaluation.metric import Inputs, OneScore
 from evaluation.outcome import plain
 from mechanisms.public.coded_table import CodedTable
 
+#: Columns of each marginal, the draw of these, and by how many records a place and time may be off.
+WAYS, SEED, DRAWS, CUTOFF = 2, 123456, 50, 250
 
-def draw_marginals(columns: Iterable[str], *, k: int, draws: int, seed: int) -> tuple[tuple[str, ...], ...]:
-    """`draws` independent draws of k different columns out of the sorted ones, as the scorer of sprint 2 draws them.
 
-    A seed of 0 means 123456, as there. Fewer than k columns: the one marginal of all of them.
+def draw_marginals(columns: Iterable[str], *, seed: int) -> tuple[tuple[str, ...], ...]:
+    """DRAWS independent draws of WAYS different columns out of the sorted ones, as the scorer of sprint 2 draws them.
+
+    A seed of 0 means 123456, as there. Fewer columns: the one marginal of all of them.
     """
     names = sorted(columns)
-    if len(names) <= k:
+    if len(names) <= WAYS:
         return (tuple(names),) if names else ()
-    rng = np.random.RandomState(seed or 123456)
-    return tuple(tuple(str(c) for c in rng.choice(names, size=k, replace=False)) for _ in range(draws))
+    rng = np.random.RandomState(seed or SEED)
+    return tuple(tuple(str(c) for c in rng.choice(names, size=WAYS, replace=False)) for _ in range(DRAWS))
 
 
 def k_marginal(
-    real: CodedTable, synthetic: CodedTable, by: Sequence[str], draws: Sequence[tuple[str, ...]], *, cutoff: float = 250
+    real: CodedTable, synthetic: CodedTable, by: Sequence[str], draws: Sequence[tuple[str, ...]]
 ) -> OneScore:
     """The k-marginal score of the challenge's scorers: 1000 is perfect, 0 is no overlap at all.
 
     For each draw and each group of `by` (a place and time) that occurs in either table: the L1 distance of the shares
     within the group, 2 where one table has no such record. Their mean over the draws is the group's distance; 2 where
-    the numbers of records differ by `cutoff` or more. The score is the unweighted mean over the groups.
+    the numbers of records differ by CUTOFF or more. The score is the unweighted mean over the groups.
     Edge cases: groups that one table invents or loses count as 2; two empty tables have no score.
     In `frame` each group has its labels, the records of either table, its distance, and whether it was penalised.
     """
@@ -46,7 +49,7 @@ def k_marginal(
         codes = dict(zip(clique, cells.codes, strict=True))
         group = np.searchsorted(groups.ids, np.ravel_multi_index([codes[n] for n in own], groups.shape))
         total += times * np.bincount(group, np.abs(cells.q / q[group] - cells.p / p[group]), len(total))
-    penalised = np.abs(groups.q - groups.p) >= cutoff
+    penalised = np.abs(groups.q - groups.p) >= CUTOFF
     distance = np.where(penalised | (lost & bool(draws)), 2.0, total / max(len(draws), 1))
     labels = dict(zip(own, groups.codes.tolist(), strict=True))
     counts = {"real": groups.q, "synthetic": groups.p, "distance": distance, "penalised": penalised}
@@ -59,8 +62,6 @@ def k_marginal(
     return OneScore(1000 * (2 - math.fsum(distance) / len(distance)) / 2, details, frame)
 
 
-#: Columns of each marginal, the draw of these, and by how many records a place and time may be off.
-WAYS, SEED, DRAWS, CUTOFF = 2, 123456, 50, 250
 #: What a submission carries besides the schema.
 NOT_SCORED = ("epsilon", "sim_individual_id")
 
@@ -73,5 +74,4 @@ def sprint2_of(inputs: Inputs) -> OneScore:
     """
     by = (inputs.column("segment"), inputs.column("time"))
     features = [n for n in inputs.real.domain.names if n not in (*by, *NOT_SCORED)]
-    drawn = draw_marginals(features, k=WAYS, draws=DRAWS, seed=SEED)
-    return k_marginal(inputs.real, inputs.synthetic, by, drawn, cutoff=CUTOFF)
+    return k_marginal(inputs.real, inputs.synthetic, by, draw_marginals(features, seed=SEED))

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from evaluation.metric import Inputs, OneScore
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.units import WEIGHT_BITS
 
 QUERIES, CHANCE = 300, 0.33
 #: The least share that a synthetic answer counts as.
@@ -96,5 +95,4 @@ def answer(table: CodedTable, query: Query) -> float:
     assert left is not None
     if table.weights is None:
         return left.size / table.rows
-    weights = table.weights * 2.0**-WEIGHT_BITS
-    return float(weights[left].sum() / weights.sum())
+    return float(table.weights[left].sum() / table.weights.sum())

@@ -22,32 +22,8 @@ MAX_DRAWS = 50
 #: Cells × queries that are looked at together.
 ANSWERED = 100_000
 
-
-@dataclass(frozen=True, eq=False)
-class RangeQueries:
-    """Queries over some attributes: a record counts if each of its values is among the query's values.
-
-    Attributes:
-        attributes: the attributes that every query restricts.
-        chosen: per attribute, codes × queries: whether the query holds the value.
-        seed: of the draw.
-    """
-
-    attributes: tuple[Attribute, ...]
-    chosen: tuple[NDArray[np.bool_], ...]
-    seed: int
-
-    @property
-    def clique(self) -> Clique:
-        return tuple(a.name for a in self.attributes)
-
-    @property
-    def size(self) -> int:
-        return int(self.chosen[0].shape[1])
-
-    def only(self, places: NDArray[np.int64]) -> RangeQueries:
-        """Some of the queries."""
-        return RangeQueries(self.attributes, tuple(c[:, places] for c in self.chosen), self.seed)
+#: Attribute → codes × queries: whether a query holds the value. A record counts if each of its values is held.
+Queries = dict[str, NDArray[np.bool_]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +52,7 @@ class RangeError:
 
 def draw_queries(
     domain: Domain, attributes: Sequence[str], *, count: int = 300, share: float = 0.3, seed: int = 0
-) -> RangeQueries:
+) -> Queries:
     """Random queries: a range of the codes of each ordered attribute, a random subset of those of any other.
 
     Both hold round(share · k) of the attribute's k values, at least one. *Other* and *missing* codes of an ordered
@@ -95,8 +71,7 @@ def draw_queries(
     if not chosen or len({a.name for a in chosen}) < len(chosen):
         raise UserError(f"got {list(attributes)}", where="range queries", fix="at least one attribute, each once")
     streams = np.random.default_rng(seed).spawn(len(chosen))
-    values = (_values(a, count, share, r) for a, r in zip(chosen, streams, strict=True))
-    return RangeQueries(chosen, tuple(values), seed)
+    return {a.name: _values(a, count, share, r) for a, r in zip(chosen, streams, strict=True)}
 
 
 def _values(attribute: Attribute, count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -113,7 +88,7 @@ def _values(attribute: Attribute, count: int, share: float, rng: np.random.Gener
 
 def answerable_queries(
     real: CodedTable, attributes: Sequence[str], *, count: int = 300, share: float = 0.3, seed: int = 0
-) -> RangeQueries:
+) -> Queries:
     """`count` random queries each of which holds at least one true record, as in Li et al. 2021b, section 5.1.
 
     Of a longer seeded sequence the first `count` such queries; fewer where MAX_DRAWS · count queries do not have them.
@@ -123,14 +98,15 @@ def answerable_queries(
         UserError: as of `draw_queries`.
     """
     queries = draw_queries(real.domain, attributes, count=count, share=share, seed=seed)
-    codes, counts = occupied(real, queries.clique)
+    codes, counts = occupied(real, tuple(queries))
     if not counts.any():
         return queries
     drawn = count
     while True:
         holding = np.flatnonzero(range_answers(queries, codes, counts) > 0)
         if holding.size >= count or drawn >= MAX_DRAWS * count:
-            return queries.only(holding[:count]) if holding.size else queries.only(np.arange(count))
+            kept = holding[:count] if holding.size else np.arange(count)
+            return {name: chosen[:, kept] for name, chosen in queries.items()}
         drawn = min(2 * drawn, MAX_DRAWS * count)
         queries = draw_queries(real.domain, attributes, count=drawn, share=share, seed=seed)
 
@@ -157,18 +133,18 @@ def occupied(table: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], NDAr
     return codes, in_records(counts, table)
 
 
-def range_answers(queries: RangeQueries, codes: NDArray[np.int64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def range_answers(queries: Queries, codes: NDArray[np.int64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
     """The records that each query holds.
 
     Args:
         codes: one row per attribute of the queries, one column per cell.
         counts: records of each cell.
     """
-    sums = np.zeros(queries.size)
-    step = max(ANSWERED // queries.size, 1)
+    sums = np.zeros(next(iter(queries.values())).shape[1])
+    step = max(ANSWERED // sums.size, 1)
     for start in range(0, counts.size, step):
         some = slice(start, start + step)
-        inside = [held[cells[some]] for held, cells in zip(queries.chosen, codes, strict=True)]
+        inside = [held[cells[some]] for held, cells in zip(queries.values(), codes, strict=True)]
         sums += counts[some] @ np.logical_and.reduce(inside)
     return sums
 
@@ -180,5 +156,5 @@ def range_query_of(inputs: Inputs) -> RangeError:
     """
     queries = answerable_queries(inputs.real, [inputs.column(role) for role in MAP], seed=inputs.options.seed)
     tables = (inputs.real, inputs.synthetic)
-    truth, answers = (range_answers(queries, *occupied(t, queries.clique)) for t in tables)
-    return relative_error(truth, answers, seed=queries.seed)
+    truth, answers = (range_answers(queries, *occupied(t, tuple(queries))) for t in tables)
+    return relative_error(truth, answers, seed=inputs.options.seed)

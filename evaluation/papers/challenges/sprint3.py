@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells
 from evaluation.metric import Inputs, OneScore
-from evaluation.papers.challenges.kmarginal import k_marginal
+from evaluation.papers.challenges.kmarginal import DRAWS, SEED, k_marginal
 from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
 
@@ -21,7 +21,6 @@ PLACE, TIME = "pickup_community_area", "shift"
 Numbers = NDArray[np.integer]
 #: Which kind of column, and its code → the trips of each taxi.
 Profile = dict[tuple[str, int], NDArray[np.int32]]
-SEED, DRAWS, CUTOFF = 123456, 50, 250
 NO_UNIT = "the third part, the conjunction, needs the subject of every row"
 WIDTHS = (5, 51)
 
@@ -57,7 +56,7 @@ def sprint3_parts(
     """
     place, time, to = names
     pairs = tuple(itertools.combinations(features, 2))
-    marginal = k_marginal(real, synthetic, (place, time), pairs, cutoff=CUTOFF)
+    marginal = k_marginal(real, synthetic, (place, time), pairs)
     k = None if marginal.score is None else marginal.score / 1000
 
     def scored(score: float | None, flows: float | None, kinds: float | None, reason: str = "") -> OneScore:

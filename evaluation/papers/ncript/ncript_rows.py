@@ -113,7 +113,6 @@ def violating_types(
     real: NDArray[np.number],
     synthetic: NDArray[np.number],
     *,
-    level: NDArray[np.number] | float | None = None,
     k: float = 0.1,
     delta: float = 0.2,
 ) -> NDArray[np.bool_]:
@@ -123,13 +122,11 @@ def violating_types(
     (1 − Δ)k-heavy hitter of the synthetic row must not be a k-heavy hitter of the true one.
 
     Args:
-        level: the paper's k, for all rows or one a row; None for ⌊sum of the true row · k⌋ (2.3.2).
-        k: the level as a share of the true row's sum.
+        k: the paper's k as a share of the true row's sum, rounded down (2.3.2).
     """
     q, p = np.asarray(real, float), np.asarray(synthetic, float)
     part = Fraction(str(k))
-    bar = np.floor(q.sum(axis=-1) * part.numerator / part.denominator) if level is None else np.asarray(level, float)
-    bar = bar[..., None] if bar.ndim else bar
+    bar = np.floor(q.sum(axis=-1, keepdims=True) * part.numerator / part.denominator)
     slack = Fraction(str(delta))
     # Whole numbers on both sides, so that a count exactly at (1 ± Δ)k is decided exactly.
     above, below = ((slack.denominator + s * slack.numerator) * bar for s in (1, -1))
@@ -143,7 +140,6 @@ def heavy_hitters(
     real: NDArray[np.number],
     synthetic: NDArray[np.number],
     *,
-    level: NDArray[np.number] | float | None = None,
     k: float = 0.1,
     delta: float = 0.2,
     h: float = 0.02,
@@ -154,7 +150,7 @@ def heavy_hitters(
     The example of 2.2.3 (k = 250, h = 0.2) prints five violations and the penalty 1; by the definition above it only
     one type is lost and none invented, which makes 0.2.
     """
-    violations = violating_types(real, synthetic, level=level, k=k, delta=delta).sum(axis=-1)
+    violations = violating_types(real, synthetic, k=k, delta=delta).sum(axis=-1)
     return np.asarray(np.minimum(violations * h, 1.0))
 
 
