@@ -303,12 +303,7 @@ BOTH = ["1.234,50", "12,75", "1.234", "2.000", "702.49", "1,500.10"]
         (GERMAN, BOTH[:4], 0, None),
         ({}, ["1.234", "72.125"], 0, "60 rows hold numbers such as 1.234, and hardly any others"),
         ({"decimals": 3}, ["1.234", "72.125"], 0, None),
-        (
-            {},
-            ["1.234", "72"],
-            0,
-            "30 rows hold numbers such as 1.234, and hardly any others 1000 or more: they may mean",
-        ),
+        ({}, ["1.234", "72"], 0, "30 rows hold numbers such as 1.234, and hardly any others 1000 or more"),
         ({}, ["1.234", "72", "72.5"], 0, None),
         ({}, ["1.234", "72", "0.125"], 0, None),
         ({}, ["1.234", "1072"], 0, None),
@@ -387,8 +382,7 @@ def test_what_counts_as_lost_is_what_is_neither_listed_readable_nor_declared_mis
 
 
 def test_shares_never_read_as_nothing_or_all_where_they_are_not():
-    assert [percent(s) for s in (0, 1e-6, 0.3, 0.99999, 1)] == ["0.0 %", "below 0.1 %", "30.0 %", "99.9 %", "100.0 %"]
-    assert np.isclose(float(percent(0.123).split()[0]), 12.3)
+    assert [percent(s) for s in (0, 1e-6, 0.123, 0.99999, 1)] == ["0.0 %", "below 0.1 %", "12.3 %", "99.9 %", "100.0 %"]
 
 
 def test_a_run_says_before_it_spends_all_that_check_warns_of_and_keeps_its_whole_look(town, capsys):
