@@ -602,6 +602,12 @@ def test_pairs_are_looked_for_in_the_columns_that_may_tell_alone(tmp_path, monke
     assert {*read} == {"job", "ward"} and '- {"job": ["a"], "ward": {}}' in text
 
 
+def test_two_numbers_in_one_text_are_told_as_such(tmp_path: Path) -> None:
+    rows = "\n".join(f"{100 + i % 70}/{60 + i // 70},{i % 9}" for i in range(2_000))
+    text = draft_schema(source(csv(tmp_path, f"pressure,n\n{rows}\n")), "t")
+    assert "two numbers in each, as 120/80: write them in two columns" in text
+
+
 @pytest.mark.parametrize(
     ("classes", "ordered"),
     [

@@ -43,6 +43,8 @@ LETTERED = re.compile("(?=.*[0-9].*[0-9])[0-9]*[A-Z][0-9]*")
 PERIOD = re.compile(r"(19|20)[0-9]{2}[-/ ]?([A-Z]{0,2}[0-9]{1,2}|(19|20)[0-9]{2})")
 #: A whole number in a text, its thousands maybe parted.
 NUMBER = re.compile(r"\d{1,3}(?:[ .,'\u2019\u00a0\u202f]\d{3})+(?!\d)|\d+")
+#: Two numbers in one text: 120/80, 30 x 40.
+TWO = re.compile(r"\d+([.,]\d+)? ?[/xX×] ?\d+([.,]\d+)?")
 #: Postal codes with letters.
 POSTCODE = re.compile("(?=.*[A-Z])[A-Z0-9]{2,5}[- ]?[A-Z0-9]{2,4}")
 #: More than so many texts are codes rather than a list that a person reads; so long are their beginnings.
@@ -75,6 +77,8 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{said}; if they are none, list them"
     if len(addresses(texts, name)) > 0.5 * len(texts):
         return None, f"{many}: {PERSONAL}"
+    if len(texts) == SAMPLED and share_of(texts, lambda t: TWO.fullmatch(t.strip()) is not None) >= CODED:
+        return None, f"{many}: two numbers in each, as 120/80: write them in two columns of the table"
     if codes := _codes(look, index, facts, texts):
         return codes
     spelled = _spelled(texts, look.told(index, texts))
