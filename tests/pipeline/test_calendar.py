@@ -101,6 +101,7 @@ def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
         ({"rule": {"received": {"hour": "weekday"}}}, "'weekday' has not the values of hour"),
         ({"rule": {"received": ["minute"]}}, "minute"),
         ({"rule": {"received": [["hour"]]}}, "['hour']"),
+        ({"rule": {"received": ["hour"]}, "time": {**TIME, "multiple_of": 5400}}, "no multiples of 5400"),
         ({"rule": {"received": ["hour"]}, "received_hour": COLUMNS["hour"]}, "there is a column 'received_hour'"),
         ({"rule": {"received": ["weekday"]}, "time": {**TIME, "bins": {"calendar": "day"}}}, "is shorter"),
         ({"hour": {"kind": "integer", "min": 1, "max": 24}}, "'hour' has not the values of hour"),
@@ -214,5 +215,14 @@ def test_records_of_a_person_keep_their_distance_beside_the_hours_and_weekdays_o
 def test_days_that_stand_for_gaps_make_no_weekday_and_no_hour_uneven(folder):
     times = pd.Series(pd.date_range("2023-01-02", periods=4_000, freq="143min")).astype(str)
     times[::3] = "1900-01-01 00:00:00"
+    other = pd.Series(pd.date_range("2023-01-02", periods=4_000, freq="D", unit="s")).astype(str) + " 08:00:00"
+    assert "# calendar:" not in drafted({"came": other, "came_hour": range(4_000)})[1], "a column has the part's name"
     text = drafted({"came": times})[1]
     assert "1900-01-01 00:00:00 taken for a gap" in text and "# calendar:" not in text
+
+
+def test_a_part_of_a_time_orders_no_records():
+    own = {"columns": {"received": TIME, "ward": {"kind": "flag"}}, "calendar": {"received": ["hour"]}}
+    unit = {"column": "who", "order": ["received_hour"], "records": {"max": 3}}
+    with pytest.raises(UserError, match="no order that is known"):
+        parse_schema({**own, "unit": unit}, where="s.yaml")

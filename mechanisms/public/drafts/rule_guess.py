@@ -199,7 +199,8 @@ def guess_parts(source: Source, drafted: Drafted) -> dict[str, tuple[list[str], 
                 counts[column.name, part] += np.bincount(value.astype(np.int64), minlength=PARTS[part][0])
     found: dict[str, tuple[list[str], FieldDict]] = {}
     for (time, part), n in counts.items():
-        if np.maximum(n / max(n.sum(), FEWEST_MOMENTS) - 1 / len(n), 0).sum() < UNEVEN:
+        even = np.maximum(n / max(n.sum(), FEWEST_MOMENTS) - 1 / len(n), 0).sum() < UNEVEN
+        if even or f"{time}_{part}" in source.names:  # a column of its name is something else
             continue
         weeks = parse_schema({"columns": {time: drafted[time]}}, where="the draft")[time].bins == Bins(calendar="week")
         wider = FieldDict(bins="month") if weeks and part == "weekday" else FieldDict()  # the first and last are cut

@@ -77,7 +77,7 @@ def parse_person_unit(
         fix = "a column that changes within a unit, to order its records by"
         raise UserError(f"unit: {both[0]!r} is constant and orders", where=where, fix=fix)
     for column in order:
-        if not (columns[column].kind in ORDERED_KINDS or columns[column].ordinal):
+        if columns[column].cell_of or not (columns[column].kind in ORDERED_KINDS or columns[column].ordinal):
             fix = "a column of numbers, dates or times with bounds, or a categorical one with ordinal: true"
             raise UserError(f"unit: order: the values of {column!r} have no order that is known", where=where, fix=fix)
     content: FieldDict = {"column": name}

@@ -341,6 +341,10 @@ def parse_calendar(
         if time.name in ordered:
             raise UserError(f"{rule}: `ordered` moves its values", where=where, fix="one of the two rules")
         _check_time(time, named, rule, where)
+        whole = 3600 if "hour" in named else DAY
+        if whole % (time.multiple_of or 1):
+            fix = f"multiple_of: a part of {whole} seconds, as 900; or leave it out"
+            raise UserError(f"{rule}: hours and days are no multiples of {time.multiple_of}", where=where, fix=fix)
         values = {p: _values(known_column(n, columns, rule, where), p, rule, where) for p, n in named.items()}
         rules.append(CalendarParts(time.name, 1 if time.kind == "datetime" else DAY, named, values))
         saved[time.name] = named if isinstance(own, Mapping) else [*named]
