@@ -16,6 +16,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
+from tests.evaluation.worlds import values_of
 from tests.pipeline.conftest import reply
 from tests.pipeline.looks import checked, drafted
 from tests.public.table_worlds import decode_table
@@ -171,6 +172,10 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     apart = made.came.dt.hour.isin([0, 1, 2]) == (made.ward == "acute")
     assert apart.mean() > 0.95 and (made.came.dt.day_of_week < 5).mean() > 0.95
     assert set(release.sample(50, where={"came_hour": 10}).came.dt.hour) == {10}
+    scores = release.score(frame, metrics=["anita_1way"])
+    assert [n["column"] for n in scores.numbers] == ["came"], "an hour has no mean day"
+    values = values_of(Path(), frame, made, release.schema)
+    assert set(values["came_hour"].values) <= {*range(24)} and set(values["came_weekday"].values) <= {*range(7)}
     release.save("saved")
     assert reply(capsys, "verify", "from=saved").out.strip().endswith("sound")
     assert load_schema(Path("saved/schema.yaml")).to_yaml() == release.schema.to_yaml()
