@@ -69,8 +69,7 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     with source.connect() as engine:
         varied = {n: f for n, f in fields.items() if n not in constants}
         calendar = guess_calendar(source, engine, varied, ASCENDING)
-        apart |= {*calendar, *(t for t, _ in ruled)}
-        parts = guess_parts(source, engine, {n: f for n, f in varied.items() if n not in apart})
+        parts = guess_parts(source, engine, {n: f for n, f in varied.items() if n not in {*calendar, *dict(ruled)}})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
         f"calendar: {{{time}: [{', '.join(own)}]}}{', with bins: month' if bins else ''}{instead.get(time, '')}"

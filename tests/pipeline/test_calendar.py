@@ -142,6 +142,21 @@ def test_a_draft_proposes_it_and_check_counts_the_rows_that_differ(folder, capsy
     assert said.startswith("calendar 'received' (from Monday, from midnight): 1.0 % of the rows break it")
 
 
+def test_a_time_and_its_parts_are_missing_together_so_that_no_hour_is_free_of_a_rule():
+    """Books came back at 3 in the night, which `impossible` said that none can: their hour was missing."""
+    rule = {"calendar": {"received": ["weekday", "hour"]}, "impossible": [{"received_hour": [*range(10)]}]}
+    rules = parse_schema({"columns": {"received": TIME | {"bins": "month"}}} | rule, where="s.yaml").rules
+    cells = {names: ~zeros.reshape(13, -1) for names, zeros in rules.zeros if "received" in names}
+    assert [*cells] == [("received", "received_weekday"), ("received", "received_hour")]
+    for possible in cells.values():
+        assert possible[:12, :-1].all() and possible[12, -1], "a time with its part, or neither"
+        assert not possible[12, :-1].any() and not possible[:12, -1].any()
+    assert rules.declared["impossible"] == rule["impossible"]
+    derived = {"columns": {"received": TIME, "day": TIME}, "derive": {"received": {"expression": "day + 1"}}}
+    with pytest.raises(UserError, match="calendar: 'received' is computed from other columns"):
+        parse_schema(derived | {"calendar": {"received": ["hour"]}}, where="s.yaml")
+
+
 def test_a_part_of_a_schema_keeps_the_rule_where_it_keeps_all_of_its_columns():
     rule = {"received": {"weekday": "day", "hour": "hour"}}
     own = {"received": TIME, "day": COLUMNS["weekday"], "hour": COLUMNS["hour"], "other": {"kind": "flag"}}
