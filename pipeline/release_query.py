@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.members import needed
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
-from mechanisms.public.schema.bins import FloatGrid
+from mechanisms.public.schema.bins import Bins, FloatGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.column_parse import bound
 from mechanisms.public.schema.fine_cells import finest, plain_edges
@@ -44,8 +43,6 @@ MEASURED, INSIDE, COARSELY = "measured", "inside a measured marginal", "measured
 
 #: By which cells a range was counted, where that is no bin: `attrs["cells"]`.
 FINE_CELL = "fine cell"
-#: How an hour is named; it can be read as its first instant.
-HOUR = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}")
 
 
 def query(
@@ -307,8 +304,11 @@ def code_weights(schema: Schema, name: str, value: Any) -> Weights:
             bounds = f"a part of {column.labels[0]} … {column.labels[-1]}"
             raise UserError(f"column {name!r} has no value there", where="where", fix=bounds)
         return np.minimum(weights, 1.0)
-    weights, codes = np.zeros(column.size), _codes(column)
-    for item in _items(value):
+    weights, codes, items = np.zeros(column.size), _codes(column), _items(value)
+    whole = all(isinstance(item, int | np.integer) and str(item) in codes for item in items)
+    if column.bins == Bins(calendar="hour_of_day") and len(items) == 2 and whole:  # through midnight, if need be
+        items = [(items[0] + k) % 24 for k in range((items[1] - items[0]) % 24 + 1)]
+    for item in items:
         text = _text(item, column)
         if text not in codes:
             fix = did_you_mean(text, codes) or _allowed(column, list(codes))
@@ -325,7 +325,7 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
     if not column.on_a_line or column.values:
         return None
     items = _items(value)
-    if column.kind == "datetime" and all(HOUR.fullmatch(str(item)) and str(item) in _codes(column) for item in items):
+    if column.bins == Bins(calendar="hour") and all(str(item) in _codes(column) for item in items):
         return None  # names of hours, each a value, though they can be read as instants
     ends = [_number(column, item, last=i == 1) for i, item in enumerate(items)]
     if not ends or any(e is None for e in ends):

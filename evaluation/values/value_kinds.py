@@ -65,9 +65,9 @@ class ValueKind:
 
 
 def declared_kind(column: Column) -> ValueKind:
-    """The kind of a column as its schema declares it."""
+    """The kind of a column as its schema declares it; a weekday or an hour of a time is a number."""
     if column.kind in DATE_KINDS:
-        return ValueKind("date", column=column)
+        return ValueKind("number") if column.cell_of else ValueKind("date", column=column)
     if column.width is None and column.numeric:
         return ValueKind("number", column=column)
     return ValueKind("flag" if column.kind == "flag" else "category", column=column)

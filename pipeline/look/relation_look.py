@@ -65,16 +65,14 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ]
     hints += _skipped(schema, guess_skipped(listed, batches_of))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
+    instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     with source.connect() as engine:
         varied = {n: f for n, f in fields.items() if n not in constants}
         calendar = guess_calendar(source, engine, varied, ASCENDING)
-    apart |= {*calendar, *(t for t, _ in ruled)}
-    moved = {n for group in rules.ordered for n in group.columns}
-    parts = guess_parts(source, {n: f for n, f in varied.items() if n not in apart})
+    parts = guess_parts(source, {n: f for n, f in varied.items() if n not in {*calendar, *dict(ruled)}})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
-        f"calendar: {{{time}: [{', '.join(own)}]}}"
-        f"{', with bins: month' if bins else ''}{', in the place of `ordered`' if time in moved else ''}"
+        f"calendar: {{{time}: [{', '.join(own)}]}}{', with bins: month' if bins else ''}{instead.get(time, '')}"
         for time, (own, bins) in parts.items()
     ]
     return hints + [
@@ -96,7 +94,7 @@ def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
     """Columns that are empty where another has certain values, by these values; no rule says so."""
     alike: dict[tuple[str, tuple[str | None, ...]], list[Skipped]] = defaultdict(list)
     for one in skipped:
-        if not any({one.source, one.target} <= {*clique} for clique, _ in schema.zeros):
+        if not any({one.source, one.target} <= {*clique} for clique, _ in schema.rules.zeros):
             alike[one.source, one.at].append(one)
     hints = []
     for (source, at), own in alike.items():

@@ -125,19 +125,20 @@ def planned_times(
     owners = np.repeat(np.arange(sizes.size), sizes)
     by_kinds = {t.asked.kinds(): t for t in reversed(targets)}  # of several the first
     first, span = (by_kinds.get((Trait.RECORDS, kind)) for kind in (Trait.FIRST, Trait.SPAN))
-    if time is None or known.size == 0 or (first is None and span is None):
+    if time is None or known.size == 0 or span is None:
         return np.asarray(rng.random(records))
     low, high = (whole_times(b, time).astype(np.float64) for b in bin_bounds(time))
     longest = (time.high - time.low) / resolution(time)
-    length = rng.random(sizes.size) * longest
-    if span is not None:
-        edges = np.array([*span.asked.question.features[1].groups, longest + 1], np.float64)
-        cell = np.minimum(drawn_cells(span.wanted.reshape(span.asked.values.shape), groups, rng), edges.size - 2)
-        length = edges[cell] + rng.random(sizes.size) * np.maximum(edges[cell + 1] - edges[cell] - 1, 0)
+    within = rng.random(sizes.size)
+    edges = np.array([*span.asked.question.features[1].groups, longest + 1], np.float64)
+    cell = np.minimum(drawn_cells(span.wanted.reshape(span.asked.values.shape), groups, rng), edges.size - 2)
+    length = edges[cell] + rng.random(sizes.size) * np.maximum(edges[cell + 1] - edges[cell] - 1, 0)
     walked = _walk(targets, starts, groups, owners, length, rng)
-    rows = np.ones((int(groups.max(initial=0)) + 1, low.size))
-    if first is not None:
-        rows = first.wanted.reshape(first.asked.values.shape)[:, : low.size] + known.size / records / rows.size
+    if first is None:  # by chance it lies anywhere before what its steps leave
+        room = np.maximum(known.max() - known.min() - walked[starts[1:] - 1], 0)
+        return np.asarray((known.min() + within * room)[owners] + walked)
+    rows = first.wanted.reshape(first.asked.values.shape)[:, : low.size]
+    rows = rows + known.size / records / (rows.shape[0] * rows.shape[1])
     there = np.bincount(_bins(known, low), minlength=low.size) / known.size
     return _begun(rows, groups, owners, walked, low, high, there, rng)
 

@@ -16,6 +16,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
+from tests.evaluation.worlds import values_of
 from tests.pipeline.conftest import reply
 from tests.pipeline.looks import checked, drafted
 from tests.public.table_worlds import decode_table
@@ -142,6 +143,21 @@ def test_a_draft_proposes_it_and_check_counts_the_rows_that_differ(folder, capsy
     assert said.startswith("calendar 'received' (from Monday, from midnight): 1.0 % of the rows break it")
 
 
+def test_a_time_and_its_parts_are_missing_together_so_that_no_hour_is_free_of_a_rule():
+    """Books came back at 3 in the night, which `impossible` said that none can: their hour was missing."""
+    rule = {"calendar": {"received": ["weekday", "hour"]}, "impossible": [{"received_hour": [*range(10)]}]}
+    rules = parse_schema({"columns": {"received": TIME | {"bins": "month"}}} | rule, where="s.yaml").rules
+    cells = {names: ~zeros.reshape(13, -1) for names, zeros in rules.zeros if "received" in names}
+    assert [*cells] == [("received", "received_weekday"), ("received", "received_hour")]
+    for possible in cells.values():
+        assert possible[:12, :-1].all() and possible[12, -1], "a time with its part, or neither"
+        assert not possible[12, :-1].any() and not possible[:12, -1].any()
+    assert rules.declared["impossible"] == rule["impossible"]
+    derived = {"columns": {"received": TIME, "day": TIME}, "derive": {"received": {"expression": "day + 1"}}}
+    with pytest.raises(UserError, match="calendar: 'received' is computed from other columns"):
+        parse_schema(derived | {"calendar": {"received": ["hour"]}}, where="s.yaml")
+
+
 def test_a_part_of_a_schema_keeps_the_rule_where_it_keeps_all_of_its_columns():
     rule = {"received": {"weekday": "day", "hour": "hour"}}
     own = {"received": TIME, "day": COLUMNS["weekday"], "hour": COLUMNS["hour"], "other": {"kind": "flag"}}
@@ -168,7 +184,7 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     later = pd.DataFrame({"came": frame.came, "gone": frame.came + pd.Timedelta(days=1)})
     both = json.dumps({name: {**TIME, "missing": False} for name in later})
     hints = checked(capsys, later, f"columns: {both}\nordered: [[came, gone]]\n")["hints"]
-    assert next(hint for hint in hints if hint.startswith("'came'")).endswith("in the place of `ordered`")
+    assert next(hint for hint in hints if hint.startswith("'came'")).endswith("in place of `ordered`")
     schema = yaml.safe_load(own) | {"name": "town", "source": "a form", "confirmed_public": True}
     release = pipeline.fit(frame, schema, epsilon=8, delta=1e-6, selection="pairs", quiet=True)
     made = release.sample()
@@ -176,6 +192,10 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     apart = made.came.dt.hour.isin([0, 1, 2]) == (made.ward == "acute")
     assert apart.mean() > 0.95 and (made.came.dt.day_of_week < 5).mean() > 0.95
     assert set(release.sample(50, where={"came_hour": 10}).came.dt.hour) == {10}
+    scores = release.score(frame, metrics=["anita_1way"])
+    assert [n["column"] for n in scores.numbers] == ["came"], "an hour has no mean day"
+    values = values_of(Path(), frame, made, release.schema)
+    assert set(values["came_hour"].values) <= {*range(24)} and set(values["came_weekday"].values) <= {*range(7)}
     release.save("saved")
     assert reply(capsys, "verify", "from=saved").out.strip().endswith("sound")
     assert load_schema(Path("saved/schema.yaml")).to_yaml() == release.schema.to_yaml()

@@ -96,6 +96,13 @@ def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(
     hints = checked(capsys, {"job": job, **paid}, f"{columns}\nimpossible: [{one}]")["hints"]
     (hint,) = [h for h in hints if told in h]
     assert hint.startswith("'gift': ") and hint.endswith('impossible: [{"job": ["jobless"], "gift": {}}]')
+    persons = {"who": np.arange(N) // 2, "year": 2020 + np.arange(N) % 2}
+    fixed = {"job": np.repeat(job[: N // 2], 2), "wage": np.repeat(paid["wage"][: N // 2], 2)}
+    unit = f"\nunit: {{column: who, constant: {[*fixed]}, records: {{max: 2}}}}\n"
+    own = columns[: columns.index(", tax")] + ", year: {kind: integer, min: 2020, max: 2021}}" + unit
+    for rule, there in (("", True), ("impossible: [{job: jobless, wage: {}}]", False)):
+        hints = checked(capsys, persons | fixed, own + rule)["hints"]
+        assert any(h.startswith("'wage': empty in") for h in hints) is there, "a rule about constants alone is a rule"
 
 
 def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_them_apart(capsys):

@@ -67,6 +67,17 @@ def test_the_name_of_an_hour_is_that_hour_and_a_time_with_a_zone_is_read_as_its_
     assert code_weights(schema, "time", ["2024-01-01 09", "2024-01-01 11"]).sum() == 2
     between = code_weights(schema, "time", ["2024-01-01 09:00", "2024-01-01 11:59:59"])
     assert between.sum() == pytest.approx(3, abs=0.01)
+    hours |= {"bins": "hour_of_day"}
+    schema = parse_schema({"columns": {"time": hours}, "confirmed_public": True}, where="t")
+    for asked, held in (
+        ([9, 11], [9, 10, 11]),
+        ([22, 1], [0, 1, 22, 23]),
+        (["9", "11"], [9, 11]),
+        ([1, 3, 5], [1, 3, 5]),
+    ):
+        assert code_weights(schema, "time", asked).nonzero()[0].tolist() == held, "two numbers are a range"
+    with pytest.raises(UserError, match="no value '25'"):
+        code_weights(schema, "time", [9, 25])
     times = {"kind": "datetime", "min": "2016-01-01", "max": "2016-01-02", "bins": {"count": 4}}
     column = parse_schema({"columns": {"t": times}}, where="t")["t"]
     plain, zoned = (asked_ranges(column, [f"2016-01-01T0{h}:00{zone}" for h in (1, 2)], "t") for zone in ("", "+02:00"))

@@ -213,6 +213,17 @@ def test_a_draft_says_that_ordered_and_calendar_move_one_time_each():
     assert "it needs bins of at least a week, and no `ordered`" in text
 
 
+def test_a_draft_and_check_say_that_ordered_takes_the_hours_of_a_time(capsys):
+    """Loans of a library that opens at 10, with the day they came back: synthetic ones were made at 3 in the night."""
+    begun = pd.date_range("2024-01-01 10:00", periods=1200, freq="7h").floor("D") + pd.Timedelta(hours=10)
+    cells = {"begun": begun.astype(str), "over": (begun + pd.Timedelta(days=20, hours=2)).astype(str)}
+    columns, text = drafted(cells)
+    assert 'loses its uneven hour: in place of it calendar: {"begun": ["hour"]}' in text
+    schema = f"columns: {json.dumps(columns)}\nordered: [[begun, over]]\n"
+    (said,) = [hint for hint in checked(capsys, cells, schema)["hints"] if hint.startswith("'begun'")]
+    assert said.endswith("(hour): calendar: {begun: [hour]}, in place of `ordered`")
+
+
 def test_constants_of_persons_that_tell_each_other_are_told(capsys):
     """Number and name of a region, both constant: a tenth of the synthetic rows broke the pair, and nothing said so."""
     cells = {"who": [f"p{i // 2}" for i in range(900)], "nr": [i // 2 % 3 for i in range(900)]}

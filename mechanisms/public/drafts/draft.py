@@ -68,6 +68,8 @@ ALIKE = 1.1
 CODES = {"categorical", "zip"}
 #: Said of columns that a rule below compares.
 SHARED = "; bounds and bins are shared with the columns beside it under `ordered` below"
+#: Said of times there whose weekdays or hours a release would not keep.
+UNEVEN = ", which loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
 BARE = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[^\W\d_][\w -]*")
 
@@ -135,12 +137,13 @@ def draft_schema(
     for low, high, _, _ in [*orders] * len(orders):  # until bounds have passed along chains of pairs
         with_same_bins(by_name, low, high)
     dependent = _dependent_columns(source, by_name, constant)
-    said = _said_of_pairs(orders, alike)
+    parts = guess_parts(source, varied)
+    said = _said_of_pairs(orders, alike, parts)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         drafted.insert(0, _measured(*(drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1]))))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    rule = _calendar(calendar, guess_parts(source, varied), by_name, orders, derived)
+    rule = _calendar(calendar, parts, by_name, orders, derived)
     return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, rule, derived, dependent)
 
 
@@ -189,9 +192,11 @@ def _dependent_columns(
     return follows, guess_skipped(schema.columns, batches_of)
 
 
-def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair]) -> dict[str, str]:
+def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same."""
     said = {column: SHARED for low, high, _, _ in orders for column in (low, high)}
+    for time in said.keys() & parts.keys():
+        said[time] += UNEVEN.format(" and ".join(parts[time][0]), as_json({time: parts[time][0]}))
     for one, other, rows, both in alike:
         asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
         said[other] = said.get(other, "") + asked

@@ -106,6 +106,9 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     ordered, orders = parse_ordered(given.get("ordered"), by_name, where)
     calendar, parts = parse_calendar(given.get("calendar"), by_name, {n for g in ordered for n in g.columns}, where)
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
+    missing = [c for c in columns if c.cell_of and c.missing]
+    gaps: list[Any] = [{c.cell_of: a, c.name: b} for c in missing for a, b in ((None, {}), ({}, None))]
+    impossible += parse_impossible(gaps, domain, by_name, where, folder)[0]  # a time and its parts are there together
     zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
     unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
     of_records, linked = of_persons(zeros, () if unit is None else unit.constant, domain, where)
@@ -132,8 +135,8 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     more = {"impossible": patterns, "ordered": orders, "unit": unit_content, "unit_id": ids_content, "mapped": pairs}
     more["calendar"] = parts
     declared |= {k: v for k, v in more.items() if v}
-    others = {"ordered": [n for g in ordered for n in g.columns], "impossible": [n for c, _ in zeros for n in c]}
-    others["calendar"] = [n for rule in calendar for n in (rule.time, *rule.columns.values())]
+    others = {"calendar": [n for rule in calendar for n in (rule.time, *rule.columns.values())]}
+    others |= {"ordered": [n for g in ordered for n in g.columns], "impossible": [n for c, _ in zeros for n in c]}
     others["mapped"] = [n for m in mapped for n in (m.target, m.source)]
     if unit is not None:
         if ids is not None:

@@ -70,7 +70,9 @@ def _as_declared(source: Source, column: Column) -> str:
     if column.width is not None or not column.gridded:
         return source.text(index)
     value = read_sql(source, index, column)
-    if column.kind in DATE_KINDS:
+    if column.cell_of:
+        value = column.grid.sql(value)  # Monday and midnight are 0
+    elif column.kind in DATE_KINDS:
         value = f"floor(epoch({value}){' / 86400' if column.kind == 'date' else ''})"
     return f"CASE WHEN NOT ({declared_gap(column, value, source.text(index))}) THEN {value} END"
 

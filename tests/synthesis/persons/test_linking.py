@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
-from mechanisms.public.persons.person_features import times_of
+from mechanisms.public.persons.person_features import Trait, times_of
 from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.tally import (
@@ -30,6 +30,9 @@ from mechanisms.public.schema.table_schema import parse_schema
 from synthesis.persons import linking, swaps
 from synthesis.persons.arrangement import cost_of
 from synthesis.persons.linking import Linked, linked_persons
+from synthesis.persons.opening import planned_times, tokens_of_slots
+from synthesis.persons.person_answers import answered
+from synthesis.persons.person_targets import PersonTarget
 from tests.conftest import few
 
 Ints = NDArray[np.int64]
@@ -176,6 +179,21 @@ def test_constants_fit_their_joint_and_stand_beside_the_sizes():
         np.histogram2d(*(table.column(n)[first] for n in UNIT.constant), bins=(2, 3), range=((0, 2), (0, 3)))[0] / 4000
     )
     assert np.abs(joint - real).sum() / 2 < 0.02
+
+
+@pytest.mark.parametrize("kind", [Trait.FIRST, Trait.SPAN])
+def test_times_that_nobody_shares_stay_so_where_one_answer_about_them_is_left(kind):
+    table, times, owners = world(9, 2000, size=6)
+    owners = np.random.default_rng(9).permutation(owners)
+    asked = answered(person_questions(UNIT, COLUMNS), answers_of(table, times, owners, UNIT, 0.0), BY_NAME)
+    (one,) = [a for a in asked if a.kinds() == (Trait.RECORDS, kind)]
+    target = PersonTarget(one, one.values.ravel(), np.zeros(one.values.size), 3.0)
+    starts, rng = np.arange(0, owners.size + 1, 6), np.random.default_rng(1)
+    groups = np.full(2000, one.question.features[0].groups[5])
+    planned = planned_times([target], starts, groups, BY_NAME["year"], np.sort(times), rng)
+    made = np.sort(times)[tokens_of_slots(planned, starts, times.size, rng)].reshape(-1, 6)
+    between = made.mean(axis=1).var() / made.var()  # by chance 1/6; .48 and .51 with any length, or any first time
+    assert between < 0.25, between
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
