@@ -69,7 +69,7 @@ CODES = {"categorical", "zip"}
 #: Said of columns that a rule below compares.
 SHARED = "; bounds and bins are shared with the columns beside it under `ordered` below"
 #: Said of times there whose weekdays or hours a release would not keep.
-UNEVEN = ", which loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
+LOST_PARTS = ", which loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
 BARE = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[^\W\d_][\w -]*")
 
@@ -196,7 +196,7 @@ def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same."""
     said = {column: SHARED for low, high, _, _ in orders for column in (low, high)}
     for time in said.keys() & parts.keys():
-        said[time] += UNEVEN.format(" and ".join(parts[time][0]), as_json({time: parts[time][0]}))
+        said[time] += LOST_PARTS.format(" and ".join(parts[time][0]), as_json({time: parts[time][0]}))
     for one, other, rows, both in alike:
         asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
         said[other] = said.get(other, "") + asked
@@ -306,10 +306,8 @@ def _rules(
         for line in (f"# {head}", f"# {field}", *map("#   {}".format, lines))
     ]
     if calendar:
-        text.append(
-            "# with it weekdays and hours are as measured; without, days and times are spread evenly inside bins;"
-        )
         text += [
+            "# with it weekdays and hours are as measured; without, days and times are spread evenly inside bins;",
             "# it needs bins of at least a week, and no `ordered`:",
             f"# calendar: {as_json(calendar)}",
         ]

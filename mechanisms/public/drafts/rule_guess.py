@@ -16,9 +16,9 @@ from scipy.optimize import nnls
 from mechanisms.public.drafts.column_facts import MAX_VALUES, filled
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.errors import UserError
+from mechanisms.public.rules.calendar_parts import PARTS, part_name, parts_of
 from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
-from mechanisms.public.rules.table_rules import PARTS, parts_of
 from mechanisms.public.schema.bins import DAY, Bins
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
@@ -191,16 +191,16 @@ def guess_parts(source: Source, drafted: Drafted) -> dict[str, tuple[list[str], 
     """Date or time → weekday, hour: what its rows are spread over unevenly; and bins that hold all. NOT private."""
     times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS}
     columns = parse_schema({"columns": times}, where="the draft").columns if times else ()
-    counts = {(c.name, part): np.zeros(many) for c in columns for part, (many, _) in PARTS.items()}
+    counts = {(c.name, name): np.zeros(part.values) for c in columns for name, part in PARTS.items()}
     for values in value_batches(source, columns) if columns else ():
         for column in columns:
             own = values[column.name][~np.isnan(values[column.name])] * (DAY if column.kind == "date" else 1)
             for part, value in parts_of(own).items():
-                counts[column.name, part] += np.bincount(value.astype(np.int64), minlength=PARTS[part][0])
+                counts[column.name, part] += np.bincount(value.astype(np.int64), minlength=PARTS[part].values)
     found: dict[str, tuple[list[str], FieldDict]] = {}
     for (time, part), n in counts.items():
         even = np.maximum(n / max(n.sum(), FEWEST_MOMENTS) - 1 / len(n), 0).sum() < UNEVEN
-        if even or f"{time}_{part}" in source.names:  # a column of its name is something else
+        if even or part_name(time, part) in source.names:  # a column of its name is something else
             continue
         weeks = parse_schema({"columns": {time: drafted[time]}}, where="the draft")[time].bins == Bins(calendar="week")
         wider = FieldDict(bins="month") if weeks and part == "weekday" else FieldDict()  # the first and last are cut

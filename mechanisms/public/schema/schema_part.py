@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.errors import known_columns
+from mechanisms.public.rules.calendar_parts import named_parts
 from mechanisms.public.schema.fields import FieldDict, texts_in
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 
@@ -45,7 +46,7 @@ def _left(time: str, own: Any, gone: set[str]) -> Any:
     """What is left of a rule about parts of a time: all or nothing of columns, each part for itself of none."""
     if isinstance(own, Mapping):
         return None if gone & {*own.values()} else own
-    return [part for part in own if f"{time}_{part}" not in gone]
+    return [part for part, name in named_parts(time, own).items() if name not in gone]
 
 
 def _columns_of(entry: Any) -> Iterable[str]:

@@ -10,10 +10,11 @@ from typing import Any
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, together
+from mechanisms.public.rules.calendar_parts import part_columns
 from mechanisms.public.rules.engineering import Engineering, build_engineering
 from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
-from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules, part_columns
+from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.code_labels import written_bins, written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
