@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.units import Neighbouring, Norm
+from mechanisms.public.units import Neighbouring, Norm, plain_digits
 
 #: Ids of events that pay for the scores of criteria begin so.
 ACCEPT = "accept:"
@@ -79,11 +79,6 @@ class Criterion:
         }
 
 
-def in_records(value: float) -> str:
-    """A number of records in plain digits: whole from 100 on, three digits below."""
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
 def compared(facts: Json) -> str:
     """What a score compares, in words, of the part `accept` of its event."""
     return f"{facts['of']} L1 distance of {facts['compared']:,} {facts['marginals']}-way marginals"
@@ -99,5 +94,5 @@ def answered_scores(events: Sequence[Json], *, limit: str = ", at most") -> list
 
 def noisy_figure(score: float, stddev: float, at_most: float | None, *, limit: str = ", at most") -> str:
     """A noisy distance with its standard error, and what it had to be."""
-    figure = f"{in_records(score)} ± {in_records(stddev)} records"
-    return figure if at_most is None else f"{figure}{limit} {in_records(at_most)}"
+    figure = f"{plain_digits(score)} ± {plain_digits(stddev)} records"
+    return figure if at_most is None else f"{figure}{limit} {plain_digits(at_most)}"

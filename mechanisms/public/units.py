@@ -90,6 +90,11 @@ def _in_digits(value: float, digits: int, rounding: str) -> str:
     return f"{float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(value))):.{digits}g}"
 
 
+def plain_digits(value: float) -> str:
+    """A number without an exponent: whole from 100 on, three digits below."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
 def said_loss(epsilon: float, delta: float) -> str:
     """An (ε, δ) that holds, in words that claim no less."""
     return f"ε = {rounded_up(epsilon, 6)}, δ = {rounded_up(delta, 3)}"

@@ -16,7 +16,7 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.criterion import in_records, noisy_figure
+from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import kept_values, whole_file, write_whole
@@ -24,6 +24,7 @@ from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import DAMAGED
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.rules.fine_columns import without_fine
+from mechanisms.public.units import plain_digits
 from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.measurement import check_clipped
 from mechanisms.sensitive.noise import NoiseSource, noise_source
@@ -169,7 +170,7 @@ def _figures(state: State, scores: tuple[float | None, ...]) -> str:
     for planned, score in zip(state.plan.scores, scores, strict=True):
         limit = planned.criterion.at_most
         if limit is not None:
-            lost = f"was charged and lost, at most {in_records(limit)}"
+            lost = f"was charged and lost, at most {plain_digits(limit)}"
             value = lost if score is None else noisy_figure(score, as_noise(planned.event).stddev, limit)
             figures.append(f"{planned.criterion.title}: {value}")
     return "; ".join(figures)

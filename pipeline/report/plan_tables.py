@@ -9,11 +9,11 @@ from pathlib import Path
 
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.plan import RESERVE, Plan
-from mechanisms.public.criterion import compared, in_records
+from mechanisms.public.criterion import compared
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
-from mechanisms.public.units import said_loss
+from mechanisms.public.units import plain_digits, said_loss
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
@@ -236,9 +236,9 @@ def _accepting(facts: JsonDict) -> list[str]:
     for m in facts["accept"]:
         over, limit = compared(m["accept"]), m["accept"]["at_most"]
         decides = (
-            "is released with it" if limit is None else f"decides: at most {in_records(limit)} records, or withheld"
+            "is released with it" if limit is None else f"decides: at most {plain_digits(limit)} records, or withheld"
         )
-        lines.append(f"accept: {over} ± {in_records(m['stddev'])} records (standard error) {decides}")
+        lines.append(f"accept: {over} ± {plain_digits(m['stddev'])} records (standard error) {decides}")
     if chosen := facts["selection"]:
         one = chosen["one_try"]
         lines.append(

@@ -7,11 +7,11 @@ import math
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.criterion import in_records
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.noise_kinds import KNOWN, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.text_table import lined_up
+from mechanisms.public.units import plain_digits
 
 #: Tables so many times as large, and standard deviations of a cell as a share of the rows (section 6.1 names 10⁻⁵).
 TIMES = (0.1, 1, 10, 100)
@@ -110,7 +110,7 @@ def _marginals_in_words(facts: JsonDict) -> list[str]:
     cells = [
         [
             f"{_times(r['times'])}: {r['rows']:,}",
-            f"{in_records(r['stddev'] * r['rows'])} ({r['stddev']:g} of the rows)",
+            f"{plain_digits(r['stddev'] * r['rows'])} ({r['stddev']:g} of the rows)",
             f"{r['pure']:,}",
             "–" if r["approximate"] is None else f"{r['approximate']:,}",
         ]

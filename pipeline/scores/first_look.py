@@ -13,7 +13,6 @@ from evaluation.correlation import RECORDS, correlation_maps
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.criterion import in_records
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.code_labels import code_names
@@ -28,6 +27,7 @@ from mechanisms.public.tables.value_summaries import (
     summary,
     value_sample,
 )
+from mechanisms.public.units import plain_digits
 from synthesis.numbers.noise_errors import NoiseError, group_errors, noise_errors
 
 #: A mean is far off by more than this share of the real one, or of the standard deviation, and so many standard errors.
@@ -87,13 +87,13 @@ def far_figures(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.
             total = 0.0 if both_sides else float(ordered.sum())
             held = float(ordered[-max(int(TOP * ordered.size), 1) :].sum()) / total if total else 0.0
             rows = f"; {TOP:.0%} of the real rows hold {held:.0%} of the total" if held >= HEAVY else ""
-            said = f"{each['column']} {in_records(made['mean'])} (real {in_records(own['mean'])}{rows})"
+            said = f"{each['column']} {plain_digits(made['mean'])} (real {plain_digits(own['mean'])}{rows})"
             far.append((off / max(abs(own["mean"]), 1e-300), said))
             continue
         ratio = 1.0 if made["stddev"] is None else made["stddev"] / own["stddev"]  # one row has none
         fourth = float(np.nanmean(((values - own["mean"]) / own["stddev"]) ** 4))
         if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / made["count"]) / 2:
-            said = f"{each['column']} {in_records(made['stddev'])} (real {in_records(own['stddev'])})"
+            said = f"{each['column']} {plain_digits(made['stddev'])} (real {plain_digits(own['stddev'])})"
             wide.append((max(ratio, 1 / max(ratio, 1e-300)), said))
     return [*_farthest("means, and so totals", far), *_farthest("standard deviations", wide)]
 

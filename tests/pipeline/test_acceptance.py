@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from mechanisms.accounting.private_selection import PrivateSelection
-from mechanisms.public.criterion import in_records
 from mechanisms.public.errors import UserError
+from mechanisms.public.units import plain_digits
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import load_config
@@ -56,7 +56,7 @@ def test_a_release_within_the_threshold_is_published_with_its_noisy_figure(town,
     assert ledger(town / "r" / "internal" / "ledger.jsonl")[-1] == "accept:0", "after all else, of a fixed table"
     printed = capsys.readouterr().out
     assert "  folder    r\n  publish   release/synthetic.csv (" in printed
-    assert f"mean L1 distance of 3 1-way marginals: {in_records(event['noisy'])} ± " in printed
+    assert f"mean L1 distance of 3 1-way marginals: {plain_digits(event['noisy'])} ± " in printed
 
 
 def test_a_release_beyond_the_threshold_is_withheld_and_its_cost_stays(town, capsys):

@@ -13,7 +13,6 @@ from collections.abc import Collection
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.criterion import in_records
 from mechanisms.public.schema.spellings import short_words
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
@@ -31,6 +30,7 @@ from mechanisms.public.tables.text_forms import (
     share_of,
     since_1970,
 )
+from mechanisms.public.units import plain_digits
 
 #: How days and times are written in digits alone, as 20240229 is, and in how many of them.
 COMPACT_FORMS = {"%Y%m%d": 8, "%d%m%Y": 8, "%m%d%Y": 8, "%y%m%d": 6, "%d%m%y": 6, "%m%d%y": 6, "%Y%m": 6, "%m%Y": 6}
@@ -307,7 +307,7 @@ def _far_rest(texts: Texts, reading: NumberForm) -> list[str]:
     far = numbers[: cut + 1] if first > cut else numbers[cut + 1 :]
     if widths[first] > LITTLE * span or gaps[cut] < span / 2 or far.size < FEWEST_OF_UNIT:
         return []
-    low, high, others = (in_records(float(x)) for x in (numbers[first], numbers[last[first]], np.median(far)))
+    low, high, others = (plain_digits(float(x)) for x in (numbers[first], numbers[last[first]], np.median(far)))
     bulk = f"nearly all numbers lie between {low} and {high}, and others about {others}"
     asked = "are two columns, as latitude and longitude, exchanged in these rows?"
     return [f"{bulk}: {asked} Mend the table: bins over both are wide, and one holds nearly all records"]
@@ -337,7 +337,9 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     low, high = (float(t[1]) for t in tenths)
     fits = [w for t, more, (a, b), w in SCALES if a <= low <= b and abs((t * low + more) / high - 1) <= OFF]
     which = next(iter(fits), "two units")
-    return [f"{n:,} numbers about {in_records(low)} and {m:,} about {in_records(high)}: {which}? One unit in the table"]
+    return [
+        f"{n:,} numbers about {plain_digits(low)} and {m:,} about {plain_digits(high)}: {which}? One unit in the table"
+    ]
 
 
 def _zeros_behind(texts: Texts) -> list[str]:
