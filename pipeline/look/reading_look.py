@@ -58,6 +58,10 @@ NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 FEW_CODES = 6
 #: An end of so many different numbers is asked about, where at least this share of the rows holds it.
 FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
+#: These codes among other numbers are asked about where a mean number in this part of the range around them has far
+#: fewer rows, and where so many times those of each number that ends in the same digit, as prices do, are fewer too.
+USUAL_CODES, AROUND = (77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 7777, 8888, 9997, 9998, 9999, 99999, 1900), 0.1
+ENDS_ALIKE = 1.5
 #: Two units: the median of whole numbers is so many times that of numbers with decimals; where fewer than this share is
 #: either, both quartiles are; and so many rows hold each.
 UNITS, EITHER, FEWEST_EITHER = {(50, 200): "cents beside euros", (500, 2000): "thousands beside ones"}, 0.02, 10
@@ -242,7 +246,7 @@ def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64]
     Args:
         counts: rows per code.
     """
-    gaps = dict(_ends_apart(source, column)) | dict(_codes_apart(column, seen))
+    gaps = dict(_numbers_apart(source, column)) | dict(_codes_apart(column, seen))
     return _asked(column, gaps) + _answers(column, counts[: column.value_codes])
 
 
@@ -265,24 +269,30 @@ def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
     return [(text, codes[c]) for text, c in zip(digits, apart, strict=True)]
 
 
-def _ends_apart(source: Source, column: Column) -> list[tuple[str, int]]:
-    """The least and the largest number, where many rows hold it, and it lies half the range of all others away."""
+def _numbers_apart(source: Source, column: Column) -> list[tuple[str, int]]:
+    """Numbers that many rows hold: an end that lies half the range of all others away, and usual codes among others."""
     if column.kind not in {"integer", "float"} or column.width is not None:
         return []
     index = source.names.index(column.name)
     number, text = read_sql(source, index, column), source.text(index)
     cells = f"SELECT {number} AS x FROM {source.relation} WHERE NOT ({declared_gap(column, number, text)})"
     each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
-    rest = "arg_min(n, x), arg_max(n, x), quantile_disc(x, [0.05, 0.95])"
-    sql = f"SELECT count(*), sum(n), min(x, 2), max(x, 2), {rest} FROM ({each})"
-    distinct, rows, lowest, highest, of_low, of_high, inner = source.lines(sql)[0]
+    others = f"FROM each o WHERE o.x NOT IN {USUAL_CODES} AND"
+    around = f"n >= {MUCH_MORE} * coalesce((SELECT avg(n) {others} abs(o.x - e.x) <= {AROUND} * span), 0)"
+    alike = f"n >= {ENDS_ALIKE} * coalesce((SELECT max(n) {others} o.x % 10 = e.x % 10), 0)"
+    codes = f"ARRAY(SELECT (x, n) FROM each e, ends WHERE x IN {USUAL_CODES} AND {around} AND {alike} ORDER BY x)"
+    rest = f"arg_min(n, x), arg_max(n, x), quantile_disc(x, [0.05, 0.95]), {codes}"
+    span = "ends AS (SELECT max(x) - min(x) AS span FROM each)"
+    sql = f"WITH each AS MATERIALIZED ({each}), {span} SELECT count(*), sum(n), min(x, 2), max(x, 2), {rest} FROM each"
+    distinct, rows, lowest, highest, of_low, of_high, inner, among = source.lines(sql)[0]
     if distinct < FEWEST_NUMBERS:
         return []
     if inner[1] - inner[0] > LITTLE * (highest[0] - lowest[0]):
         inner = lowest[1], highest[1]  # else a bulk, whatever few numbers lie between it and the end
     away, often = (inner[1] - inner[0]) / 2, max(OFTEN, FEW_OF_ALL * rows, 2 * rows / distinct)
     ends = ((lowest[0], inner[0] - lowest[0], of_low), (highest[0], highest[0] - inner[1], of_high))
-    return [(f"{x:.15g}", int(n)) for x, apart, n in ends if apart >= away and n >= often]
+    held = [(x, n) for x, apart, n in ends if apart >= away] + among
+    return [(f"{x:.15g}", int(n)) for x, n in held if n >= often]
 
 
 def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:

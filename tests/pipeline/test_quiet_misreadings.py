@@ -6,6 +6,7 @@ import json
 import unicodedata
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -84,6 +85,24 @@ def test_an_end_of_the_days_that_lies_apart_and_that_many_rows_hold_is_asked_abo
     hints = checked(capsys, cells)["columns"]["paid"]["hints"]
     n = sum(day == odd for day in cells["paid"])
     assert ([h for h in hints if "a gap?" in h] == [f'{odd} ({n} times): a gap? missing: ["{odd}"]']) is asked, hints
+
+
+def test_a_usual_code_of_no_answer_among_the_numbers_is_asked_about_but_no_price_that_ends_alike(capsys):
+    """9999 for "don't know" among monthly incomes up to 30,000 stood in the mean as an income, and nothing asked."""
+    coins = np.random.default_rng(0)
+    income = np.where(coins.random(2000) < 0.04, 9999, coins.gamma(3, 3000, 2000).clip(0, 30_000).astype(int))
+    price = np.where(coins.random(2000) < 0.5, coins.choice([99, 149, 199, 999], 2000), coins.integers(1, 1500, 2000))
+    born = np.where(coins.random(2000) < 0.03, 1900, coins.triangular(1890, 1975, 2006, 2000).astype(int))
+    cells = {"income": income, "price": price, "age": coins.integers(18, 100, 2000), "born": born}
+    looks = checked(capsys, {name: list(map(str, values)) for name, values in cells.items()})["columns"]
+    asked = {name: [hint for hint in look["hints"] if "a gap?" in hint] for name, look in looks.items()}
+    times = {name: int((cells[name] == code).sum()) for name, code in (("income", 9999), ("born", 1900))}
+    assert asked == {
+        "income": [f'9999 ({times["income"]} times): a gap? missing: ["9999"]'],
+        "born": [f'1900 ({times["born"]} times): a gap? missing: ["1900"]'],
+        "price": [],
+        "age": [],
+    }
 
 
 def test_words_for_zero_are_no_gaps_and_words_that_a_draft_takes_for_gaps_are_asked_about(capsys):
