@@ -56,8 +56,9 @@ BRACKETS = ("(", ")", "[", "]")
 NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 #: Up to so many different numbers below 0 may each say why there is no answer.
 FEW_CODES = 6
-#: An end of so many different numbers is asked about, where at least this share of the rows holds it.
-FEWEST_NUMBERS, FEW_OF_ALL = 20, 0.01
+#: An end of so many different numbers is asked about, where at least this share of the rows holds it, or, so many times
+#: the range of all others away, FEWEST_UNITS rows.
+FEWEST_NUMBERS, FEW_OF_ALL, FAR_AWAY = 20, 0.01, 5
 #: These codes among other numbers are asked about where a mean number in this part of the range around them has far
 #: fewer rows, and where so many times those of each number that ends in the same digit, as prices do, are fewer too.
 USUAL_CODES, AROUND = (77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 7777, 8888, 9997, 9998, 9999, 99999, 1900), 0.1
@@ -291,8 +292,9 @@ def _numbers_apart(source: Source, column: Column) -> list[tuple[str, int]]:
         inner = lowest[1], highest[1]  # else a bulk, whatever few numbers lie between it and the end
     away, often = (inner[1] - inner[0]) / 2, max(OFTEN, FEW_OF_ALL * rows, 2 * rows / distinct)
     ends = ((lowest[0], inner[0] - lowest[0], of_low), (highest[0], highest[0] - inner[1], of_high))
-    held = [(x, n) for x, apart, n in ends if apart >= away] + among
-    return [(f"{x:.15g}", int(n)) for x, n in held if n >= often]
+    least = {True: min(often, FEWEST_UNITS), False: often}
+    held = [(x, n) for x, apart, n in ends if apart >= away and n >= least[apart > 2 * FAR_AWAY * away]]
+    return [(f"{x:.15g}", int(n)) for x, n in held + [(x, n) for x, n in among if n >= often]]
 
 
 def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -29,6 +30,7 @@ def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are
         "read": [str(1_540_000_000 + 7919 * i) for i in range(N)],
         "read_ms": [str(1_540_000_000_000 + 7_919_001 * i) for i in range(N)],
         "Dienstnr": [f"{i % 40:04}" for i in range(N)],
+        "officer_id_hash": [f"{0xB6D0A2FD + i % 40:08x}" for i in range(N)],
         "commune": [("2A0" if i % 20 == 0 else ("750", "130", "011")[i % 3]) + f"{i % 80:02}" for i in range(N)],
         "lon": np.where(np.arange(N) % 25 == 1, 0, np.where(SWAPPED, FAR, NEAR)),
         "lat": np.where(np.arange(N) % 25 == 1, 0, np.where(SWAPPED, NEAR, FAR)),
@@ -39,7 +41,9 @@ def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are
     assert columns["at"] == day | {"format": "%H:%M"}
     assert columns["depart"] == day | {"format": "%Hh%M"} and "# calendar:" not in text, "bins of a clock are hours"
     assert columns["until"] == day | {"formats": ["%H:%M", "%H%M", "%H.%M Uhr"]}
-    assert '"Dienstnr"  # about ' in text and "an id, by its name" in text
+    assert all(
+        re.search(f'"{name}"  # about 40 .*: an id, by its name', text) for name in ("Dienstnr", "officer_id_hash")
+    )
     assert columns["commune"]["prefix"] == 3 and "2A0" in columns["commune"]["values"]
     for unit in ("seconds", "milliseconds"):
         assert text.count(f"the numbers are {unit} since 1970") == 1

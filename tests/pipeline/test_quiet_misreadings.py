@@ -94,12 +94,14 @@ def test_a_usual_code_of_no_answer_among_the_numbers_is_asked_about_but_no_price
     price = np.where(coins.random(2000) < 0.5, coins.choice([99, 149, 199, 999], 2000), coins.integers(1, 1500, 2000))
     born = np.where(coins.random(2000) < 0.03, 1900, coins.triangular(1890, 1975, 2006, 2000).astype(int))
     cells = {"income": income, "price": price, "age": coins.integers(18, 100, 2000), "born": born}
+    cells["lat"] = np.where(np.arange(2000) % 160 == 1, 0, coins.uniform(35, 35.2, 2000).round(4))
     looks = checked(capsys, {name: list(map(str, values)) for name, values in cells.items()})["columns"]
     asked = {name: [hint for hint in look["hints"] if "a gap?" in hint] for name, look in looks.items()}
     times = {name: int((cells[name] == code).sum()) for name, code in (("income", 9999), ("born", 1900))}
     assert asked == {
         "income": [f'9999 ({times["income"]} times): a gap? missing: ["9999"]'],
         "born": [f'1900 ({times["born"]} times): a gap? missing: ["1900"]'],
+        "lat": ['0 (13 times): a gap? missing: ["0"]'],
         "price": [],
         "age": [],
     }

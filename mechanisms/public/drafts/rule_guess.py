@@ -48,6 +48,9 @@ FEWEST_COMPUTED = 10
 FEW = 200
 #: A pair is proposed where at least so many rows hold both values, so many of these ascend, and at most so many agree.
 FEWEST_ROWS, ASCENDING, EQUAL = 200, 0.97, 0.95
+#: Numbers whose names say nothing ascend where so many rows do, of which so large a share would not if they were
+#: unrelated; and where the range of one is at most so many times that of the other, since both get the same bins.
+NEARLY_ALL, BY_CHANCE, ALIKE_RANGES = 0.9999, 0.02, 4
 #: Words that, in the names of two numbers that are the same but for them, tell which comes first.
 WORDS: tuple[tuple[str, str], ...] = (
     ("start", "end"),
@@ -107,16 +110,19 @@ def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -
     return [(target, expression.text, rows) for target, (expression, rows) in held.items()]
 
 
+def _first_rows(source: Source, columns: Sequence[Column]) -> NDArray[np.float64]:
+    """Values of columns in the first rows, shape (rows, columns); not a number where they are missing."""
+    begin = replace(source, relation=f"(SELECT * FROM {source.relation} LIMIT {SUMMED_ROWS})")
+    first = next(value_batches(begin, columns), {})
+    return np.column_stack([first.get(c.name, np.empty(0)) for c in columns])
+
+
 def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
     """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first.
 
     An answer on a short scale may count the other way round: 6 - x of 1 to 5.
     """
-    begin = replace(source, relation=f"(SELECT * FROM {source.relation} LIMIT {SUMMED_ROWS})")
-    first = next(value_batches(begin, columns), None)
-    if first is None:
-        return []
-    rows = np.nan_to_num(np.column_stack([first[c.name] for c in columns]))
+    rows = np.nan_to_num(_first_rows(source, columns))
     turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
     ends = {i: columns[i].low + columns[i].high for i in turned}
     words = [_marked(c) for c in columns] + [f"({ends[i]:g} - {_marked(columns[i])})" for i in turned]
@@ -241,13 +247,34 @@ def guess_ordered(source: Source, drafted: Drafted) -> tuple[list[Pair], list[Pa
     Args:
         drafted: column → its declaration.
     """
-    if not (tried := _tried(drafted)):
+    likely = _ascending_numbers(source, drafted)
+    if not (tried := list(dict.fromkeys([*_tried(drafted), *likely]))):
         return [], []
     schema = parse_schema({"columns": {n: drafted[n] for pair in tried for n in pair}}, where="the draft")
     enough = [(a, b, *n) for (a, b), n in ascending_rows(source, schema, tried).items() if n[0] >= FEWEST_ROWS]
-    ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= ASCENDING * n and same <= EQUAL * n]
+    least = dict.fromkeys(tried, ASCENDING) | dict.fromkeys(likely, NEARLY_ALL)
+    ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= least[a, b] * n and same <= EQUAL * n]
     alike = {frozenset((a, b)): (a, b, same, n) for a, b, n, _, same in reversed(enough) if same > EQUAL * n}
     return ordered, [*alike.values()]
+
+
+def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]]:
+    """Pairs of numbers that ascend in the first rows, where unrelated ones would not: paid and claimed."""
+    bounded = {n: f for n, f in drafted.items() if f["kind"] in ("integer", "float") and f.keys() >= {"min", "max"}}
+    names = list(bounded)[:SUMMED]
+    schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft") if len(names) > 1 else None
+    if schema is None:
+        return []
+    rows, pairs = _first_rows(source, schema.columns), list[tuple[str, str]]()
+    for (i, a), (j, b) in itertools.permutations(enumerate(schema.columns), 2):
+        ranges = sorted((a.high - a.low, b.high - b.low))
+        if a.kind != b.kind or a.low > b.high or ranges[1] > ALIKE_RANGES * ranges[0]:
+            continue
+        low, high = rows[~np.isnan(rows[:, i] + rows[:, j])][:, [i, j]].T
+        if low.size and np.mean(low <= high) >= NEARLY_ALL:
+            by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
+            pairs += [(a.name, b.name)] * bool(by_chance >= BY_CHANCE)
+    return pairs
 
 
 def ascending_rows(
