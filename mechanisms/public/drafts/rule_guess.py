@@ -265,8 +265,7 @@ def ascending_rows(
 def _tried(drafted: Drafted) -> list[tuple[str, str]]:
     """Pairs of dates, of times, or of the day's clock, whose ranges overlap, and of numbers whose names say so.
 
-    Of dates from before 1969 on none, where years of two digits, which are none before, would have to share their
-    bounds; times of the day alone stay.
+    Of dates from before 1969 on none, where years of two digits, which are none before, would share their bounds.
     """
     pairs: list[tuple[str, str]] = []
     short = any("%y" in str([f.get("format"), f.get("formats")]) for f in drafted.values())

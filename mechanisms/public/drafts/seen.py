@@ -102,12 +102,10 @@ def few_beyond(ends: Ends, inner: Ends, *, left_out: bool) -> str:
 def gap_codes(
     codes: Mapping[float, int], low: float | None, high: float | None, often: int = OFTEN
 ) -> tuple[float, ...]:
-    """Those of the codes that occur so often, and lie beyond all other numbers, which go from `low` to `high`.
-
-    Where −1 is there too, −2 is the end of a scale unless it is the more frequent one, as a skipped question is.
-    """
+    """Those of the codes that occur so often, and lie beyond all other numbers, which go from `low` to `high`."""
     if low is None or high is None:
         return ()
+    # Beside −1, −2 is the end of a scale, unless it is the more frequent one, as of a question that is skipped.
     if -2 in codes and -1 in codes and (high <= 2 or (low <= 0 and codes[-2] <= codes[-1])):
         low = min(low, -2)
     apart = {c: n for c, n in codes.items() if c < min(0, 1.5 * low) or c > max(1.5 * high, high + 1)}
