@@ -225,21 +225,26 @@ class Release:
             raise UserError(f"cannot write {target} ({error.strerror})", where="path", fix="another folder") from error
         return target
 
-    def score(self, real: Table, *, holdout: Table | None = None, **settings: Any) -> Scorecard:
+    def score(
+        self, real: Table, *, holdout: Table | None = None, units: Table | None = None, **settings: Any
+    ) -> Scorecard:
         """Scores of the released synthetic table against a real one, with what the statement says; NOT private.
 
         Args:
             real: a data frame, or the path of a table.
             holdout: likewise, with real records that were set aside, for the verdict on privacy.
+            units: likewise, with one row per person beside the real records, as of `fit`.
             settings: those of `score`, such as metrics=["mgd"] or **{"evaluation.max_marginals": 50}.
         """
         refuse_part(self.given, "scores")
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
-        tables = {"real": real} | ({} if holdout is None else {"holdout": holdout})
+        given = {"real": real, "holdout": holdout, "units": units}
+        tables = {name: table for name, table in given.items() if table is not None}
         with table_files(tables, self.schema) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
             table = self._written(Path(work), "schema.yaml", STATEMENT, MANIFEST)
             config.real, config.synthetic = str(paths["real"]), str(table)
             config.holdout = str(paths["holdout"]) if holdout is not None else config.holdout
+            config.units.path = str(paths["units"]) if units is not None else config.units.path
             config.schema = str(Path(work) / "schema.yaml")
             return two_tables.score(config, quiet=True)
 

@@ -219,15 +219,14 @@ def _of_persons(facts: JsonDict) -> list[str]:
     asked = facts.get("persons", [])
     if not asked:
         return []
-    share, noise = 100 * math.fsum(m["share"] for m in asked), asked[0]["stddev"]
+    share, most = 100 * math.fsum(m["share"] for m in asked), facts["max_records"]
+    largest = max(asked, key=lambda m: m["cells"])
+    noise = " to ".join(dict.fromkeys(f"{end(m['stddev'] for m in asked):,.3g}" for end in (min, max)))
     many = f"{len(asked)} histogram{'s' * (len(asked) > 1)} of units, their records and neighbours among these"
-    own = f"{many}, for {share:.3g} % of the budget: noise ± {noise:,.3g} units a cell"
-    most = facts["max_records"]
-    return [
-        own
-        if most == 1
-        else f"{own}, as a unit weighs 1 there; of records, of which {most:,} count, {most} times as much"
-    ]
+    cells = f"the largest of {largest['cells']:,} cells ({' × '.join(largest['clique'])})"
+    own = f"{many}, {cells}, for {share:.3g} % of the budget: noise ± {noise} units a cell"
+    beside = f", as a unit weighs 1 there; of records, of which {most:,} count, {most} times as much"
+    return [own + beside * (most > 1)]
 
 
 def _accepting(facts: JsonDict) -> list[str]:

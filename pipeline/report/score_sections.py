@@ -232,10 +232,10 @@ def _matches(matches: Json) -> list[str]:
 LEVELS = {
     "records": "records per person",
     "same": "{0}: the same as before, share of steps",
-    "gaps": "next record {1} later, share of steps",
+    "gaps": "next record {1} later (of dates: days, of times: seconds), share of steps",
     "likeness": "{0}: share of variance between persons",
     "distinct": "{0}: different values per person",
-    "spans": "from a person's first record to the last",
+    "spans": "from a person's first record to the last (likewise)",
 }
 ERRORS = {
     "same": "how often columns stay the same from a record to the next",

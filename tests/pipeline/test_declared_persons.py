@@ -139,6 +139,10 @@ def test_a_plan_names_the_unit_and_tells_of_half_as_many_records(clinic, capsys)
     facts = json.loads(reply(capsys, "plan", *OWN, "plan.format=json", "plan.rows=1000").out)
     named = [line["with"] for line in facts["expected"]["what_would_help"]]
     assert facts["unit"] == "patient" and "privacy.max_records=2 (units with more lose the rest)" in named
+    noise, largest = [m["stddev"] for m in facts["persons"]], max(facts["persons"], key=lambda m: m["cells"])
+    said = " ".join(reply(capsys, "plan", *OWN).out.split())
+    assert f"noise ± {min(noise):.3g} to {max(noise):.3g} units a cell" in said and min(noise) < max(noise)
+    assert f"the largest of {largest['cells']:,} cells ({' × '.join(largest['clique'])})" in said
 
 
 def test_a_plan_names_the_pairs_with_a_constant_that_no_question_holds(clinic, capsys):

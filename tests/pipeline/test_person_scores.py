@@ -59,7 +59,9 @@ def scored(folder: Path) -> dict:
 
 
 def test_persons_join_the_quick_metrics_where_both_tables_tell_whose_each_row_is(clinic):
-    assert command("score", *TABLES, *WHOSE, "evaluation.fixed=[ward]", "evaluation.most_records=6") == 0
+    own = ("evaluation.fixed=[ward]", "evaluation.most_records=6", "report=report.html")
+    assert command("score", *TABLES, *WHOSE, *own) == 0
+    assert "next record 7 later (of dates: days, of times: seconds)" in Path("report.html").read_text()
     found = scored(clinic)
     assert {"tvd", "anita_2way", "persons"} <= found.keys() and found["persons"]["score"] < 0.15
     assert found["persons"]["reading"]["label"] == "good"

@@ -85,6 +85,10 @@ def test_a_frame_of_units_stands_beside_a_frame_of_records(place: Path) -> None:
     assert {"sex", "town", "patient"} <= {*frame.columns}
     real = pd.read_csv("people.csv").town.value_counts(normalize=True)
     assert abs(frame.groupby("patient").town.first().value_counts(normalize=True) - real).max() < 0.2
+    release.save("saved")
+    own = {"metrics": ["tvd"], "units": people, "units.id": "id"}
+    beside = pipeline.score(pd.read_csv("stays.csv"), "saved/synthetic.csv", **own)
+    assert release.score(pd.read_csv("stays.csv"), **own).tvd == beside.tvd and beside.tvd["1-way"]["marginals"] > 2
     with pytest.raises(UserError, match="no column 'patient'"):
         pipeline.fit(pd.read_csv("stays.csv"), "stays.yaml", units=people, **settings)
 

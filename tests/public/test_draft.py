@@ -572,6 +572,47 @@ def test_years_of_two_digits_share_no_bounds_with_births_before_1969_and_the_dra
     assert facts["joined"].labels == facts["left"].labels != facts["born"].labels
 
 
+@pytest.mark.parametrize("minutes", [True, False])
+def test_clocks_are_compared_beside_years_of_two_digits_and_numbers_after_the_twelfth_are_lengths(tmp_path, minutes):
+    """No clock was compared where a day was 03.05.19, and no length was tried after twelve answers."""
+    begins = [480 + i * 7 % 700 for i in range(900)]
+    lines = [
+        f"{d:%d.%m.%y},{','.join(str(i * k % 997 % 5) for k in range(1, 14))},{m // 60:02}:{m % 60:02},{i % 50},"
+        f"{(n := m + i % 50) // 60:02}:{n % 60:02}\n"
+        for i, (d, m) in enumerate(zip(DAYS, begins, strict=True))
+    ]
+    head = f"day,{','.join(f'q{k}' for k in range(1, 14))},began,{'took' if minutes else 'pid'},ended\n"
+    text, _ = drafted(csv(tmp_path, head + "".join(lines)))
+    rule = '"ended": {expression: "began + took / 1440"}' if minutes else '- ["began", "ended"]'
+    assert f"#   {rule}" in text
+    taken(tmp_path, text)
+
+
+def test_no_rule_is_proposed_about_a_column_that_another_computes_and_the_whole_draft_loads(tmp_path: Path) -> None:
+    """Who followed every proposal was refused: the sum of two numbers, empty together, was also said to be skipped."""
+    rows = "".join(
+        f"{a},{b},{a + b}\n" if i % 3 else ",,\n" for i in range(900) for a, b in [(200 + i * 7 % 601, i * 13 % 307)]
+    )
+    text, _ = drafted(csv(tmp_path, "rent,costs,warm\n" + rows))
+    assert '"warm": {expression: "rent + costs"}' in text and '{"rent": [null], "costs": {}}' in text
+    assert '"warm": {}' not in text and taken(tmp_path, text).rules.computed
+
+
+@pytest.mark.parametrize("answers", [[-2, 1, 2, 3], [-2, -1, 0, 1, 2], [-1, -2, -2, 0, 7], [-2, -1, 0, 1, 7]])
+def test_minus_two_is_a_gap_where_no_scale_goes_on_below_0(tmp_path: Path, answers: list[int]) -> None:
+    """Questions that a filter skips (-2) were answers, and kilometres went from -100 on."""
+    text, facts = drafted(csv(tmp_path, "answer\n" + "".join(f"{a}\n" for a in answers * 100)))
+    gap = answers[1] > 0 or answers.count(-2) > 1
+    assert ("taken for a gap: is it?" in text) is gap
+    assert (facts["answer"].low < 0) is not gap and "is -2 a value" not in text
+
+
+def test_of_several_texts_that_mean_a_gap_none_is_written(tmp_path: Path) -> None:
+    """Whoever gave no answer (-9) was written as one who was not asked (-2)."""
+    _, facts = drafted(csv(tmp_path, "job\n" + "".join(f"{t}\n" for t in ("01104", "23212", "-2", "-9") * 100)))
+    assert facts["job"].missing_texts == ("", "-2", "-9")
+
+
 def test_one_day_written_in_two_ways_is_told(tmp_path: Path) -> None:
     rows = "".join(f"{d:%d.%m.%y},{d if i % 90 else ''}\n" for i, d in enumerate(DAYS))
     text, _ = drafted(csv(tmp_path, "joined,joined_iso\n" + rows))

@@ -164,7 +164,7 @@ def _of_numbers(
         return None  # a list
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
-    doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 1)
+    doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 2)
     if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
         doubt += "; is 9 a value, or a gap?"
     if facts.distinct <= FEW_CODES and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):

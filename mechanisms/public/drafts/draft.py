@@ -133,10 +133,11 @@ def draft_schema(
         calendar = guess_calendar(whole, engine, varied)
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
-    orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in {c for c, _, _ in derived}})
+    computed = {c for c, _, _ in derived}  # no other rule names them
+    orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in computed})
     for low, high, _, _ in [*orders] * len(orders):  # until bounds have passed along chains of pairs
         with_same_bins(by_name, low, high)
-    dependent = _dependent_columns(source, by_name, constant)
+    dependent = _dependent_columns(source, {n: f for n, f in by_name.items() if n not in computed}, constant)
     parts = guess_parts(source, varied)
     said = _said_of_pairs(orders, alike, parts)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]

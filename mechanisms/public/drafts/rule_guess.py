@@ -36,7 +36,7 @@ LENGTHS = {"date": ("",), "datetime": ("", " / 24", " / 1440", " / 86400")}
 FEWEST_MOMENTS, UNEVEN = 1_000, 0.1
 #: A week of a year, by ISO 8601.
 WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
-#: More dates, or more whole numbers, than that are not tried.
+#: More dates than that are not tried, nor more whole numbers beside so many; the fewer dates, the more numbers.
 MOST = 12
 #: Of so many numbers, in so many rows, sums are looked for; weights below that are none.
 SUMMED, SUMMED_ROWS, NONE = 120, 2_000, 1e-6
@@ -89,8 +89,8 @@ def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -
         measured: columns of which no expression is proposed, nor one that adds them.
     """
     numbers = [n for n, f in drafted.items() if f["kind"] in ("integer", "float")]
-    whole = [n for n in numbers if drafted[n]["kind"] == "integer"][:MOST]
     dates = [n for n, f in drafted.items() if f["kind"] in DATE_KINDS][:MOST]
+    whole = [n for n in numbers if drafted[n]["kind"] == "integer"][: MOST**3 // max(1, len(dates)) ** 2]
     added = [n for n in numbers if n not in measured][:SUMMED]
     names = dict.fromkeys([*(dates if whole else ()), *(whole if dates else ()), *(added if len(added) > 2 else ())])
     if not names:
@@ -292,12 +292,13 @@ def ascending_rows(
 def _tried(drafted: Drafted) -> list[tuple[str, str]]:
     """Pairs of dates, of times, or of the day's clock, whose ranges overlap, and of numbers whose names say so.
 
-    Of dates before 1969 none, where years of two digits, which are none before, would have to share their bounds.
+    Of dates from before 1969 on none, where years of two digits, which are none before, would share their bounds.
     """
     pairs: list[tuple[str, str]] = []
     short = any("%y" in str([f.get("format"), f.get("formats")]) for f in drafted.values())
+    dated = {n: f for n, f in drafted.items() if not (short and str(f.get("min")) < "1969" <= str(f.get("max")))}
     for kind in ("date", "datetime"):
-        names = [n for n, f in drafted.items() if f["kind"] == kind and not (short and str(f["min"]) < "1969")][:MOST]
+        names = [n for n, f in dated.items() if f["kind"] == kind][:MOST]
         pairs += [
             (a, b)
             for a, b in itertools.permutations(names, 2)

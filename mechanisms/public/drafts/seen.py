@@ -105,6 +105,9 @@ def gap_codes(
     """Those of the codes that occur so often, and lie beyond all other numbers, which go from `low` to `high`."""
     if low is None or high is None:
         return ()
+    # Beside −1, −2 is the end of a scale, unless it is the more frequent one, as of a question that is skipped.
+    if -2 in codes and -1 in codes and (high <= 2 or (low <= 0 and codes[-2] <= codes[-1])):
+        low = min(low, -2)
     apart = {c: n for c, n in codes.items() if c < min(0, 1.5 * low) or c > max(1.5 * high, high + 1)}
     answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
     return tuple(sorted(c for c, n in apart.items() if n >= often and not (answers and c == -1)))

@@ -114,7 +114,7 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     free, public = ("free text", "is there a public list?") if named else (FREE, LIST)
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {free}"
-    missing = ["", *gaps] if gaps and facts.empty else gaps or facts.empty
+    missing = ["", *gaps] if gaps and (facts.empty or len(gaps) > 1) else gaps or facts.empty
     if len(values) == 1 and facts.empty and not gaps and len(spelled[values[0]]) == 1:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     fields, said = _with_spellings(frequent, spelled)
