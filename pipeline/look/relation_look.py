@@ -14,14 +14,8 @@ from numpy.typing import NDArray
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
-from mechanisms.public.drafts.rule_guess import (
-    ASCENDING,
-    ascending_rows,
-    guess_calendar,
-    guess_determined,
-    guess_ordered,
-    guess_parts,
-)
+from mechanisms.public.drafts.order_guess import ASCENDING, ascending_rows, guess_ordered
+from mechanisms.public.drafts.rule_guess import guess_calendar, guess_determined, guess_parts
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.engineering import engineer

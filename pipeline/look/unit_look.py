@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import CODES, KIN
-from mechanisms.public.drafts.rule_guess import ASCENDING, FEWEST_ROWS
+from mechanisms.public.drafts.order_guess import ASCENDING
+from mechanisms.public.drafts.rule_guess import FEWEST_ROWS
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
 from mechanisms.public.persons.person_unit import PersonUnit

@@ -14,11 +14,10 @@ from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_questions import asked_columns, person_questions
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.rules.ordered import all_ascending
 from mechanisms.public.rules.structural_zeros import broken
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.decode import Owned, agreeing, draw, draw_agreeing
+from mechanisms.public.tables.decode import Owned, agreeing, draw, draw_agreeing, in_order
 from synthesis.consistency.total import default_rows
 from synthesis.numbers.fine_evidence import mean_of
 from synthesis.persons.linking import linked_persons
@@ -130,8 +129,7 @@ def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generato
     if len(names) < 2:
         return {name: draw_agreeing(coded, name, schema, rng).values}
     drawn = {n: draw(np.asarray(coded.column(n)), schema[n], rng).values for n in names}
-    absent = {n: _special(coded, schema[n]) for n in names}
-    return all_ascending([g for g in groups if g[0] in names], drawn, absent, (), np.arange(coded.rows))
+    return in_order(drawn, coded, schema, slice(None), (), np.arange(coded.rows))
 
 
 def _special(coded: CodedTable, column: Column) -> NDArray[np.bool_]:

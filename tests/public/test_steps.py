@@ -253,14 +253,17 @@ def test_times_that_are_declared_ordered_ascend_in_every_row(tmp_path: Path) -> 
         ({"kind": "integer", "min": 0, "max": 9}, {"kind": "integer", "min": 2, "max": 30}, "{min: 0, max: 30}"),
     ],
 )
-def test_ordered_columns_of_different_bins_are_told_bins_that_fit(first: Any, second: Any, fix: str) -> None:
-    with pytest.raises(UserError, match="has no order, or other bins than 'a'") as caught:
-        facts({"a": first, "b": second}, ordered=[["a", "b"]])
+def test_a_constant_of_persons_and_columns_ordered_with_it_are_told_bins_that_fit(
+    first: Any, second: Any, fix: str
+) -> None:
+    unit = {"column": "id", "constant": ["a"], "records": {"max": 2}}
+    with pytest.raises(UserError, match="'a' is constant in a person, and other columns have other bins") as caught:
+        facts({"a": first, "b": second}, ordered=[["a", "b"]], unit=unit)
     assert f"the same bins in all of them: {fix} fits" in str(caught.value)
     bounds = {"min", "max", "bins"}
     same = [{k: v for k, v in each.items() if k not in bounds} | yaml.safe_load(fix) for each in (first, second)]
     same = [{k: str(v) if isinstance(v, date) else v for k, v in each.items()} for each in same]
-    assert facts({"a": same[0], "b": same[1]}, ordered=[["a", "b"]]).rules.ordered
+    assert facts({"a": same[0], "b": same[1]}, ordered=[["a", "b"]], unit=unit).rules.ordered
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

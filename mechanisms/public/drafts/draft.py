@@ -15,6 +15,7 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json
+from mechanisms.public.drafts.order_guess import guess_ordered
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     Pair,
@@ -22,10 +23,8 @@ from mechanisms.public.drafts.rule_guess import (
     guess_calendar,
     guess_derived,
     guess_determined,
-    guess_ordered,
     guess_parts,
     guess_weeks,
-    with_same_bins,
 )
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
@@ -66,10 +65,8 @@ SHARE = 0.02
 ALIKE = 1.1
 #: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
 CODES = {"categorical", "zip"}
-#: Said of columns that a rule below compares.
-SHARED = "; bounds and bins are shared with the columns beside it under `ordered` below"
 #: Said of times there whose weekdays or hours a release would not keep.
-LOST_PARTS = ", which loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
+LOST_PARTS = "; `ordered` below loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
 BARE = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[^\W\d_][\w -]*")
 
@@ -135,8 +132,6 @@ def draft_schema(
     derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in computed})
-    for low, high, _, _ in [*orders] * len(orders):  # until bounds have passed along chains of pairs
-        with_same_bins(by_name, low, high)
     dependent = _dependent_columns(source, {n: f for n, f in by_name.items() if n not in computed}, constant)
     parts = guess_parts(source, varied)
     said = _said_of_pairs(orders, alike, parts)
@@ -195,9 +190,8 @@ def _dependent_columns(
 
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same."""
-    said = {column: SHARED for low, high, _, _ in orders for column in (low, high)}
-    for time in said.keys() & parts.keys():
-        said[time] += LOST_PARTS.format(" and ".join(parts[time][0]), as_json({time: parts[time][0]}))
+    ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
+    said = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][0]})) for n in ruled}
     for one, other, rows, both in alike:
         asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
         said[other] = said.get(other, "") + asked
@@ -298,7 +292,7 @@ def _rules(
     parts = (
         (f"with these rules the column is computed, not measured; {public}", "derive:", expressions),
         (f"with these rules no synthetic row shows another combination; {public}", "impossible:", pairs),
-        ("with these rules no synthetic row descends; both columns need the same bins:", "ordered:", ascending),
+        ("with these rules no synthetic row descends:", "ordered:", ascending),
     )
     text = [
         line

@@ -26,7 +26,7 @@ from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.encode import encoding, read_sql
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.value_summaries import agree, value_batches
+from mechanisms.public.tables.value_summaries import agree, first_rows, value_batches
 
 #: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
 TRIED = ("days", "years")
@@ -46,27 +46,8 @@ SCALE = 10
 FEWEST_COMPUTED = 10
 #: Rows that are looked at first.
 FEW = 200
-#: A pair is proposed where at least so many rows hold both values, so many of these ascend, and at most so many agree.
-FEWEST_ROWS, ASCENDING, EQUAL = 200, 0.97, 0.95
-#: Numbers whose names say nothing ascend where so many rows do, of which so large a share would not if they were
-#: unrelated; and where the range of one is at most so many times that of the other, since both get the same bins.
-NEARLY_ALL, BY_CHANCE, ALIKE_RANGES = 0.9999, 0.02, 4
-#: Words that, in the names of two numbers that are the same but for them, tell which comes first.
-WORDS: tuple[tuple[str, str], ...] = (
-    ("start", "end"),
-    ("begin", "stop"),
-    ("begin", "end"),
-    ("start", "stop"),
-    ("min", "max"),
-    ("low", "high"),
-    ("lower", "upper"),
-    ("first", "last"),
-    ("from", "to"),
-    ("opened", "closed"),
-    ("birth", "death"),
-    ("admitted", "discharged"),
-    ("admission", "discharge"),
-)
+#: A pair is proposed where at least so many rows hold both values.
+FEWEST_ROWS = 200
 #: Of the rows that the most frequent target alone would place wrong, the source places at least this share right
 #: (λ of Goodman & Kruskal 1954): a target of which nearly all rows are one value follows from nothing by that.
 LAMBDA = 0.99
@@ -110,19 +91,12 @@ def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -
     return [(target, expression.text, rows) for target, (expression, rows) in held.items()]
 
 
-def _first_rows(source: Source, columns: Sequence[Column]) -> NDArray[np.float64]:
-    """Values of columns in the first rows, shape (rows, columns); not a number where they are missing."""
-    begin = replace(source, relation=f"(SELECT * FROM {source.relation} LIMIT {SUMMED_ROWS})")
-    first = next(value_batches(begin, columns), {})
-    return np.column_stack([first.get(c.name, np.empty(0)) for c in columns])
-
-
 def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
     """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first.
 
     An answer on a short scale may count the other way round: 6 - x of 1 to 5.
     """
-    rows = np.nan_to_num(_first_rows(source, columns))
+    rows = np.nan_to_num(first_rows(source, columns, SUMMED_ROWS))
     turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
     ends = {i: columns[i].low + columns[i].high for i in turned}
     words = [_marked(c) for c in columns] + [f"({ends[i]:g} - {_marked(columns[i])})" for i in turned]
@@ -239,93 +213,6 @@ def _holding(
         if not tried:
             return []
     return [(n.name, e, rows) for n, e in tried if filled[n.name] >= FEWEST_COMPUTED and len(kinds.get(n.name, ())) > 1]
-
-
-def guess_ordered(source: Source, drafted: Drafted) -> tuple[list[Pair], list[Pair]]:
-    """Pairs that ascend, and that nearly always agree, once each; rows that do, and that hold both. NOT private.
-
-    Args:
-        drafted: column → its declaration.
-    """
-    likely = _ascending_numbers(source, drafted)
-    if not (tried := list(dict.fromkeys([*_tried(drafted), *likely]))):
-        return [], []
-    schema = parse_schema({"columns": {n: drafted[n] for pair in tried for n in pair}}, where="the draft")
-    enough = [(a, b, *n) for (a, b), n in ascending_rows(source, schema, tried).items() if n[0] >= FEWEST_ROWS]
-    least = dict.fromkeys(tried, ASCENDING) | dict.fromkeys(likely, NEARLY_ALL)
-    ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= least[a, b] * n and same <= EQUAL * n]
-    alike = {frozenset((a, b)): (a, b, same, n) for a, b, n, _, same in reversed(enough) if same > EQUAL * n}
-    return ordered, [*alike.values()]
-
-
-def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]]:
-    """Pairs of numbers that ascend in the first rows, where unrelated ones would not: paid and claimed."""
-    bounded = {n: f for n, f in drafted.items() if f["kind"] in ("integer", "float") and f.keys() >= {"min", "max"}}
-    names = list(bounded)[:SUMMED]
-    schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft") if len(names) > 1 else None
-    if schema is None:
-        return []
-    rows, pairs = _first_rows(source, schema.columns), list[tuple[str, str]]()
-    for (i, a), (j, b) in itertools.permutations(enumerate(schema.columns), 2):
-        ranges = sorted((a.high - a.low, b.high - b.low))
-        if a.kind != b.kind or a.low > b.high or ranges[1] > ALIKE_RANGES * ranges[0]:
-            continue
-        low, high = rows[~np.isnan(rows[:, i] + rows[:, j])][:, [i, j]].T
-        if low.size and np.mean(low <= high) >= NEARLY_ALL:
-            by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
-            pairs += [(a.name, b.name)] * bool(by_chance >= BY_CHANCE)
-    return pairs
-
-
-def ascending_rows(
-    source: Source, schema: Schema, pairs: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Pair of columns → rows that hold both values, of these those that ascend or agree, and those that agree."""
-    counts = {pair: np.zeros(3, np.int64) for pair in pairs}
-    for values in value_batches(source, [schema[n] for n in dict.fromkeys(n for pair in pairs for n in pair)]):
-        for (a, b), seen in counts.items():
-            gap = (values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])]
-            seen += (gap.size, int((gap >= 0).sum()), int((gap == 0).sum()))
-    return {pair: (int(both), int(up), int(same)) for pair, (both, up, same) in counts.items()}
-
-
-def _tried(drafted: Drafted) -> list[tuple[str, str]]:
-    """Pairs of dates, of times, or of the day's clock, whose ranges overlap, and of numbers whose names say so.
-
-    Of dates from before 1969 on none, where years of two digits, which are none before, would share their bounds.
-    """
-    pairs: list[tuple[str, str]] = []
-    short = any("%y" in str([f.get("format"), f.get("formats")]) for f in drafted.values())
-    dated = {n: f for n, f in drafted.items() if not (short and str(f.get("min")) < "1969" <= str(f.get("max")))}
-    for kind in ("date", "datetime"):
-        names = [n for n, f in dated.items() if f["kind"] == kind][:MOST]
-        pairs += [
-            (a, b)
-            for a, b in itertools.permutations(names, 2)
-            if drafted[a]["min"] <= drafted[b]["max"]
-            and drafted[b]["min"] <= drafted[a]["max"]
-            and (drafted[a]["min"] == drafted[a]["max"]) == (drafted[b]["min"] == drafted[b]["max"])
-        ]
-    for kind in ("integer", "float"):
-        numbers = {n.lower(): n for n, f in drafted.items() if f["kind"] == kind and f.keys() >= {"min", "max"}}
-        pairs += dict.fromkeys(
-            (numbers[n], numbers[other])
-            for n in sorted(numbers)
-            for low, high in WORDS
-            if low in n and (other := n.replace(low, high)) in numbers
-        )
-    return pairs
-
-
-def with_same_bins(drafted: Mapping[str, FieldDict], a: str, b: str) -> None:
-    """The declarations of both columns get the bounds that hold both, and the bins of the wider one."""
-    one, two = drafted[a], drafted[b]
-    low, high = min(one["min"], two["min"]), max(one["max"], two["max"])
-    bins = one.get("bins", two.get("bins"))
-    if bins and (edges := bins.get("edges") if isinstance(bins, dict) else None):
-        bins = {"edges": [low, *(e for e in edges if low < e < high), high]}
-    for fields in (one, two):
-        fields |= {"min": low, "max": high} | ({"bins": bins} if bins else {})
 
 
 @dataclass(frozen=True)

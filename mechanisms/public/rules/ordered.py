@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,35 +14,117 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.combinations import check_cells, known_column
 from mechanisms.public.rules.structural_zeros import Zeros, permuted
-from mechanisms.public.schema.bins import CYCLIC
+from mechanisms.public.schema.bins import CYCLIC, Floats, multiple, within
 from mechanisms.public.schema.code_labels import common_bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: Yes or no for each row.
 Flags = NDArray[np.bool_]
+#: Column → what it has in each row.
+Rows: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Ordered:
-    """Columns of one kind and the same bins; where two of them hold a value, the earlier column's is not larger.
+    """Columns of one kind; where two of them hold a value, the earlier column's is not larger.
 
     Attributes:
         columns: from the least to the largest.
-        values: how many codes of each are values; the codes behind them have no order.
+        alike: all have the same bins and steps, so that values that change places are still those of their columns.
     """
 
     columns: tuple[str, ...]
-    values: int
+    alike: bool
 
-    def zeros(self, domain: Domain) -> list[Zeros]:
-        """Descending pairs of bins as structural zeros."""
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each two columns."""
+        return list(itertools.combinations(self.columns, 2))
+
+    def zeros(self, domain: Domain, columns: Mapping[str, Column]) -> list[Zeros]:
+        """Pairs of bins of which all values descend, as structural zeros."""
         zeros = []
-        for place, first in enumerate(self.columns):
-            for second in self.columns[place + 1 :]:
-                cells = np.zeros(domain.shape((first, second)), np.bool_)
-                cells[: self.values, : self.values] = np.tri(self.values, k=-1, dtype=np.bool_)
-                zeros.append(permuted(domain, (first, second), cells.ravel()))
+        for pair in self.pairs:
+            cells = np.zeros(domain.shape(pair), np.bool_)
+            least, largest = drawn_ends(columns[pair[0]])[0], drawn_ends(columns[pair[1]])[1]
+            cells[: least.size, : largest.size] = least[:, None] > largest
+            zeros.append(permuted(domain, pair, cells.ravel()))
         return zeros
+
+
+def drawn_step(column: Column) -> float:
+    """How far the decoded values of an ordered column lie apart; 0: floats of any digits."""
+    least = 1.0 if column.kind != "float" else 0.0 if column.decimals is None else 10.0**-column.decimals
+    return column.multiple_of or least
+
+
+def drawn_ends(column: Column) -> tuple[Floats, Floats]:
+    """The least and the largest value that each code decodes to, inside the range of a condition: (value codes,)."""
+    grid, step = column.grid if column.within is None else within(column.grid, column.within), drawn_step(column)
+    low, last = grid.spans
+    open_end = np.arange(grid.size) < grid.size - 1 if column.kind == "float" else np.zeros(grid.size, np.bool_)
+    if not step:
+        return low, np.where(open_end, np.nextafter(last, low), last)
+    first, beyond = _step_from(low, step), _step_from(last, step)
+    beyond += ~open_end & (multiple(beyond, step) == last)
+    ends = multiple(first, step), multiple(beyond - 1, step)
+    return np.where(first < beyond, ends[0], low), np.where(first < beyond, ends[1], last)
+
+
+def _step_from(edges: Floats, step: float) -> Floats:
+    """How many steps the first value in the digits of steps is that does not lie below each edge, exactly."""
+    steps = np.rint(edges / step) - 1
+    for _ in range(2):
+        steps += multiple(steps, step) < edges
+    return steps
+
+
+def with_room(
+    values: Rows, codes: Rows, absent: Rows, columns: Mapping[str, Column], pairs: Sequence[tuple[str, str]]
+) -> dict[str, NDArray[Any]]:
+    """Values of rows that descend, moved inside their bins to what those before and behind leave of these.
+
+    Sorted, each then lies in its own bin: the least and the largest that is left ascend along the columns, and so the
+    n-th of the sorted values is not below the n-th least one, nor above the n-th largest one.
+
+    Args:
+        codes: none of them descend (as of `Ordered.zeros`).
+        pairs: of columns that ascend; with a ≤ b and b ≤ c there is a ≤ c, but where all of a lies below all of c.
+    """
+    ends = {n: [np.where(absent[n], np.nan, e[codes[n]]) for e in drawn_ends(columns[n])] for n in values}
+    room = {n: list(own) for n, own in ends.items()}
+    descends = np.zeros(len(next(iter(values.values()))), np.bool_)
+    for low, high in pairs:
+        room[high][0] = np.fmax(room[high][0], ends[low][0])
+        room[low][1] = np.fmin(room[low][1], ends[high][1])
+        descends |= (values[low] > values[high]) & ~absent[low] & ~absent[high]
+    moved = dict(values)
+    for name, (first, last) in ends.items():
+        rows = np.flatnonzero(descends & ~absent[name] & ((room[name][0] > first) | (room[name][1] < last)))
+        (least, largest), step = (ends[rows] for ends in room[name]), drawn_step(columns[name])
+        width, whole = largest - least, last[rows] - first[rows]
+        part = (values[name][rows] - first[rows]) / np.maximum(whole + step, np.finfo(float).tiny)
+        places = least + width * part
+        if step:
+            places = multiple(np.rint((least + np.floor(part * (np.rint(width / step) + 1)) * step) / step), step)
+        moved[name] = np.array(values[name])
+        moved[name][rows] = np.clip(places, least, largest)
+    return moved
+
+
+def on_their_steps(
+    values: Rows, codes: Rows, absent: Rows, columns: Mapping[str, Column], pairs: Sequence[tuple[str, str]]
+) -> dict[str, NDArray[Any]]:
+    """Values that ascend, each rounded down to a step of its column where its bin and those before it let it."""
+    rounded = dict(values)
+    for name, column in columns.items():
+        if step := drawn_step(column):
+            down = multiple(-_step_from(-rounded[name].astype(np.float64), step), step)
+            fits = (down >= drawn_ends(column)[0][codes[name]]) & ~absent[name]
+            for low in [low for low, high in pairs if high == name]:
+                fits &= (down >= rounded[low]) | absent[low]
+            rounded[name] = np.where(fits, down, rounded[name]).astype(rounded[name].dtype)
+    return rounded
 
 
 def ascending(values: Sequence[NDArray[Any]], absent: Sequence[Flags]) -> list[NDArray[Any]]:
@@ -113,12 +196,16 @@ def all_ascending(
 
 
 def parse_ordered(
-    given: object, columns_by_name: Mapping[str, Column], where: str
+    given: object, columns_by_name: Mapping[str, Column], constants: Collection[str], where: str
 ) -> tuple[tuple[Ordered, ...], list[Any]]:
     """`ordered: [[received, dispatched, on_scene]]`.
 
+    Args:
+        constants: columns that are constant in a person.
+
     Raises:
-        UserError: an unknown column, or columns whose bins differ or have no order.
+        UserError: an unknown column, columns that have no order, constants of persons with other bins, or groups of
+            which one goes on another without its columns.
     """
     if given is None:
         return (), []
@@ -130,17 +217,27 @@ def parse_ordered(
             raise UserError(f"ordered: got {group!r}", where=where, fix=fix)
         columns = [known_column(str(n), columns_by_name, "ordered", where) for n in group]
         first = columns[0]
+        alike = all(c.labels == first.labels for c in columns)
         for column in columns:
             cyclic = column.bins is not None and column.bins.calendar in CYCLIC
-            problem = f"ordered: column {column.name!r} has no order, or other bins than {first.name!r}"
+            problem = f"ordered: column {column.name!r} has no order, or is of another kind than {first.name!r}"
             if column.kind not in ORDERED_KINDS or cyclic or column.kind != first.kind:
-                fix = "numbers, dates or times of one kind with the same bins in all of them"
-                raise UserError(problem, where=where, fix=fix)
-            if column.labels != first.labels:
-                fields = ", ".join(f"{k}: {_said(v)}" for k, v in common_bins(columns).items())
-                raise UserError(problem, where=where, fix=f"the same bins in all of them: {{{fields}}} fits")
-        check_cells((first.size, first.size), "ordered", where)
-        parsed.append(Ordered(tuple(c.name for c in columns), first.value_codes))
+                raise UserError(problem, where=where, fix="numbers, dates or times of one kind")
+            check_cells((first.size, column.size), "ordered", where)
+        if not alike and (fixed := [c.name for c in columns if c.name in constants]):
+            fields = ", ".join(f"{k}: {_said(v)}" for k, v in common_bins(columns).items())
+            problem = f"ordered: {fixed[0]!r} is constant in a person, and other columns have other bins"
+            raise UserError(problem, where=where, fix=f"the same bins in all of them: {{{fields}}} fits")
+        steps = {drawn_step(c) for c in columns}
+        parsed.append(Ordered(tuple(c.name for c in columns), alike and len(steps) == 1))
+    pairs = [pair for group in parsed for pair in group.pairs]
+    for (low, middle), (same, high) in itertools.product(pairs, repeat=2):
+        chain = [columns_by_name[n] for n in (low, middle, high)]
+        if middle != same or (low, high) in pairs or chain[0].high <= chain[2].low:
+            continue
+        if any(c.labels != chain[0].labels for c in chain):
+            problem = f"ordered: {low!r} to {middle!r} and {middle!r} to {high!r} in two groups, with other bins"
+            raise UserError(problem, where=where, fix=f"one group: [{low}, {middle}, {high}]")
     return tuple(parsed), [list(o.columns) for o in parsed]
 
 

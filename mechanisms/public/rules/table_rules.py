@@ -97,15 +97,16 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     by_name = {c.name: c for c in columns}
     domain = Domain(tuple(c.attribute for c in columns))
     declared: FieldDict = {}
-    ordered, orders = parse_ordered(given.get("ordered"), by_name, where)
+    unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
+    constants = () if unit is None else unit.constant
+    ordered, orders = parse_ordered(given.get("ordered"), by_name, constants, where)
     calendar, parts = parse_calendar(given.get("calendar"), by_name, {n for g in ordered for n in g.columns}, where)
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
     missing = [c for c in columns if c.cell_of and c.missing]
     gaps: list[Any] = [{c.cell_of: a, c.name: b} for c in missing for a, b in ((None, {}), ({}, None))]
     impossible += parse_impossible(gaps, domain, by_name, where, folder)[0]  # a time and its parts are there together
-    zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain))])
-    unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
-    of_records, linked = of_persons(zeros, () if unit is None else unit.constant, domain, where)
+    zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain, by_name))])
+    of_records, linked = of_persons(zeros, constants, domain, where)
     steps: list[Step] = []
     parsers: dict[str, Callable[..., tuple[Step, FieldDict]]] = {
         "derive": partial(parse_derive, folder=folder),

@@ -137,7 +137,8 @@ class FloatGrid:
         if self.decimals is None:
             return exact
         best = exact
-        for grid in (np.ceil(low * 10.0**self.decimals) / 10.0**self.decimals, np.round(exact, self.decimals)):
+        first = np.ceil(low * 10.0**self.decimals)  # may lie below an edge such as 6.800000000000001
+        for grid in ((first + 1) / 10.0**self.decimals, first / 10.0**self.decimals, exact):
             rounded = np.round(grid, self.decimals)
             best = np.where((rounded >= low) & (rounded <= below), rounded, best)
         return best

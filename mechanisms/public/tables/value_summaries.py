@@ -29,6 +29,13 @@ def value_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[st
         yield {c.name: np.array(array, np.float64) for c, array in zip(columns, arrays, strict=True)}
 
 
+def first_rows(source: Source, columns: Sequence[Column], rows: int) -> Floats:
+    """Values of columns in the first rows, shape (rows, columns); not a number where they are missing."""
+    begin = replace(source, relation=f"(SELECT * FROM {source.relation} LIMIT {rows})")
+    first = next(value_batches(begin, columns), {})
+    return np.column_stack([first.get(c.name, np.empty(0)) for c in columns])
+
+
 def rows_that_differ(source: Source, schema: Schema) -> dict[str, int]:
     """Rule → in how many rows of the table the column is not what its expression says. NOT private.
 

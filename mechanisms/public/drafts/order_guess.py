@@ -1,0 +1,116 @@
+"""Pairs of columns that ascend in nearly all rows, for a drafted schema and for `check`. NOT private."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+
+from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, Drafted, Pair
+from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.value_summaries import first_rows, value_batches
+
+#: Of so many numbers, in so many rows, pairs are looked for.
+MOST_NUMBERS, TRIED_ROWS = 120, 2_000
+#: A pair is proposed where so large a share of the rows ascends, and at most so large a one agrees.
+ASCENDING, EQUAL = 0.97, 0.95
+#: Numbers whose names say nothing ascend where so many rows do, of which so large a share would not if they were
+#: unrelated, and where the range of one is at most so many times that of the other: else they have other units.
+NEARLY_ALL, BY_CHANCE, ALIKE_RANGES = 0.9999, 0.02, 10
+#: Words that, in the names of two numbers that are the same but for them, tell which comes first.
+WORDS: tuple[tuple[str, str], ...] = (
+    ("start", "end"),
+    ("begin", "stop"),
+    ("begin", "end"),
+    ("start", "stop"),
+    ("min", "max"),
+    ("low", "high"),
+    ("lower", "upper"),
+    ("first", "last"),
+    ("from", "to"),
+    ("opened", "closed"),
+    ("birth", "death"),
+    ("admitted", "discharged"),
+    ("admission", "discharge"),
+)
+
+
+def guess_ordered(source: Source, drafted: Drafted) -> tuple[list[Pair], list[Pair]]:
+    """Pairs that ascend, and that nearly always agree, once each; rows that do, and that hold both. NOT private.
+
+    Args:
+        drafted: column → its declaration.
+    """
+    likely = _ascending_numbers(source, drafted)
+    if not (tried := list(dict.fromkeys([*_tried(drafted), *likely]))):
+        return [], []
+    schema = parse_schema({"columns": {n: drafted[n] for pair in tried for n in pair}}, where="the draft")
+    enough = [(a, b, *n) for (a, b), n in ascending_rows(source, schema, tried).items() if n[0] >= FEWEST_ROWS]
+    least = dict.fromkeys(tried, ASCENDING) | dict.fromkeys(likely, NEARLY_ALL)
+    ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= least[a, b] * n and same <= EQUAL * n]
+    alike = {frozenset((a, b)): (a, b, same, n) for a, b, n, _, same in reversed(enough) if same > EQUAL * n}
+    pairs = {(a, b) for a, b, _, _ in ordered}
+    apart = {
+        (a, d)
+        for a, d in itertools.permutations([c.name for c in schema.columns], 2)
+        if schema[a].high <= schema[d].low
+    }
+    chains = ((a, b, d) for (a, b), (c, d) in itertools.product(pairs, repeat=2) if b == c)
+    gaps = {(b, d) for a, b, d in chains if (a, d) not in pairs | apart}
+    return [each for each in ordered if each[:2] not in gaps], [*alike.values()]
+
+
+def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]]:
+    """Pairs of numbers that ascend in the first rows, where unrelated ones would not: paid and claimed."""
+    bounded = {n: f for n, f in drafted.items() if f["kind"] in ("integer", "float") and f.keys() >= {"min", "max"}}
+    names = list(bounded)[:MOST_NUMBERS]
+    schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft") if len(names) > 1 else None
+    if schema is None:
+        return []
+    rows, pairs = first_rows(source, schema.columns, TRIED_ROWS), list[tuple[str, str]]()
+    for (i, a), (j, b) in itertools.permutations(enumerate(schema.columns), 2):
+        ranges = sorted((a.high - a.low, b.high - b.low))
+        if a.kind != b.kind or a.low > b.high or ranges[1] > ALIKE_RANGES * ranges[0]:
+            continue
+        low, high = rows[~np.isnan(rows[:, i] + rows[:, j])][:, [i, j]].T
+        if low.size and np.mean(low <= high) >= NEARLY_ALL:
+            by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
+            pairs += [(a.name, b.name)] * bool(by_chance >= BY_CHANCE)
+    return pairs
+
+
+def ascending_rows(
+    source: Source, schema: Schema, pairs: Sequence[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Pair of columns → rows that hold both values, of these those that ascend or agree, and those that agree."""
+    counts = {pair: np.zeros(3, np.int64) for pair in pairs}
+    for values in value_batches(source, [schema[n] for n in dict.fromkeys(n for pair in pairs for n in pair)]):
+        for (a, b), seen in counts.items():
+            gap = (values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])]
+            seen += (gap.size, int((gap >= 0).sum()), int((gap == 0).sum()))
+    return {pair: (int(both), int(up), int(same)) for pair, (both, up, same) in counts.items()}
+
+
+def _tried(drafted: Drafted) -> list[tuple[str, str]]:
+    """Pairs of dates, of times, or of the day's clock, whose ranges overlap, and of numbers whose names say so."""
+    pairs: list[tuple[str, str]] = []
+    for kind in ("date", "datetime"):
+        names = [n for n, f in drafted.items() if f["kind"] == kind][:MOST]
+        pairs += [
+            (a, b)
+            for a, b in itertools.permutations(names, 2)
+            if drafted[a]["min"] <= drafted[b]["max"]
+            and drafted[b]["min"] <= drafted[a]["max"]
+            and (drafted[a]["min"] == drafted[a]["max"]) == (drafted[b]["min"] == drafted[b]["max"])
+        ]
+    for kind in ("integer", "float"):
+        numbers = {n.lower(): n for n, f in drafted.items() if f["kind"] == kind and f.keys() >= {"min", "max"}}
+        pairs += dict.fromkeys(
+            (numbers[n], numbers[other])
+            for n in sorted(numbers)
+            for low, high in WORDS
+            if low in n and (other := n.replace(low, high)) in numbers
+        )
+    return pairs
