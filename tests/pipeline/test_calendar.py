@@ -268,6 +268,28 @@ def test_a_time_and_its_parts_are_missing_as_often_as_measured_where_columns_are
     assert "no columns 'came_hour'" in reply(capsys, *table, "experiment=mgd_table1", parts, code=1).err
 
 
+def test_a_time_whose_weekday_is_a_column_may_have_its_hour_made_and_a_draft_and_check_say_so(folder, capsys):
+    """Hours were lost where a column held the weekday, and nothing said so."""
+    rng, rows = np.random.default_rng(4), 3_000
+    minutes = 1440 * rng.integers(0, 360, rows) + 60 * rng.choice([1, 9], rows) + rng.integers(0, 60, rows)
+    frame = pd.DataFrame({"came": pd.Timestamp("2023-01-02") + pd.to_timedelta(minutes, "min")})
+    frame["day"] = frame.came.dt.day_name()
+    text = drafted(frame)[1]
+    assert '# calendar: {"came": {"hour": "came_hour", "weekday": "day"}}' in text
+    own = {"columns": {"came": {**TIME, "missing": False}, "day": COLUMNS["weekday"]}, "confirmed_public": True}
+    rule = {"weekday": "day", "hour": "came_hour"}
+    (said,) = checked(capsys, frame, f"columns: {json.dumps(own['columns'])}\ncalendar: {{came: {{weekday: day}}}}\n")[
+        "hints"
+    ]
+    assert said.endswith("(hour): calendar: {came: {hour: came_hour, weekday: day}}")
+    release = pipeline.fit(frame, own | {"calendar": {"came": rule}}, epsilon=20, delta=1e-6, quiet=True)
+    made = release.sample()
+    assert list(made.columns) == ["came", "day"] and made.came.dt.hour.isin([1, 9]).mean() > 0.95
+    assert (made.came.dt.day_name() == made.day)[made.day.notna()].all()
+    release.save("saved")
+    assert reply(capsys, "verify", "from=saved").out.strip().endswith("sound")
+
+
 def test_rows_of_one_id_come_in_the_order_of_their_hours():
     """An error of ours, after all charges: `list index out of range`."""
     ids = {"name": "who", "records": {40: 1.0}, "order_by": ["received_hour"]}
