@@ -94,8 +94,8 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
 
 def _failed(error: BaseException, in_json: bool) -> int:
     """Say what went wrong on standard error; the traceback only with HYDRA_FULL_ERROR=1."""
-    if isinstance(error, SystemExit):
-        return int(error.code or 0) if isinstance(error.code, int | None) else 1
+    if isinstance(error, SystemExit) and error.code:  # an end without one, as of a plugin, is none of ours
+        return error.code if isinstance(error.code, int) else 1
     if os.environ.get("HYDRA_FULL_ERROR") == "1":
         traceback.print_exception(error)
     print(error_messages.in_json(error) if in_json else f"error: {explained(error)}", file=sys.stderr)

@@ -61,8 +61,6 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
         return None
     known_columns(where, schema.domain.names, where="where", of="")
     for name in where:
-        if isinstance(where[name], list | tuple) and not len(where[name]):
-            raise UserError(f"column {name!r}: an empty list", where="where", fix="values, or [low, high]")
         if sources := next((s.sources for s in schema.rules.computed if s.target == name), None):
             fix = f"conditions on {', '.join(sources)}; or more rows, of which you keep those"
             raise UserError(f"{name!r} is computed after rows are drawn, by derive", where="where", fix=fix)

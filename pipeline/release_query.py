@@ -297,14 +297,16 @@ def code_weights(schema: Schema, name: str, value: Any) -> Weights:
     Raises:
         UserError: no range, or a value that the column has not.
     """
-    column = schema[name]
+    column, items = schema[name], _items(value)
+    if not items:
+        raise UserError(f"column {name!r}: an empty list", where="where", fix="values, or [low, high]")
     if (ranges := asked_ranges(column, value, name)) is not None:
         weights = sum((_range(column, low, high) for low, high in ranges), np.zeros(column.size))
         if not np.any(weights):
             bounds = f"a part of {column.labels[0]} … {column.labels[-1]}"
             raise UserError(f"column {name!r} has no value there", where="where", fix=bounds)
         return np.minimum(weights, 1.0)
-    weights, codes, items = np.zeros(column.size), _codes(column), _items(value)
+    weights, codes = np.zeros(column.size), _codes(column)
     whole = all(isinstance(item, int | np.integer) and str(item) in codes for item in items)
     if column.bins == Bins(calendar="hour_of_day") and len(items) == 2 and whole:  # through midnight, if need be
         items = [(items[0] + k) % 24 for k in range((items[1] - items[0]) % 24 + 1)]
@@ -322,7 +324,7 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
 
     Two numbers are a range; one, or three and more, are values: ranges of one whole unit.
     """
-    if not column.on_a_line or column.values:
+    if not column.on_a_line or column.values or column.cell_of:
         return None
     items = _items(value)
     if column.bins == Bins(calendar="hour") and all(str(item) in _codes(column) for item in items):
@@ -333,8 +335,7 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
     if len(items) == 2:
         low, high = ends
         if not low <= high:  # type: ignore[operator]  # None was left out
-            fix = "[low, high], low first"
-            raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix=fix)
+            raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix="[low, high], low first")
         return [(low, high)]  # type: ignore[list-item]
     if column.kind == "float":
         raise UserError(f"column {name!r}: single numbers have no width", where="where", fix="a range: [low, high]")

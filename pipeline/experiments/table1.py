@@ -201,7 +201,7 @@ def map_schema(config: Config, schema: Schema) -> Schema:
     if names is None or len(set(names)) != 3:
         fix = "three columns: 'experiment.columns=[time,place,category]'"
         raise UserError(f"which columns are time, place and category of data={config.data.name}?", where=where, fix=fix)
-    known_columns(names, schema.domain.names, where=where)
+    known_columns(names, [c.name for c in schema.held], where=where)
     time, place, category = (schema[n] for n in names)
     columns = (_monthly(time, where), place, category)
     cut = replace(schema, name=f"{schema.name}_map", columns=columns, leave_out=(), rules=Rules())

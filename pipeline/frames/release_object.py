@@ -88,7 +88,7 @@ class Release:
         rows = [("private", terms if self.private else f"NO: {'; '.join(words['reasons_not_private'])}")]
         if self.given is not None:
             rows.append(("table", f"rows with {condition_in_words(self.given['where'])} only"))
-        rows.append(("columns", ", ".join(self.schema.domain.names)))
+        rows.append(("columns", ", ".join(c.name for c in self.schema.held)))
         rows.append(("noisy marginals", f"{len(self.measurements.answers):,}"))
         return notebook_table(f"Release of {self.schema.name}", ("", ""), rows)
 

@@ -77,10 +77,8 @@ class Decided:
         line += f", {len(self.persons):,} of these as of persons: {named_pairs(self.persons)}" if self.persons else ""
         line += "" if self.noise is None else f"; noise misplaces about {self.noise:.1%} of a pair's records"
         others = self.pairs - self.measured - len(self.never)
-        follow = f"follow{'s' * (others == 1)}"
         if others and self.left is None:
-            told_by = f"the other {others:,} {follow} from what was measured"
-            line += f"; {told_by}" if self.measured else "; no answer tells of any"
+            line += f"; no answer holds the other {others:,}" if self.measured else "; no answer tells of any"
         elif others:
             depend = f"{self.shown:,} depend{'s' * (self.shown == 1)}" if self.shown else "none depends"
             judged = f"{self.judged:,} of the other {others:,}" if self.judged < others else f"the other {others:,}"

@@ -63,11 +63,13 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     with source.connect() as engine:
         varied = {n: f for n, f in fields.items() if n not in constants}
         calendar = guess_calendar(source, engine, varied, ASCENDING)
-    parts = guess_parts(source, {n: f for n, f in varied.items() if n not in {*calendar, *dict(ruled)}})
+    held = {time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()}
+    parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
-        f"calendar: {{{time}: [{', '.join(own)}]}}{', with bins: month' if bins else ''}{instead.get(time, '')}"
-        for time, (own, bins) in parts.items()
+        f"calendar: {{{time}: {str(rule).replace(chr(39), '')}}}"
+        f"{', with bins: month' if bins else ''}{instead.get(time, '')}"
+        for time, (own, rule, bins) in parts.items()
     ]
     return hints + [
         f"{name!r} is the {part} of {time!r} in {right:,} of {rows:,} rows, {NO_RULE}: "

@@ -291,7 +291,7 @@ def _other_way(source: Source, index: int, column: Column) -> str:
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:
-    named, hints = {*schema.domain.names, *schema.leave_out, schema.rules.id_column}, []
+    named, hints = {*(c.name for c in schema.held), *schema.leave_out, schema.rules.id_column}, []
     if neither := [n for n in source.names if n not in named]:
         hints.append(f"in neither columns nor leave_out, and not released: {', '.join(map(repr, neither))}")
     if left := [n for n in schema.leave_out if n in source.names]:

@@ -109,6 +109,12 @@ def test_the_exit_code_is_1_without_a_traceback_and_the_traceback_can_be_asked_f
         assert done.returncode == 1 and ("Traceback" in done.stderr) == bool(environment)
 
 
+@pytest.mark.parametrize(("code", "told"), [(0, 1), (None, 1), (3, 3), ("words", 1)])
+def test_a_part_of_others_that_ends_the_process_is_no_success(code, told, monkeypatch, capsys):
+    monkeypatch.setattr(asked_commands, "verify", lambda rest: lambda: sys.exit(code))
+    assert ("SystemExit" in reply(capsys, "verify", "somewhere", code=told).err) is not bool(code)
+
+
 def test_a_semicolon_is_taken_as_the_shell_hands_it_over(town, capsys):
     people(50).to_csv("semi.csv", sep=";", index=False)
     assert command("schema", "semi.csv", "delimiter=;", "output=semi.yaml") == 0

@@ -186,7 +186,7 @@ def test_pairs_with_a_constant_count_where_they_are_asked_and_are_named_where_no
     release = Measurements(schema.measured, answers, persons=asked)
     found = decided(release, schema)
     assert (found.pairs, found.measured, found.persons, found.never) == (3, 1, (("sex", "visit"),), (("sex", "ward"),))
-    said = "1 of 3 measured, 1 of these as of persons: sex × visit; the other 1 follows from what was measured"
+    said = "1 of 3 measured, 1 of these as of persons: sex × visit; no answer holds the other 1"
     assert found.in_words == f"{said}; never asked, and as unrelated: sex × ward"
     covered = coverage(release, schema)
     assert (covered.pairs, covered.pairs_measured) == (3, 1) and not any("no pair" in w for w in covered.warnings)

@@ -133,13 +133,14 @@ def draft_schema(
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in computed})
     dependent = _dependent_columns(source, {n: f for n, f in by_name.items() if n not in computed}, constant)
-    parts = guess_parts(source, varied)
+    held = {time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()}
+    parts = guess_parts(source, varied, held)
     said = _said_of_pairs(orders, alike, parts)
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         drafted.insert(0, _measured(*(drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1]))))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    rule = _calendar(calendar, parts, by_name, orders, derived)
+    rule = _calendar(held, parts, by_name, orders, derived)
     return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, rule, derived, dependent)
 
 
@@ -149,20 +150,20 @@ def _measured(column: str, fields: FieldDict, guess: str) -> tuple[str, FieldDic
 
 
 def _calendar(
-    held: Mapping[str, Mapping[str, tuple[str, int, int]]],
-    parts: Mapping[str, tuple[list[str], FieldDict]],
+    held: Mapping[str, object],
+    parts: Mapping[str, tuple[list[str], object, FieldDict]],
     drafted: Mapping[str, FieldDict],
     orders: Sequence[tuple[str, str, int, int]],
     computed: Sequence[tuple[str, str, int]],
 ) -> dict[str, object]:
-    """The rule `calendar` about parts that columns hold, and about others where no rule takes the time already.
+    """The rule `calendar` about parts that columns hold, and about others where no other rule takes the time already.
 
     Args:
         drafted: column → its declaration, which gets the bins that hold all values of its parts.
     """
-    taken = {n for low, high, *_ in orders for n in (low, high)} | {c for c, _, _ in computed} | {*held}
-    rule: dict[str, object] = {time: {part: name for part, (name, *_) in own.items()} for time, own in held.items()}
-    for time, (own, bins) in parts.items():
+    taken = {n for low, high, *_ in orders for n in (low, high)} | {c for c, _, _ in computed}
+    rule = {**held}
+    for time, (_, own, bins) in parts.items():
         if time not in taken:
             drafted[time].update(bins)
             rule[time] = own
@@ -191,7 +192,7 @@ def _dependent_columns(
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same."""
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
-    said = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][0]})) for n in ruled}
+    said = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
     for one, other, rows, both in alike:
         asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
         said[other] = said.get(other, "") + asked

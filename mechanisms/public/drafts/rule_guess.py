@@ -167,8 +167,10 @@ def guess_calendar(
     return found
 
 
-def guess_parts(source: Source, drafted: Drafted) -> dict[str, tuple[list[str], FieldDict]]:
-    """Date or time → weekday, hour: what its rows are spread over unevenly; and bins that hold all. NOT private."""
+def guess_parts(
+    source: Source, drafted: Drafted, held: Mapping[str, Mapping[str, str]]
+) -> dict[str, tuple[list[str], object, FieldDict]]:
+    """Date or time → weekday, hour: uneven ones that no column holds; the rule; bins that hold all. NOT private."""
     times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS}
     columns = parse_schema({"columns": times}, where="the draft").columns if times else ()
     counts = {(c.name, name): np.zeros(part.values) for c in columns for name, part in PARTS.items()}
@@ -177,17 +179,18 @@ def guess_parts(source: Source, drafted: Drafted) -> dict[str, tuple[list[str], 
             own = values[column.name][~np.isnan(values[column.name])] * (DAY if column.kind == "date" else 1)
             for part, value in parts_of(own).items():
                 counts[column.name, part] += np.bincount(value.astype(np.int64), minlength=PARTS[part].values)
-    found: dict[str, tuple[list[str], FieldDict]] = {}
+    found: dict[str, tuple[list[str], object, FieldDict]] = {}
     for (time, part), n in counts.items():
         even = np.maximum(n / max(n.sum(), FEWEST_MOMENTS) - 1 / len(n), 0).sum() < UNEVEN
-        if even or part_name(time, part) in source.names:  # a column of its name is something else
+        if even or part in held.get(time, ()) or part_name(time, part) in source.names:  # there is a column
             continue
         weeks = parse_schema({"columns": {time: drafted[time]}}, where="the draft")[time].bins == Bins(calendar="week")
         wider = FieldDict(bins="month") if weeks and part == "weekday" else FieldDict()  # the first and last are cut
         with suppress(UserError):  # bins are so narrow that they tell the part, or days have no hours
             parse_schema({"columns": {time: {**drafted[time], **wider}}, "calendar": {time: [part]}}, where="the draft")
-            parts, before = found.get(time, ([], {}))
-            found[time] = [*parts, part], before | wider
+            parts, _, before = found.get(time, ([], None, {}))
+            made = {p: part_name(time, p) for p in (*parts, part)}
+            found[time] = [*made], made | {**held[time]} if time in held else [*made], before | wider
     return found
 
 

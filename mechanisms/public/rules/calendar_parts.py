@@ -112,15 +112,17 @@ class CalendarParts:
 
 
 def part_columns(given: object, columns: Sequence[Column], where: str) -> list[Column]:
-    """The columns of `calendar: {received: [weekday, hour]}`: parts that no column of the table holds.
+    """The columns of `calendar: {received: [weekday, hour]}`, or beside the table's: `{…, hour: received_hour}`.
 
     Raises:
         UserError: a column of the table has the name of one.
     """
     by_name, parts = {c.name: c for c in columns}, list[Column]()
     for time, own in given.items() if isinstance(given, Mapping) else ():
-        for part in dict.fromkeys(map(str, own)) if isinstance(own, list) and time in by_name else ():
+        for part in dict.fromkeys(map(str, own)) if isinstance(own, list | Mapping) and time in by_name else ():
             name, bins = part_name(time, part), Bins(calendar=PARTS[part].bins if part in PARTS else None)
+            if isinstance(own, Mapping) and (own.get(part) != name or name in by_name):
+                continue
             if name in by_name:
                 fix = f"calendar: {{{time}: {{{part}: {name}}}}}, if it holds the {part}"
                 raise UserError(f"calendar {time!r}: there is a column {name!r}", where=where, fix=fix)

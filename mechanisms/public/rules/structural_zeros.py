@@ -145,11 +145,15 @@ def _mend_one(codes: NewCodes, domain: Domain, zeros: Zeros, rng: np.random.Gene
     bad = np.flatnonzero(cells[own])
     if not bad.size:
         return 0
-    counts = np.bincount(own, minlength=cells.size)
+    counts, whole = np.bincount(own, minlength=cells.size), cells.reshape(shape)
+    # of two that are missing together, as a time and its hour, the first decides: by frequency, what is frequent grows
+    together = whole.ndim == 2 and whole[-1, :-1].all() and whole[:-1, -1].all() and not whole[-1, -1]
     order = bad[np.argsort(own[bad], kind="stable")]
     for rows in np.split(order, np.flatnonzero(np.diff(own[order])) + 1):
         near = _neighbours(int(own[rows[0]]), shape)
         near = near[~cells[near]]
+        if together:
+            near = near[near // shape[-1] == own[rows[0]] // shape[-1]]
         near = near if near.size else np.flatnonzero(~cells)
         weights = counts[near].astype(np.float64)
         weights = weights if weights.sum() > 0 else np.ones(near.size)

@@ -238,11 +238,11 @@ def _with_columns(
             faults.append(error)
     if faults:
         raise together(faults)
-    parsed += part_columns(rules.get("calendar"), parsed, where)
     both = sorted({c.name for c in parsed} & set(schema.leave_out))
     if both:
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
+    parsed += part_columns(rules.get("calendar"), parsed, where)
     closed = {k: v for k, v in of_codes(rules).items() if k != "unit"}
     check_rules(closed, [c.name for c in parsed if c.discover], where)
     try:

@@ -148,8 +148,9 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
     own = ids[start:stop]
     keys: list[NDArray[Any]] = [np.cumsum(np.append(False, own[1:] != own[:-1]))]
     for name in schema.rules.unit_ids.order_by:
-        special = np.asarray(coded.column(name)[start:stop]) >= schema[name].value_codes
-        keys += [special, drawn[schema.domain.index(name)].values]
+        codes = np.asarray(coded.column(name)[start:stop])  # of a part of a time these alone are there, and in order
+        values = codes if schema[name].cell_of else drawn[schema.domain.index(name)].values
+        keys += [codes >= schema[name].value_codes, values]
     order = np.lexsort(keys[::-1])
     return [reordered(d, order) for d in drawn]
 
