@@ -129,7 +129,7 @@ def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generato
     if len(names) < 2:
         return {name: draw_agreeing(coded, name, schema, rng).values}
     drawn = {n: draw(np.asarray(coded.column(n)), schema[n], rng).values for n in names}
-    return in_order(drawn, coded, schema, slice(None), (), np.arange(coded.rows))
+    return in_order(drawn, coded, schema, rng, slice(None), np.arange(coded.rows))
 
 
 def _special(coded: CodedTable, column: Column) -> NDArray[np.bool_]:

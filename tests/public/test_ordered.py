@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.rules.ordered import drawn_ends
+from mechanisms.public.rules.ordered import drawn_ends, shared_out
 from mechanisms.public.rules.structural_zeros import broken
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.decode import draw_table, with_units
@@ -63,3 +64,46 @@ def test_ordered_columns_of_other_bins_ascend_and_stay_in_their_bins(declared: A
         assert (~held | ((own.values >= low) & (own.values <= high))).all(), column
         assert (~held | (own.values >= before)).all(), column
         before = np.where(held, own.values, before)
+
+
+@given(
+    needs=st.lists(st.integers(-1, 5), min_size=1, max_size=6),
+    pool=st.lists(st.integers(0, 5), min_size=6, max_size=6),
+    seed=st.integers(0, 9),
+)
+def test_as_many_rows_as_can_be_get_a_value_of_their_bin_that_is_not_below_their_need(needs, pool, seed):
+    needs, pool = sorted(needs, reverse=True), sorted(pool[: len(needs)], reverse=True)
+    chances = np.random.default_rng(seed).random(len(needs))
+    given_ = shared_out(np.array([0, len(needs)]), np.array(needs, float), np.array(pool, float), chances)
+    assert sorted(given_) == list(range(len(needs))), "each value goes to one row"
+    held = sum(pool[place] >= need for place, need in zip(given_, needs, strict=True))
+    ways = (sum(v >= need for v, need in zip(way, needs, strict=True)) for way in itertools.permutations(pool))
+    assert held == max(ways)
+
+
+def test_all_ways_to_share_the_values_of_a_bin_are_as_likely() -> None:
+    rng, ways = np.random.default_rng(5), Counter[tuple[int, ...]]()
+    for _ in range(4_000):
+        given_ = shared_out(np.array([0, 3]), np.array([2.0, 0.0, -np.inf]), np.array([3.0, 2.0, 1.0]), rng.random(3))
+        ways[tuple(given_.tolist())] += 1
+    assert set(ways) == {w for w in itertools.permutations(range(3)) if w[0] != 2}
+    assert all(abs(n - 1_000) < 5 * 28 for n in ways.values()), ways
+
+
+def test_columns_in_order_keep_their_distribution_inside_their_bins() -> None:
+    """Hits are at most a third of the times at bat: sorted in each row, both had other means than as measured."""
+    rng = np.random.default_rng(1)
+    shape = {"kind": "integer", "missing": False}
+    columns = {
+        "hits": {**shape, "min": 0, "max": 99, "bins": {"count": 5}},
+        "bats": {**shape, "min": 0, "max": 299, "bins": {"count": 6}},
+    }
+    schema = parse_schema({"columns": columns, "ordered": [["hits", "bats"]]}, where="t.yaml")
+    bats = (rng.beta(0.5, 2, 20_000) * 300).astype(int)
+    codes = tuple((v // w).astype(np.uint8) for v, w in ((rng.binomial(bats, 0.3).clip(0, 99), 20), (bats, 50)))
+    coded = CodedTable(schema.domain, codes)
+    free = parse_schema({"columns": columns}, where="t.yaml")
+    hits, apart = (draw_table(with_units(coded, s, rng), s, rng, 0, len(bats)) for s in (schema, free))
+    assert (hits[0].values <= hits[1].values).all() and (apart[0].values > apart[1].values).mean() > 0.05
+    for ruled, unruled in zip(hits, apart, strict=True):
+        assert abs(ruled.values.mean() - unruled.values.mean()) < 0.02 * unruled.values.mean()

@@ -52,13 +52,9 @@ def guess_ordered(source: Source, drafted: Drafted) -> tuple[list[Pair], list[Pa
     ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= least[a, b] * n and same <= EQUAL * n]
     alike = {frozenset((a, b)): (a, b, same, n) for a, b, n, _, same in reversed(enough) if same > EQUAL * n}
     pairs = {(a, b) for a, b, _, _ in ordered}
-    apart = {
-        (a, d)
-        for a, d in itertools.permutations([c.name for c in schema.columns], 2)
-        if schema[a].high <= schema[d].low
-    }
-    chains = ((a, b, d) for (a, b), (c, d) in itertools.product(pairs, repeat=2) if b == c)
-    gaps = {(b, d) for a, b, d in chains if (a, d) not in pairs | apart}
+    pairs |= {(a.name, d.name) for a, d in itertools.permutations(schema.columns, 2) if a.high <= d.low}
+    chains = ((a, b, d) for (a, b, *_), (c, d, *_) in itertools.product(ordered, repeat=2) if b == c)
+    gaps = {(b, d) for a, b, d in chains if (a, d) not in pairs}
     return [each for each in ordered if each[:2] not in gaps], [*alike.values()]
 
 
@@ -69,16 +65,20 @@ def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]
     schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft") if len(names) > 1 else None
     if schema is None:
         return []
-    rows, pairs = first_rows(source, schema.columns, TRIED_ROWS), list[tuple[str, str]]()
-    for (i, a), (j, b) in itertools.permutations(enumerate(schema.columns), 2):
-        ranges = sorted((a.high - a.low, b.high - b.low))
-        if a.kind != b.kind or a.low > b.high or ranges[1] > ALIKE_RANGES * ranges[0]:
+    rows, columns = first_rows(source, schema.columns, TRIED_ROWS), schema.columns
+    ascend, likely = np.zeros((2, len(columns), len(columns)), np.bool_)
+    for (i, a), (j, b) in itertools.permutations(enumerate(columns), 2):
+        if a.kind != b.kind or a.low > b.high:
             continue
         low, high = rows[~np.isnan(rows[:, i] + rows[:, j])][:, [i, j]].T
-        if low.size and np.mean(low <= high) >= NEARLY_ALL:
+        ascend[i, j] = low.size and np.mean(low <= high) >= NEARLY_ALL
+        if ascend[i, j]:
+            ranges = sorted((a.high - a.low, b.high - b.low))
             by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
-            pairs += [(a.name, b.name)] * bool(by_chance >= BY_CHANCE)
-    return pairs
+            likely[i, j] = by_chance >= BY_CHANCE and ranges[1] <= ALIKE_RANGES * ranges[0]
+    for k in range(len(columns)):  # with a ≤ b and b ≤ c a ≤ c, be it as good as sure
+        likely |= likely[:, [k]] & likely[k]
+    return [(columns[i].name, columns[j].name) for i, j in np.argwhere(likely & ascend).tolist()]
 
 
 def ascending_rows(

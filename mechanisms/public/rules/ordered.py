@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.jit import compiled
 from mechanisms.public.rules.combinations import check_cells, known_column
 from mechanisms.public.rules.structural_zeros import Zeros, permuted
 from mechanisms.public.schema.bins import CYCLIC, Floats, multiple, within
@@ -77,6 +78,73 @@ def _step_from(edges: Floats, step: float) -> Floats:
     for _ in range(2):
         steps += multiple(steps, step) < edges
     return steps
+
+
+def exchanged(
+    values: Rows,
+    codes: Rows,
+    absent: Rows,
+    pairs: Sequence[tuple[str, str]],
+    stay: Collection[str],
+    rng: np.random.Generator,
+) -> dict[str, NDArray[Any]]:
+    """Values exchanged among the rows of their bin so that rows ascend, as far as the values of the bin let them.
+
+    A column keeps its values, and each row its bins: of all ways in which the rows of a bin, which need a value not
+    below those before it, can share the bin's values, one by chance.
+
+    Args:
+        pairs: as of `with_room`.
+        stay: columns whose values stay where they are.
+    """
+    changed = dict(values)
+    before = {name: [low for low, high in pairs if high == name] for name in values}
+    for name in sorted(values, key=lambda n: len(before[n])):
+        own, needs = changed[name], np.full(len(codes[name]), -np.inf)
+        for low in before[name]:
+            needs = np.fmax(needs, np.where(absent[low], -np.inf, changed[low]))
+        short = (needs > own) & ~absent[name]
+        if name in stay or not short.any():
+            continue
+        rows = np.flatnonzero(np.isin(codes[name], np.unique(codes[name][short])) & ~absent[name])
+        asking = rows[np.lexsort([-needs[rows], codes[name][rows]])]
+        pool = rows[np.lexsort([-own[rows], codes[name][rows]])]
+        starts = np.flatnonzero(np.diff(codes[name][pool], prepend=-1, append=-1).astype(np.bool_))
+        given = shared_out(starts, needs[asking], own[pool].astype(np.float64), rng.random(rows.size))
+        changed[name] = np.array(own)
+        changed[name][asking] = own[pool[given]]
+    return changed
+
+
+@compiled
+def shared_out(starts: Any, needs: Any, pool: Any, chances: Any) -> Any:
+    """Which value of the pool each row gets: one by chance of those that are not below its need, while there are any.
+
+    Those who need most come first, and what they may have all others may have too: so as many as can be get one.
+
+    Args:
+        starts: (bins + 1,) where the rows of each bin begin, and where all end; rows get values of their bin.
+        needs, pool: (rows,) descending in each bin.
+        chances: (rows,) uniform numbers from 0 to below 1.
+    """
+    given = np.full(needs.size, -1, np.int64)
+    free = np.empty(needs.size, np.int64)
+    for bin in range(starts.size - 1):
+        count, place = 0, starts[bin]
+        for row in range(starts[bin], starts[bin + 1]):
+            while place < starts[bin + 1] and pool[place] >= needs[row]:
+                free[count] = place
+                count, place = count + 1, place + 1
+            if count:
+                pick = int(chances[row] * count)
+                given[row], free[pick] = free[pick], free[count - 1]
+                count -= 1
+        for row in range(starts[bin], starts[bin + 1]):  # who found none gets one that nobody took
+            if given[row] < 0 and count:
+                given[row], count = free[count - 1], count - 1
+            elif given[row] < 0:
+                given[row], place = place, place + 1
+    return given
 
 
 def with_room(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.ordered import all_ascending, on_their_steps, with_room
+from mechanisms.public.rules.ordered import all_ascending, exchanged, on_their_steps, with_room
 from mechanisms.public.rules.unit_ids import assign_units
 from mechanisms.public.schema.bins import Codes, Floats, Grid, multiple, steps_to, within
 from mechanisms.public.schema.column import Column
@@ -137,10 +137,9 @@ def draw_table(rows: Owned, schema: Schema, rng: np.random.Generator, start: int
         place = schema.domain.index(name)
         drawn[place] = replace(drawn[place], values=values[start:stop])
     places = {n: schema.domain.index(n) for group in schema.rules.ordered for n in group.columns}
-    constants = () if schema.rules.unit is None else schema.rules.unit.constant
     owners = np.arange(stop - start) if ids is None else ids[start:stop]
-    before = {n: drawn[i].values for n, i in places.items()}
-    for name, own in in_order(before, coded, schema, slice(start, stop), constants, owners).items():
+    before, some = {n: drawn[i].values for n, i in places.items()}, slice(start, stop)
+    for name, own in in_order(before, coded, schema, rng, some, owners, stay=rows.values).items():
         drawn[places[name]] = replace(drawn[places[name]], values=own)
     drawn = with_computed(drawn, schema)[: len(schema.held)]
     if ids is None or schema.rules.unit_ids is None or stop - start < 2:
@@ -159,16 +158,19 @@ def in_order(
     values: Mapping[str, NDArray[Any]],
     coded: CodedTable,
     schema: Schema,
+    rng: np.random.Generator,
     rows: slice,
-    constants: Collection[str],
     owners: NDArray[Any],
+    stay: Collection[str] = (),
 ) -> dict[str, NDArray[Any]]:
     """Values of some columns for some rows, changed inside their bins so that those which the schema orders ascend.
 
     Args:
         values: column → values, shape (rows,).
-        constants, owners: as of `all_ascending`.
+        owners: as of `all_ascending`.
+        stay: columns by whose values the rows are in order.
     """
+    constants = () if schema.rules.unit is None else schema.rules.unit.constant
     orders = [g for g in schema.rules.ordered if len({*g.columns} & {*values}) > 1]
     groups = [[n for n in g.columns if n in values] for g in orders]
     codes = {n: np.asarray(coded.column(n)[rows]) for n in values}
@@ -177,6 +179,7 @@ def in_order(
     inside = {n: np.minimum(own, schema[n].value_codes - 1) for n, own in codes.items()}
     pairs = [pair for names in groups for pair in itertools.combinations(names, 2)]
     apart = not all(g.alike for g in orders) or any(columns[n].within is not None for pair in pairs for n in pair)
+    values = exchanged(values, codes, absent, pairs, {*constants, *stay}, rng)
     room = with_room(values, inside, absent, columns, pairs) if apart else values
     ordered = all_ascending(groups, room, absent, constants, owners)
     moving = {n: c for n, c in columns.items() if n not in constants}
