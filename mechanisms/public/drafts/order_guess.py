@@ -66,19 +66,19 @@ def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]
     if schema is None:
         return []
     rows, columns = first_rows(source, schema.columns, TRIED_ROWS), schema.columns
-    ascend, likely = np.zeros((2, len(columns), len(columns)), np.bool_)
-    for (i, a), (j, b) in itertools.permutations(enumerate(columns), 2):
-        if a.kind != b.kind or a.low > b.high:
-            continue
-        low, high = rows[~np.isnan(rows[:, i] + rows[:, j])][:, [i, j]].T
-        ascend[i, j] = low.size and np.mean(low <= high) >= NEARLY_ALL
-        if ascend[i, j]:
-            ranges = sorted((a.high - a.low, b.high - b.low))
-            by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
-            likely[i, j] = by_chance >= BY_CHANCE and ranges[1] <= ALIKE_RANGES * ranges[0]
+    held = ~np.isnan(rows)
+    both = held.T.astype(np.int64) @ held
+    descend = np.array([(own[:, None] > rows).sum(axis=0) for own in rows.T])
+    ascend, likely = (both > 0) & (descend <= (1 - NEARLY_ALL) * both), np.zeros_like(both, np.bool_)
+    for i, j in np.argwhere(ascend & ~np.eye(len(columns), dtype=np.bool_)).tolist():
+        ranges = sorted(columns[k].high - columns[k].low for k in (i, j))
+        low, high = rows[held[:, i] & held[:, j]][:, [i, j]].T
+        by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
+        alike = columns[i].kind == columns[j].kind and ranges[1] <= ALIKE_RANGES * ranges[0]
+        likely[i, j] = alike and by_chance >= BY_CHANCE
     for k in range(len(columns)):  # with a ≤ b and b ≤ c a ≤ c, be it as good as sure
         likely |= likely[:, [k]] & likely[k]
-    return [(columns[i].name, columns[j].name) for i, j in np.argwhere(likely & ascend).tolist()]
+    return [(columns[i].name, columns[j].name) for i, j in np.argwhere(likely & ascend).tolist() if i != j]
 
 
 def ascending_rows(
