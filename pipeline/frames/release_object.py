@@ -235,11 +235,11 @@ class Release:
         """
         refuse_part(self.given, "scores")
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
-        tables = {"real": real} | ({} if holdout is None else {"holdout": holdout})
+        tables = {"real": real, "holdout": holdout}
         with table_files(tables, self.schema) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
             table = self._written(Path(work), "schema.yaml", STATEMENT, MANIFEST)
-            config.real, config.synthetic = str(paths["real"]), str(table)
-            config.holdout = str(paths["holdout"]) if holdout is not None else config.holdout
+            config.real, config.synthetic = paths["real"], str(table)
+            config.holdout = paths.get("holdout", config.holdout)
             config.schema = str(Path(work) / "schema.yaml")
             return two_tables.score(config, quiet=True)
 

@@ -48,7 +48,7 @@ def opened(
         for name, path in paths.items():
             work = Path(folder) / name
             work.mkdir(mode=0o700)
-            sources[name] = open_released(path, limits, work, dialect_of(path.expanduser(), declared))
+            sources[name] = open_released(Path(path), limits, work, dialect_of(Path(path), declared))
         with shared_engine(Path(folder) / "engine"):
             yield sources
 
