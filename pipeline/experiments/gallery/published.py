@@ -11,7 +11,7 @@ from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, check_known
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.json_values import Json, JsonDict, is_number
 from mechanisms.public.units import Neighbouring
 
 
@@ -48,10 +48,7 @@ def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
         texts = [entry.get("metric"), entry.get("place"), entry.get("dataset", "")]
         numbers = [entry.get("value"), entry.get("epsilon", 1.0)]
         fits = all(isinstance(t, str) for t in texts) and bool(texts[0]) and bool(texts[1])
-        fits = fits and all(
-            isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in numbers
-        )
-        if not fits:
+        if not fits or not all(map(is_number, numbers)):
             raise UserError(f"got {dict(entry)}", where="experiment.published", fix=form)
         published.append(Published(**entry))
     return tuple(published)
