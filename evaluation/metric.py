@@ -256,11 +256,13 @@ class Inputs:
     @property
     def numbers(self) -> Mapping[str, NDArray[np.float64]]:
         """Column on a line → the number of each of its codes: its value, or of a schema's code its place; NaN: none."""
-        from evaluation.learning.features import places
+        import numpy as np  # settings are read without it
 
         values = self.options.values if self.schema is None else None
         line = [a for a in self.real.domain.attributes if a.ordered]
-        return {a.name: places(a) if values is None else values[a.name].numbers for a in line}
+        if values is not None:
+            return {a.name: values[a.name].numbers for a in line}
+        return {a.name: np.where(np.arange(a.size) < a.ordered, np.arange(a.size), np.nan) for a in line}
 
     def bucketed(self, m: int) -> tuple[CodedTable, CodedTable]:
         """Both tables over at most m buckets per attribute, as of `bucket_tables`; made once for all metrics."""

@@ -167,21 +167,18 @@ def score(
     """
     config = typed(compose_config("score", [*overrides, *overrides_of(settings)]), ScoreConfig)
     several = tables_by_name(synthetic) if isinstance(synthetic, list | tuple | Mapping) else None
-    files = (
-        {"synthetic": synthetic} if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
-    )
-    given: dict[str, Any] = {"real": real, **files} | ({} if holdout is None else {"holdout": holdout})
-    given |= {} if units is None else {"units": units}
+    made = {"synthetic": synthetic}
+    files = made if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
+    given: dict[str, Any] = {"real": real, **files, "holdout": holdout, "units": units}
     with TemporaryDirectory(prefix="schema-") as place:
         path = None if schema is None or schema == NO_SCHEMA else schema_file(schema, Path(place))
         config.schema = None if schema is None else str(path or NO_SCHEMA)
         facts = None if path is None else load_schema(path)
         with table_files(given, facts) as paths:
-            config.real = str(paths["real"])
-            config.holdout = None if holdout is None else str(paths["holdout"])
-            config.units.path = config.units.path if units is None else str(paths["units"])
+            config.real, config.holdout = paths["real"], paths.get("holdout")
+            config.units.path = paths.get("units", config.units.path)
             if several is None:
-                config.synthetic = str(paths["synthetic"])
+                config.synthetic = paths["synthetic"]
                 return two_tables.score(config, quiet=True)
             named = zip(several, files, strict=True)
-            return score_several(config, {name: str(paths[file]) for name, file in named}, quiet=True)
+            return score_several(config, {name: paths[file] for name, file in named}, quiet=True)

@@ -93,9 +93,10 @@ class RunFolder:
         return self.release.exists() or any((self.internal / name).exists() for name in CHARGED)
 
 
-def is_sweep(folder: Path) -> bool:
-    """Whether a sweep left its results here."""
-    return any((folder / part / "results.parquet").is_file() for part in ("internal", "."))
+def sweep_results(folder: Path) -> Path | None:
+    """The file of the results that a sweep left here; None where none did."""
+    files = (folder / part / "results.parquet" for part in ("internal", "."))
+    return next((file for file in files if file.is_file()), None)
 
 
 @contextmanager

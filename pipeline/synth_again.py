@@ -19,7 +19,7 @@ from mechanisms.public.json_values import Json
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.folders import RunFolder, not_in_release
+from pipeline.folders import RunFolder, not_in_release, unwritable
 from pipeline.made_rows import RowMaker, build_condition
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import made_again_by
@@ -68,7 +68,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     new = RowMaker(schema, measurements, spec, rng, show).made(rows, condition)
     with show.stage("release") as report, _workdir(root) as work:
         new = replace(new, two=two, drawn_by=replace(new.drawn_by, dialect=dialect))
-        measured, folder = (replace(schema, dialect=dialect), statement, measurements), RunFolder(root)
+        measured = replace(schema, dialect=dialect), statement, measurements
         path = write_release(folder, measured, new, form, signer=signer, workdir=work, progress=report)
     return path, new.given
 
@@ -112,7 +112,7 @@ def _workdir(root: Path) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix=".parts-", dir=root) as folder:
             yield Path(folder)
     except (FileExistsError, NotADirectoryError, PermissionError) as error:
-        raise UserError(f"cannot write in {root} ({error.strerror})", where="output", fix="another folder") from error
+        raise unwritable(root, error, "output") from error
 
 
 def show_draft(table: str, config: DraftConfig) -> int:

@@ -27,16 +27,15 @@ def linkage_of(inputs: Inputs) -> ReadScore:
     sides, names = sides_of(inputs, own, rng), inputs.synthetic.domain.names
     order = rng.permutation(len(names))
     halves = [tuple(names[i] for i in np.sort(part)) for part in np.array_split(order, 2)]
-    parts = (halves[0], halves[1])
     if len(names) < 2:
         return ReadScore(None, {"rows": sides.counts()}, reason="one column has no two parts")
     targets = sides.targets(own.attacks, rng)
-    whole = {part: places([t.over(part) for t in (*targets, sides.synthetic)]) for part in parts}
+    whole = [places([t.over(half) for t in (*targets, sides.synthetic)]) for half in halves]
     ends = np.cumsum([0, *(t.rows for t in targets)])
     synthetic = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
-    hits = [_linked([whole[part] for part in parts], np.arange(a, b), synthetic) for a, b in pairwise(ends)]
+    hits = [_linked(whole, np.arange(a, b), synthetic) for a, b in pairwise(ends)]
     found = risk(*(rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True)))
-    return guessed("linkage", found, {**found.to_json(), "parts": [list(p) for p in parts]}, sides.counts())
+    return guessed("linkage", found, {**found.to_json(), "parts": [list(p) for p in halves]}, sides.counts())
 
 
 def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], synthetic: NDArray[np.int64]) -> int:

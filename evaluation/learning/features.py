@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Attribute
 
 Floats = NDArray[np.float64]
 
@@ -46,11 +45,6 @@ def one_hot(coarse: CodedTable, left_out: str) -> NDArray[np.float32]:
         if a.name != left_out:
             parts.append(np.eye(a.size, dtype=np.float32)[column])
     return np.concatenate(parts, axis=1)
-
-
-def places(attribute: Attribute) -> Floats:
-    """The numbers of codes of which no values are known: their places in the order; NaN for what has none."""
-    return np.where(np.arange(attribute.size) < attribute.ordered, np.arange(attribute.size), np.nan)
 
 
 def some_rows(table: CodedTable, most: int, rng: np.random.Generator) -> CodedTable:

@@ -21,7 +21,7 @@ from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, draw_schemas, read_targets, subsets, target
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, did_you_mean, known_columns
+from mechanisms.public.errors import UserError, check_known, known_columns
 from mechanisms.public.schema.table_schema import Schema
 
 #: Sampled marginals whose min-cost flow would have more nodes are taken in groups of neighbours, or passed over.
@@ -224,9 +224,7 @@ def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
     if min(own.k) > (columns := len(schema.domain)):
         fix = f"orders of at most {columns}, as many as the table has columns"
         raise UserError(f"got {own.k}", where="evaluation.k", fix=fix)
-    if own.preset not in PRESETS:
-        fix = did_you_mean(own.preset, PRESETS) or f"one of {', '.join(PRESETS)}"
-        raise UserError(f"no preset {own.preset!r}", where="evaluation.preset", fix=fix)
+    check_known([own.preset], PRESETS, "no preset", where="evaluation.preset")
     known_columns(own.attributes, schema.domain.names, where="evaluation.attributes")
     return PRESETS[own.preset](schema, own, seed)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, check_known, did_you_mean
+from mechanisms.public.json_values import is_number
 from mechanisms.public.schema.table_schema import Schema
 
 #: ∞: no mass moves between values of the attribute.
@@ -106,9 +106,9 @@ def target(
             fix = 'finite weights that sum to 1 (write thirds as "1/3"), or inf'
             raise UserError(f"the finite weights sum to {float(sum(finite)):g}", where=where, fix=fix)
         chosen_weights = tuple(None if w is None else w / sum(finite) for w in chosen_weights)
-    if not _is_number(delta) or not 0 <= delta < math.inf:
+    if not is_number(delta) or delta < 0:
         raise UserError(f"got delta {delta!r}", where=where, fix="a number of records of at least 0")
-    if not _is_number(weight) or not 0 < weight < math.inf:
+    if not is_number(weight) or weight <= 0:
         raise UserError(f"got weight {weight!r}", where=where, fix="a number above 0")
     return TargetMarginal(names, levels, chosen_weights, float(delta), float(weight))
 
@@ -128,10 +128,7 @@ def read_targets(schema: Schema, given: object, *, delta: float) -> Targets:
         place = f"{where}, entry {number}"
         if not isinstance(entry, Mapping):
             entry = {"attributes": entry}
-        for field in entry:
-            if field not in FIELDS:
-                fix = did_you_mean(str(field), FIELDS) or f"fields: {', '.join(FIELDS)}"
-                raise UserError(f"no field {field!r}", where=place, fix=fix)
+        check_known(entry, FIELDS, "no field", where=place, fix=f"fields: {', '.join(FIELDS)}")
         weights = entry.get("weights")
         if weights is not None and not isinstance(weights, Mapping):
             raise UserError(f"got weights {weights!r}", where=place, fix="{column: 0.5, other: inf}")
@@ -187,10 +184,6 @@ def _weight(given: Any, where: str) -> Weight:
     if isinstance(given, bool) or not 0 <= value <= 1:
         raise UserError(f"got {given!r}", where=where, fix='a number in [0, 1], a fraction such as "1/3", or inf')
     return value
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 #: Marginals that are drawn, and the columns of each (Li et al. 2021b, section 5.1).

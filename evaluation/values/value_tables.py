@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -102,6 +102,13 @@ class Values:
 
     def __getitem__(self, name: str) -> ValueColumn:
         return next(c for c in self.columns if c.name == name)
+
+    def set_aside(self, aside: NDArray[np.bool_] | None) -> Values:
+        """With these rows of the real table as the holdout; None: nothing was set aside."""
+        if aside is None:
+            return self
+        parts = zip(("real", "holdout"), self.tables["real"].parted(aside), strict=True)
+        return replace(self, tables={**self.tables, **dict(parts)})
 
     def frame(self, table: CodedTable, names: Sequence[str]) -> pd.DataFrame:
         """Some columns of a table over this domain as values; NaN or None for none."""

@@ -120,11 +120,6 @@ class Excess:
     allowed: float
     p_beyond: float
 
-    def to_json(self) -> dict[str, float]:
-        """JSON values."""
-        parts = {"share": self.share, "low": self.low, "high": self.high, "expected": self.expected, "p": self.p}
-        return parts | {"allowed": self.allowed, "p_beyond": self.p_beyond}
-
 
 def excess(training: NDArray[np.float64], holdout: NDArray[np.float64]) -> Excess | None:
     """The share of the weight on training units; None where there is no weight.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -98,8 +98,8 @@ class Verdict:
             "holdout_rows_in_the_synthetic_table": self.reproduced[1].to_json(),
             "p_matches": self.p_matches,
             "copies_that_would_be_noticed": self.noticed,
-            "nearest_to_a_training_row": None if self.nearer is None else self.nearer.to_json(),
-            "outstandingly_near_a_training_row": None if self.outstanding is None else self.outstanding.to_json(),
+            "nearest_to_a_training_row": self.nearer and asdict(self.nearer),
+            "outstandingly_near_a_training_row": self.outstanding and asdict(self.outstanding),
             "rows_in_distances": self.compared,
             "levels": {"matches": LEVEL, "nearer": LEVEL_NEARER, "outstanding": LEVEL_OUTSTANDING},
             "drift": self.drift.to_json(),

@@ -61,6 +61,21 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
+def check_known(given: Iterable[object], known: Collection[Any], what: str, *, where: str, fix: str = "") -> None:
+    """All of these are known.
+
+    Args:
+        what: how messages begin, such as `no preset`.
+        fix: the way out where none of the known ones is near; empty: one of them.
+    Raises:
+        UserError: names the first that is not, with the nearest known one.
+    """
+    for name in given:
+        if name not in known:
+            near = did_you_mean(str(name), known) or fix or f"one of {', '.join(map(str, known))}"
+            raise UserError(f"{what} {name!r}", where=where, fix=near)
+
+
 def known_columns(
     names: Iterable[Any], known: Collection[str], *, where: str, of: str = " in the schema", have: str = "one of"
 ) -> None:

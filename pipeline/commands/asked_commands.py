@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mechanisms.public.errors import UserError
-from pipeline.folders import PAGES, SCORES, RunFolder, check_output, is_sweep, not_in_release
+from pipeline.folders import PAGES, SCORES, RunFolder, check_output, not_in_release, sweep_results
 from pipeline.settings import config as settings
 from pipeline.settings.compose import check_hydra, compose_config, one_value_each, without_hydra
 from pipeline.settings.inputs import (
@@ -132,7 +132,7 @@ def score(arguments: Sequence[str]) -> Work:
 def report(arguments: Sequence[str]) -> Work:
     """The report of a run, made again from its own files; of one or several sweeps, from their results."""
     folders = [Path(a) for a in arguments if "=" not in a]
-    if folders and all(map(is_sweep, folders)):
+    if folders and all(map(sweep_results, folders)):
         given = dict(a.split("=", 1) for a in arguments if "=" in a)
         for key in given.keys() - {"output", "metric"}:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")

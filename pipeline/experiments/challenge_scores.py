@@ -26,7 +26,7 @@ from pipeline.experiments.challenge_settings import ChallengeSettings, rounds, w
 from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.gallery.published import reported
 from pipeline.folders import RunFolder
-from pipeline.scores.read_values import with_schema
+from pipeline.scores.read_values import wants_values, with_schema
 from pipeline.scores.table_sources import declared_dialect, open_with
 from pipeline.settings.config import Config
 
@@ -137,14 +137,9 @@ def values_of(
     Args:
         aside: of each real row, whether the release set it aside; None where it set none aside.
     """
-    if not any(METRICS[name].on_values for name in metrics):
+    if not wants_values(metrics):
         return None
-    values = with_schema({"real": real, "synthetic": synthetic}, schema, lambda *_: None)
-    if aside is None:
-        return values
-    tables = dict(values.tables)
-    tables["real"], tables["holdout"] = tables["real"].parted(aside)
-    return replace(values, tables=tables)
+    return with_schema({"real": real, "synthetic": synthetic}, schema, lambda *_: None).set_aside(aside)
 
 
 def sampled(table: CodedTable, share: float, rng: np.random.Generator) -> CodedTable:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -13,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, check_known
 from mechanisms.public.files import whole_file
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.json_values import Json, JsonDict, is_number
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.arrow_columns import arrow_table
@@ -172,11 +171,9 @@ def _listed(settings: ChallengeSettings) -> tuple[Variant, ...]:
     names = [f.name for f in fields(Variant) if f.name != "run"]
     fix = "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
     for entry in settings.variants:
-        for name in entry.keys() - set(names):
-            near = did_you_mean(str(name), names) or fix
-            raise UserError(f"unknown field {name!r}", where="experiment.variants", fix=near)
+        check_known(entry, names, "unknown field", where="experiment.variants", fix=fix)
         epsilon, unit, bound = (entry.get(n) for n in names)
-        fits = isinstance(epsilon, int | float) and not isinstance(epsilon, bool) and 0 < epsilon < math.inf
+        fits = is_number(epsilon) and epsilon > 0
         fits = fits and (unit is None or isinstance(unit, str))
         fits = fits and (bound is None or (isinstance(bound, int) and not isinstance(bound, bool)))
         if not fits or entry in [v for v in settings.variants if v is not entry]:

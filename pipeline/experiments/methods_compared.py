@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import check_known
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
@@ -39,9 +39,8 @@ def synthesizers_of(base: SynthesisConfig, methods: Mapping[str, Json]) -> dict[
         options = own if "kind" in words else {**base.options, **own}
         if kind in FURTHER:
             names = [f.name for f in fields(FURTHER[kind])]
-            for name in own.keys() - set(names):
-                near = did_you_mean(name, names) or f"one of: {', '.join(names)}"
-                raise UserError(f"no setting {name!r}", where=f"experiment.methods.{label}", fix=near)
+            fix = f"one of: {', '.join(names)}"
+            check_known(own, names, "no setting", where=f"experiment.methods.{label}", fix=fix)
             synthesizers[label] = FURTHER[kind](**own)
         else:
             synthesizers[label] = build_synthesizer(SynthesisConfig(kind, base.rows, base.seed, options))

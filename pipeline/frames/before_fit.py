@@ -71,8 +71,8 @@ def draft(
     overrides = [*overrides_of(settings, DRAFTED), *overrides_of(own), *trees]
     config = typed(compose_config("schema_draft", overrides), DraftConfig)
     with table_files({name: frame} | ({} if units is None else {"units": units})) as paths:
-        config.units.path = None if units is None else str(paths["units"])
-        text = synth_again.draft(str(paths[name]), config)
+        config.units.path = None if units is None else paths["units"]
+        text = synth_again.draft(paths[name], config)
     return CommandResult(yaml.safe_load(text), text)
 
 
@@ -96,10 +96,9 @@ def check(
     config = typed(compose_config("check", overrides), CheckConfig)
     with tempfile.TemporaryDirectory(prefix="schema-") as place:
         config.data.schema = str(schema_file(schema, Path(place)))
-        facts, given = load_schema(Path(config.data.schema)), {"frame": frame}
-        with table_files(given | ({} if units is None else {"units": units}), facts) as paths:
-            config.data.path = str(paths["frame"])
-            config.data.units.path = None if units is None else str(paths["units"])
+        facts = load_schema(Path(config.data.schema))
+        with table_files({"frame": frame, "units": units}, facts) as paths:
+            config.data.path, config.data.units.path = paths["frame"], paths.get("units")
             look = look_at_table(config)
     table = Path(frame).name if isinstance(frame, Path | str) else "the frame"
     return CommandResult(as_facts(look), "\n".join(as_lines(look, table, facts.name)))

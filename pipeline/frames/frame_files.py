@@ -181,8 +181,8 @@ def _unwritable() -> UserError:
 
 
 @contextmanager
-def table_files(tables: Mapping[str, Table], schema: Schema | None = None) -> Iterator[dict[str, Path]]:
-    """Each table as a file: paths as they are; frames as Parquet in a folder that is gone after the block.
+def table_files(tables: Mapping[str, Table | None], schema: Schema | None = None) -> Iterator[dict[str, str]]:
+    """Each table that is given as a file: paths as they are; frames in a folder that is gone after the block.
 
     Args:
         schema: as of `write_frame`.
@@ -191,11 +191,12 @@ def table_files(tables: Mapping[str, Table], schema: Schema | None = None) -> It
         paths, written = {}, {}
         for name, table in tables.items():
             if isinstance(table, Path | str):
-                paths[name] = Path(table).expanduser()
-                continue
-            paths[name] = Path(folder) / f"{name}.parquet"
-            written[paths[name]] = "the frame" if name in ("frame", "table") else f"the {name} frame"
-            write_frame(table, paths[name], schema)
+                paths[name] = str(Path(table).expanduser())
+            elif table is not None:
+                path = Path(folder) / f"{name}.parquet"
+                paths[name] = str(path)
+                written[path] = "the frame" if name in ("frame", "table") else f"the {name} frame"
+                write_frame(table, path, schema)
         with named_as_given(written):
             yield paths
 

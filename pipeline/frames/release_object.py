@@ -238,13 +238,12 @@ class Release:
         """
         refuse_part(self.given, "scores")
         config = typed(compose_config("score", overrides_of(settings)), ScoreConfig)
-        given = {"real": real, "holdout": holdout, "units": units}
-        tables = {name: table for name, table in given.items() if table is not None}
+        tables = {"real": real, "holdout": holdout, "units": units}
         with table_files(tables, self.schema) as paths, tempfile.TemporaryDirectory(prefix="score-") as work:
             table = self._written(Path(work), "schema.yaml", STATEMENT, MANIFEST)
-            config.real, config.synthetic = str(paths["real"]), str(table)
-            config.holdout = str(paths["holdout"]) if holdout is not None else config.holdout
-            config.units.path = str(paths["units"]) if units is not None else config.units.path
+            config.real, config.synthetic = paths["real"], str(table)
+            config.holdout = paths.get("holdout", config.holdout)
+            config.units.path = paths.get("units", config.units.path)
             config.schema = str(Path(work) / "schema.yaml")
             return two_tables.score(config, quiet=True)
 

@@ -23,7 +23,6 @@ from pipeline.report.plan_theory import theory, theory_in_words
 from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, said_errors
 from pipeline.settings.build import build_plan, build_schema, build_workload
 from pipeline.settings.config import Config
-from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.memory import model_sizes, predicted_memory_bytes, scores_bytes
 from pipeline.settings.scoring import scores_of_run
 from pipeline.settings.specs import (
@@ -88,7 +87,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         ],
         "predicted_memory_bytes": predicted_memory_bytes(specs, schema, plan),
         "predicted_score_bytes": scores_bytes(config, schema),
-        "memory_limit_bytes": memory_limit_bytes(config.limits.memory_gb),
+        "memory_limit_bytes": config.limits.memory_bytes,
         "shared_budget": planned_json(planned_release(specs, schema, plan, Path("planned"))),
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from evaluation.metrics import METRICS
 from evaluation.values.value_kinds import declared_kind, kind_of
 from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
@@ -93,6 +94,11 @@ def subject_texts(
         elif subject in source.names:
             texts[name] = texts_of(dictionaries(source, raw_expressions(source, [subject]))[subject])
     return texts
+
+
+def wants_values(metrics: Sequence[str]) -> bool:
+    """Whether the definition of one of these metrics speaks of values."""
+    return any(METRICS[name].on_values for name in metrics)
 
 
 def with_schema(sources: Mapping[str, Source], schema: Schema, progress: Progress) -> Values:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
+from evaluation.metrics import ON_TOP, ScoreSpec
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
@@ -26,7 +26,7 @@ from mechanisms.sensitive.kept_table import kept_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.run_context import State, present
 from pipeline.scores.first_look import first_look
-from pipeline.scores.read_values import shared_schema, subject_texts, with_schema
+from pipeline.scores.read_values import shared_schema, subject_texts, wants_values, with_schema
 from pipeline.scores.release_beside import facts_of
 from pipeline.scores.score_files import write_scores
 from pipeline.scores.scored_tables import ScoredTables, floors_file, keep_floors, over_one_schema
@@ -91,7 +91,7 @@ def share_floors(state: State, floors: Path) -> None:
         spec = affordable(present(state.design.scoring), truth.rows)
         spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)[0]))
         values = None
-        if wants_values(spec) and truth.rows * len(schema.columns) <= MOST_CELLS:
+        if wants_values(spec.metrics) and truth.rows * len(schema.columns) <= MOST_CELLS:
             values = with_schema(only := {"real": source}, shared_schema(only, schema)[0], lambda *_: None)
         keep_floors(path, tables["real"], schema, spec, state.facts["settings"]["synthesis"]["rows"], values)
 
@@ -144,25 +144,16 @@ def _values(
         tables: real, synthetic and what was set aside, as codes.
     """
     aside = private.aside
-    if aside is None and not wants_values(spec):
+    if aside is None and not wants_values(spec.metrics):
         return None, ()
     real, synthetic = tables[0].rows + (0 if tables[2] is None else tables[2].rows), tables[1].rows
     both = dict(zip(("real", "synthetic"), sources, strict=True))
     if (real + synthetic) * len(schema.columns) > MOST_CELLS:
         return None, (f"{ON_CODES}the tables have more than {MOST_CELLS:,} cells",)
     values = with_schema(both, shared_schema(both, schema)[0], lambda *_: None)
-    whole = values.tables["real"]
-    if whole.rows != real or values.tables["synthetic"].rows != synthetic:
+    if values.tables["real"].rows != real or values.tables["synthetic"].rows != synthetic:
         return None, (f"{ON_CODES}the file holds other rows than were counted",)
-    if aside is None:
-        return values, values.notices
-    parts = zip(("real", "holdout"), whole.parted(aside), strict=True)
-    return replace(values, tables={**values.tables, **dict(parts)}), values.notices
-
-
-def wants_values(spec: ScoreSpec) -> bool:
-    """Whether a metric's definition speaks of values."""
-    return any(METRICS[name].on_values for name in spec.metrics)
+    return values.set_aside(aside), values.notices
 
 
 def _truth(

@@ -22,7 +22,6 @@ from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.joined_units import units_told, with_units
 from pipeline.frames.frame_files import Table, table_files
-from pipeline.settings import machine_limits
 from pipeline.settings.config import DataConfig, DraftConfig, LimitsConfig, ScoreConfig
 from pipeline.settings.inputs import location
 from pipeline.settings.units_config import UnitsConfig
@@ -49,7 +48,7 @@ def opened(
         for name, path in paths.items():
             work = Path(folder) / name
             work.mkdir(mode=0o700)
-            sources[name] = open_released(path, limits, work, dialect_of(path.expanduser(), declared))
+            sources[name] = open_released(Path(path), limits, work, dialect_of(Path(path), declared))
         with shared_engine(Path(folder) / "engine"):
             yield sources
 
@@ -73,8 +72,7 @@ def declared_dialect(given: DataConfig | ScoreConfig | DraftConfig, dialect: Dia
 
 def room_of(limits: LimitsConfig, folder: Path, *, promised: bool = False) -> FetchRoom:
     """Room for what is fetched, within the limits of the settings."""
-    memory = machine_limits.memory_limit_bytes(limits.memory_gb) // 2
-    return FetchRoom(folder, memory, promised)
+    return FetchRoom(folder, limits.memory_bytes // 2, promised)
 
 
 def local(data: DataConfig, limits: LimitsConfig, folder: Path, *, promised: bool) -> DataConfig:
@@ -115,8 +113,8 @@ def open_with(
         path.expanduser(),
         dialect=dialect or PLAIN,
         workdir=workdir,
-        memory_limit_bytes=machine_limits.memory_limit_bytes(limits.memory_gb) // 2,
-        threads=machine_limits.threads(limits.threads),
+        memory_limit_bytes=limits.memory_bytes // 2,
+        threads=limits.cores,
         setting=setting,
         expected=expected,
     )

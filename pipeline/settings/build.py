@@ -25,6 +25,7 @@ from mechanisms.public.discovery.found_columns import questions_of
 from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.json_values import is_number
 from mechanisms.public.persons.person_questions import PersonQuestion, records_per_unit, with_shares
 from mechanisms.public.persons.person_questions import questions_of as person_questions
 from mechanisms.public.persons.person_unit import MOST_SIZES
@@ -296,11 +297,11 @@ def _criterion(place: int, entry: Mapping[str, Any], domain: Domain, share: floa
     if over not in get_args(Over):
         raise UserError(f"got {over!r}", where=f"{where}.of", fix=f"one of: {', '.join(get_args(Over))}")
     at_most = entry.get("at_most")
-    if at_most is not None and not (_number(at_most) and at_most >= 0):
+    if at_most is not None and not (is_number(at_most) and at_most >= 0):
         fix = "a number of records of at least 0; null: the noisy distance is released, whatever it is"
         raise UserError(f"got {at_most!r}", where=f"{where}.at_most", fix=fix)
     part = entry.get("share", share)
-    if not (_number(part) and 0.0001 <= part <= 0.9):
+    if not (is_number(part) and 0.0001 <= part <= 0.9):
         raise UserError(f"got {part!r}", where=f"{where}.share", fix="a part of the budget, 0.0001 to 0.9")
     cliques, left_out = _marginals(entry.get("marginals"), domain, f"{where}.marginals")
     limit = None if at_most is None else float(at_most)
@@ -323,7 +324,3 @@ def _marginals(order: object, domain: Domain, where: str) -> tuple[tuple[Clique,
         fix = "fewer columns per marginal, or coarser bins in the schema"
         raise UserError(f"every marginal has more than {MOST_CELLS:,} cells", where=where, fix=fix)
     return small, len(every) - len(small)
-
-
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,15 +157,24 @@ class StatementConfig:
 
 
 @dataclass
-class SigningConfig:
-    key: str | None = None
-
-
-@dataclass
 class LimitsConfig(BoundedSettings):
+    """What a command may use of this machine: memory and threads."""
+
     settings_group: ClassVar[str] = "limits"
     memory_gb: float | None = setting(None, above=0, most=1_000_000_000, noun="gigabytes: a number")
     threads: int | None = setting(None, least=1, most=1024)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What a run may use: the setting, or 80 % of this machine's memory."""
+        if self.memory_gb is None:
+            return int(0.8 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+        return int(self.memory_gb * 1e9)
+
+    @property
+    def cores(self) -> int:
+        """How many threads to use."""
+        return self.threads or len(os.sched_getaffinity(0))
 
 
 @dataclass
@@ -213,7 +223,7 @@ class SynthConfig(BoundedSettings):
     rows: int | None = setting(None, least=0)
     synthesis: SynthesisConfig = field(default_factory=SynthesisConfig)
     release: ReleaseConfig = field(default_factory=ReleaseConfig)
-    statement: SigningConfig = field(default_factory=SigningConfig)
+    statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plugins: list[str] = field(default_factory=list)
     output: str | None = None
@@ -342,16 +352,13 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         raise UserError("no such setting", where=str(key), fix=fix)
     check_seed(container)
     plain = OmegaConf.create({k: v for k, v in container.items() if k in names})
-    if "synthesis" in names:
-        plain.synthesis = _own_settings(plain.synthesis, {"kind", "rows", "seed"})
-    for group in [g for g in ("selection", "engine", "experiment") if g in names]:
-        plain[group] = _own_settings(plain[group], {"kind"})
+    form = form_of(cls)
+    for group in [n for n in names if OmegaConf.is_dict(form[n]) and "options" in form[n]]:
+        plain[group] = _own_settings(plain[group], form[group].keys() - {"options"})
     if "evaluation" in names:
-        shared = {f.name for f in dataclasses.fields(EvaluationConfig)} - {"options"}
-        plain.evaluation = _own_settings(plain.evaluation, shared)
         plain.evaluation.options = typed_settings(OmegaConf.to_container(plain.evaluation.options))  # type: ignore[arg-type]
     try:
-        result = OmegaConf.to_object(OmegaConf.merge(form_of(cls), plain))
+        result = OmegaConf.to_object(OmegaConf.merge(form, plain))
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or culprit(cls, OmegaConf.to_container(plain), "settings")  # type: ignore[arg-type]
         problem, fix = first_line(error), way_out(where)
@@ -365,12 +372,8 @@ def typed(config: DictConfig, cls: type[T]) -> T:
 
 def _own_settings(node: DictConfig, common: Collection[str]) -> DictConfig:
     """What differs from kind to kind (from metric to metric) travels in `options`; `common` are the settings of all."""
-    return OmegaConf.create(
-        {
-            **{k: v for k, v in node.items() if k in common},
-            "options": {k: v for k, v in node.items() if k not in common},
-        }
-    )
+    own = {k: v for k, v in node.items() if k not in common}
+    return OmegaConf.create({**{k: v for k, v in node.items() if k in common}, "options": own})
 
 
 def load_config(overrides: Sequence[str] = ()) -> Config:

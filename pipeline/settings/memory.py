@@ -18,7 +18,6 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS
 from mechanisms.selection.selections import method_of
 from pipeline.settings.config import Config, LimitsConfig
-from pipeline.settings.machine_limits import memory_limit_bytes
 from pipeline.settings.methods import engine_of
 from pipeline.settings.specs import Specs
 from synthesis.consistency.total import default_rows
@@ -120,7 +119,7 @@ def check_rows(
     held = count if at_once is None else min(count, at_once)
     needed = max(spec.predicted_bytes(schema.measured, measured, held, fixed=fixed), persons_bytes(schema, count))
     needed += LIBRARIES_BYTES
-    limit = memory_limit_bytes(limits.memory_gb)
+    limit = limits.memory_bytes
     if needed > limit:
         problem = f"{count:,} synthetic rows are predicted to need {needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"
         raise UserError(problem, where="synthesis.rows", fix="fewer synthesis.rows, or raise limits.memory_gb")
@@ -128,7 +127,7 @@ def check_rows(
 
 def check_memory(specs: Specs, schema: Schema, plan: Plan) -> None:
     """Refuse before the work starts what is predicted to need more than limits.memory_gb."""
-    limit = memory_limit_bytes(specs.config.limits.memory_gb)
+    limit = specs.config.limits.memory_bytes
     needed = predicted_memory_bytes(specs, schema, plan)
     if needed > limit:
         name, largest = max(planned_cells(plan, schema.measured), key=lambda p: p[1])
@@ -164,7 +163,7 @@ def scores_memory_texts(config: Config, schema: Schema, records: int) -> list[st
 
     A refusal would tell the number of records, which the guarantee protects; a sentence for a terminal does not.
     """
-    needed, limit = scores_bytes(config, schema, records), memory_limit_bytes(config.limits.memory_gb)
+    needed, limit = scores_bytes(config, schema, records), config.limits.memory_bytes
     if needed <= limit:
         return []
     much = f"{needed / 1e9:.3g} GB, more than {limit / 1e9:.3g}"

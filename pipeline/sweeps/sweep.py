@@ -30,10 +30,9 @@ from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folders import BANNER, SEEN, RunFolder, held, not_in_release
 from pipeline.load_stage import schema_print
 from pipeline.scores.table_sources import local
-from pipeline.settings import machine_limits
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import check_hydra, check_one_list, composing, first_of_sweep, misspelt, records_of
-from pipeline.settings.config import Config
+from pipeline.settings.config import Config, LimitsConfig
 from pipeline.settings.inputs import location
 from pipeline.settings.overrides import spelled
 from pipeline.settings.specs import build_specs
@@ -100,7 +99,7 @@ def sweep(overrides: Sequence[str]) -> int:
                 n_jobs, shared = master.hydra.launcher.get("n_jobs", 1), inside / "shared"
                 launched = _launched(n_jobs, left, lambda j: records_of(load(j.overrides)), shared, report)
             if launched and own.format != "json" and not own.quiet and tells(sys.stdout, console):
-                print(efficiency(list(launched.values()), show.seconds["sweep"], machine_limits.threads(None)))
+                print(efficiency(list(launched.values()), show.seconds["sweep"], LimitsConfig().cores))
             ended |= launched
             ended |= {j.name: JobOutcome("failed", "", j.error) for j in jobs if j.error}
             return _conclude([(j, ended[j.name]) for j in jobs], inside, own)
@@ -268,16 +267,15 @@ def _launched(
         records: Hydra's own records of a job.
         shared: a folder that the jobs share.
     """
-    memory, cores = machine_limits.memory_limit_bytes(None), machine_limits.threads(None)
-    limits = [j.settings.limits.memory_gb for j in jobs if j.settings is not None]
-    memory = min([memory, *(int(most * 1e9) for most in limits if most is not None)])
-    together = n_jobs if n_jobs > 0 else side_by_side(jobs, cores, memory)
+    machine = LimitsConfig()
+    memory = min([machine.memory_bytes, *(j.settings.limits.memory_bytes for j in jobs if j.settings is not None)])
+    together = n_jobs if n_jobs > 0 else side_by_side(jobs, machine.cores, memory)
     processes, pool = JobProcesses(shared), ThreadPoolExecutor(together)
 
     def outcome(j: Job) -> JobOutcome:
         assert j.settings is not None
         own = replace(j.settings.limits, memory_gb=round(memory / together / 1e9, 3))
-        own = replace(own, threads=own.threads or max(1, cores // together))
+        own = replace(own, threads=own.threads or max(1, machine.cores // together))
         return processes.outcome(replace(j.settings, limits=own), j.root, lambda: records(j))
 
     for j in jobs:

@@ -11,7 +11,7 @@ import pandas as pd
 from evaluation.metrics import METRICS
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import write_whole
-from pipeline.folders import PAGES, check_output
+from pipeline.folders import PAGES, check_output, sweep_results
 from pipeline.report.charts import COLOURS, Drawing, Line, add, lines, svg
 from pipeline.report.page import Card, HeadCard, Page, Section, Table, chart_style
 from pipeline.report.scale import ChartAxis, short
@@ -35,11 +35,11 @@ def render(folders: Sequence[Path], output: Path | None = None, metric: str | No
     Raises:
         UserError: a folder without results; no curves of that metric; a place in a release.
     """
-    insides = [_inside(folder) for folder in folders]
-    page = output or insides[0] / ("sweep.html" if len(folders) == 1 else "sweeps.html")
+    files = [sweep_results(folder) or folder / "results.parquet" for folder in folders]
+    page = output or files[0].parent / ("sweep.html" if len(folders) == 1 else "sweeps.html")
     if output is not None:
         check_output(output, "output", own=PAGES)
-    frames = [_results(inside / "results.parquet") for inside in insides]
+    frames = [_results(file) for file in files]
     if len(frames) > 1:
         names = [folder.resolve().name for folder in folders]
         names = names if len(set(names)) == len(names) else [str(folder) for folder in folders]
@@ -80,14 +80,6 @@ def _drawing(frame: pd.DataFrame) -> str:
     colours = method_colours(scored)
     whole = panels(curves(scored, colours), _legend(colours), across=ACROSS, label="Scores over ε")
     return whole.as_file(chart_style())
-
-
-def _inside(folder: Path) -> Path:
-    for part in (folder / "internal", folder):
-        if (part / "results.parquet").is_file():
-            return part
-    fix = "the folder of a finished sweep: hydra.sweep.dir of run -m"
-    raise UserError(f"no results of a sweep in {folder}", where="report", fix=fix)
 
 
 def best_methods(frame: pd.DataFrame) -> pd.DataFrame:

@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from evaluation.metric import Inputs, Options
+from evaluation.metrics import METRICS
 from evaluation.papers.challenges.sdnist import SUBSAMPLES, distances, in_bins, matches
 from evaluation.values.value_tables import Values
 from mechanisms.public.schema.schema_part import part_of
@@ -129,7 +131,9 @@ def test_subsamples_of_the_published_table_score_as_published(name, tmp_path):
     made = scored(values, by)
     assert [each["score"] for each in made.details["subsamples"]] == pytest.approx(published, abs=4)
     if name == "family":
-        binned = in_bins(values.tables["real"], values.tables["real"], values)[0]
+        binned = in_bins(
+            Inputs(METRICS["sdnist_kmarginal"], *2 * [values.tables["real"]], None, Options(values=values))
+        )[0]
         counts = np.bincount(binned.column("POVPIP"))
         assert counts.max() == 9972 and counts[:-1].min() == 333, "as NIST's report counts the bins of POVPIP"
         assert distances(binned, binned, by).score == 1000

@@ -11,11 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.counts import paired_cells, pairs_looked_at
-from evaluation.learning.features import places
 from evaluation.metric import Inputs, ReadScore
 from evaluation.papers.paper_metrics import AreaSettings
 from evaluation.readings.reading import Ends
-from evaluation.values.value_tables import Values
 from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
@@ -64,7 +62,7 @@ def sdnist_of(inputs: Inputs) -> ReadScore:
     values = options.values if inputs.schema is None else None
     rng, n = np.random.default_rng(options.seed), real.rows
     chosen = [np.sort(rng.choice(n, max(1, round(share * n)), replace=False)) for share in SUBSAMPLES]
-    binned_real, binned = in_bins(real, synthetic, values)
+    binned_real, binned = in_bins(inputs)
     if len(_features(binned_real.domain, by)) < 2:
         return ReadScore(None, {}, reason="fewer than two columns beside the area: no pairs")
     tables = [distances(binned_real, t, by) for t in (binned, *(binned_real.at(rows) for rows in chosen))]
@@ -88,11 +86,12 @@ def sdnist_of(inputs: Inputs) -> ReadScore:
     return ReadScore(mine.score, details, ends=ends)
 
 
-def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> tuple[CodedTable, CodedTable]:
+def in_bins(inputs: Inputs) -> tuple[CodedTable, CodedTable]:
     """Both tables with numbers of many values in SDNist's bins."""
+    real, synthetic, known = inputs.real, inputs.synthetic, {**_numbers_in_texts(inputs), **inputs.numbers}
     attributes, pairs = [], []
     for attribute, *codes in zip(real.domain.attributes, real.columns, synthetic.columns, strict=True):
-        numbers = _numbers(attribute, values)
+        numbers = known.get(attribute.name)
         edges = None if numbers is None else _edges(attribute.name, numbers[codes[0]])
         if numbers is None or edges is None:
             attributes.append(attribute)
@@ -106,14 +105,13 @@ def in_bins(real: CodedTable, synthetic: CodedTable, values: Values | None) -> t
     return one, other
 
 
-def _numbers(attribute: Attribute, values: Values | None) -> Floats | None:
-    """The number of each code; None for a column of other values. Texts are read for columns with fixed edges alone."""
-    if attribute.ordered:
-        return places(attribute) if values is None else values[attribute.name].numbers
-    if values is None or attribute.name not in EDGES:
-        return None
-    texts = [values[attribute.name].label(code) for code in range(attribute.size)]
-    return np.asarray(pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce"), np.float64)
+def _numbers_in_texts(inputs: Inputs) -> dict[str, Floats]:
+    """The number of each code of a column with fixed edges, where values are known: its text is read."""
+    if inputs.options.values is None or inputs.schema is not None:
+        return {}
+    fixed = [a for a in inputs.real.domain.attributes if a.name in EDGES and not a.ordered]
+    texts = {a.name: pd.Series([inputs.label(a.name, code) for code in range(a.size)], dtype=object) for a in fixed}
+    return {name: np.asarray(pd.to_numeric(own, errors="coerce"), np.float64) for name, own in texts.items()}
 
 
 def _edges(name: str, real: Floats) -> Floats | None:

@@ -28,7 +28,7 @@ from evaluation.papers.ncript.ncript_rows import (
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 from evaluation.papers.paper_metrics import NcriptSettings
 from evaluation.pictures.place_map import named
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, check_known
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
@@ -175,9 +175,8 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     spec = spec or NcriptSpec()
     q, p = cubes.real, cubes.synthetic
     times = max(len(cubes.times), 1)
-    for name in set(spec.places) - set(map(str, cubes.segments)):
-        fix = did_you_mean(name, list(map(str, cubes.segments))) or "labels of the map's segments"
-        raise UserError(f"no segment {name!r}", where="evaluation.ncript: places", fix=fix)
+    labels, fix = [*map(str, cubes.segments)], "labels of the map's segments"
+    check_known(spec.places, labels, "no segment", where="evaluation.ncript: places", fix=fix)
     horizontal = horizontal_losses(q, p, threshold=spec.strong)
     vertical = vertical_losses(q, p, threshold=spec.frequency_threshold)
     kinds = max(len(cubes.types), 1)
@@ -218,10 +217,7 @@ def prepared(own: NcriptSettings, schema: Schema | None, seed: int) -> PreparedR
         UserError: no such level or parameter; a parameter out of range.
     """
     given, names, regions = own.ncript or {}, [f.name for f in fields(NcriptSpec)], None
-    for name in given:
-        if name not in names:
-            fix = did_you_mean(str(name), names) or f"one of {', '.join(names)}"
-            raise UserError(f"no parameter {name!r}", where="evaluation.ncript", fix=fix)
+    check_known(given, names, "no parameter", where="evaluation.ncript")
     if own.regions is not None and own.segment is not None and schema is not None:
         tree = schema[own.segment].hierarchy
         nodes = tree.level(own.regions).nodes

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, check_known
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
 from mechanisms.public.schema.code_labels import codes_of, label_of, labels_of
 from mechanisms.public.schema.column import Column
@@ -67,9 +67,7 @@ def _of_level(leaves: Column, nodes: Column, level: str) -> list[list[str | None
 
 def known_column(name: str, columns: Mapping[str, Column], rule: str, where: str) -> Column:
     """The column of that name; UserError with a suggestion for an unknown one."""
-    if name not in columns:
-        fix = did_you_mean(name, columns) or f"one of {', '.join(columns)}"
-        raise UserError(f"{rule}: no column {name!r}", where=where, fix=fix)
+    check_known([name], columns, f"{rule}: no column", where=where)
     return columns[name]
 
 

@@ -10,8 +10,8 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.errors import UserError, check_known
+from mechanisms.public.json_values import Json, JsonDict, is_number
 from mechanisms.public.units import Neighbouring
 
 
@@ -44,16 +44,11 @@ def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
     form = "'experiment.published=[{metric: tvd, epsilon: 1, value: 0.1, place: Table 2}]'"
     published = []
     for entry in entries:
-        for name in entry.keys() - set(names):
-            near = did_you_mean(str(name), names) or form
-            raise UserError(f"unknown field {name!r}", where="experiment.published", fix=near)
+        check_known(entry, names, "unknown field", where="experiment.published", fix=form)
         texts = [entry.get("metric"), entry.get("place"), entry.get("dataset", "")]
         numbers = [entry.get("value"), entry.get("epsilon", 1.0)]
         fits = all(isinstance(t, str) for t in texts) and bool(texts[0]) and bool(texts[1])
-        fits = fits and all(
-            isinstance(n, int | float) and not isinstance(n, bool) and math.isfinite(n) for n in numbers
-        )
-        if not fits:
+        if not fits or not all(map(is_number, numbers)):
             raise UserError(f"got {dict(entry)}", where="experiment.published", fix=form)
         published.append(Published(**entry))
     return tuple(published)
