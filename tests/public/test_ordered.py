@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.order_guess import in_groups
 from mechanisms.public.rules.ordered import drawn_ends, shared_out
 from mechanisms.public.rules.structural_zeros import broken
 from mechanisms.public.schema.table_schema import parse_schema
@@ -107,3 +108,10 @@ def test_columns_in_order_keep_their_distribution_inside_their_bins() -> None:
     assert (hits[0].values <= hits[1].values).all() and (apart[0].values > apart[1].values).mean() > 0.05
     for ruled, unruled in zip(hits, apart, strict=True):
         assert abs(ruled.values.mean() - unruled.values.mean()) < 0.02 * unruled.values.mean()
+
+
+def test_pairs_in_order_are_proposed_as_few_groups_of_which_each_two_are_a_pair() -> None:
+    times = ("received", "sent", "there", "hospital")
+    pairs = [*itertools.combinations(times, 2), ("sent", "free"), ("received", "free")]
+    groups = in_groups([(a, b, 9 if b == "free" else 10, 10) for a, b in pairs])
+    assert groups == [(list(times), 10, 10), (["received", "sent", "free"], 9, 10)]

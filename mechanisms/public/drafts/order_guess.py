@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -56,6 +57,22 @@ def guess_ordered(source: Source, drafted: Drafted) -> tuple[list[Pair], list[Pa
     chains = ((a, b, d) for (a, b, *_), (c, d, *_) in itertools.product(ordered, repeat=2) if b == c)
     gaps = {(b, d) for a, b, d in chains if (a, d) not in pairs}
     return [each for each in ordered if each[:2] not in gaps], [*alike.values()]
+
+
+def in_groups(orders: Sequence[Pair]) -> list[tuple[list[str], int, int]]:
+    """Groups of columns of which each two are a pair, all pairs in some; rows of the pair that fewest rows keep."""
+    pairs = {(a, b): (up, n) for a, b, up, n in orders}
+    before = Counter(b for _, b in pairs)
+    names, left, groups = sorted({*itertools.chain(*pairs)}, key=before.__getitem__), dict(pairs), []
+    while left:
+        group = [*next(iter(left))]
+        for name in names:
+            if all((name, other) in pairs or (other, name) in pairs for other in group):
+                group.append(name)
+        own = list(itertools.combinations(sorted(group, key=before.__getitem__), 2))
+        groups.append((sorted(group, key=before.__getitem__), *min((pairs[p] for p in own), key=lambda n: n[0] / n[1])))
+        left = {pair: n for pair, n in left.items() if pair not in own}
+    return groups
 
 
 def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]]:
