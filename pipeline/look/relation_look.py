@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
-from mechanisms.public.drafts.order_guess import ASCENDING, ascending_rows, guess_ordered
+from mechanisms.public.drafts.order_guess import ASCENDING, ascending_rows, guess_ordered, lost_lengths
 from mechanisms.public.drafts.rule_guess import guess_calendar, guess_determined, guess_parts
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
@@ -43,6 +43,8 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         for low, high, up, both in ordered
         if not any({low, high} <= {*group.columns} for group in rules.ordered)
     ]
+    pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
+    hints += [said for said in [lost_lengths(source, fields, sorted(pairs))] if said]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"
         for a, b, same, both in alike

@@ -136,3 +136,15 @@ def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     persons = {"who": np.arange(N) % 11 + 100 * (np.arange(N) % 5), **cells}
     unit = "unit: {column: who, constant: [group], records: {max: 20}}"
     assert any(told in hint for hint in checked(capsys, persons, f"{columns}\n{unit}")["hints"]), "a constant too"
+
+
+@pytest.mark.parametrize(("days", "said"), [(3, True), (40, False)])
+def test_lengths_that_are_lost_inside_bins_are_told_of(days, said, capsys):
+    """Stays of three days came out as ten, and scores, which read months, said ok."""
+    came = pd.date_range("2021-01-01", periods=600, freq="1D")[::-1]
+    apart = {"came": 0, "left": days, "paid": days + 90}
+    cells = {name: [f"{d + pd.Timedelta(n, 'D'):%Y-%m-%d}" for d in came] for name, n in apart.items()}
+    lost = "how long it was is lost inside bins, mostly less than half of one: came to left; "
+    _, text = drafted(cells)
+    assert (f"# {lost}" in text) == said == ("how long" in text)
+    assert any(hint.startswith(lost) for hint in checked(capsys, cells)["hints"]) == said

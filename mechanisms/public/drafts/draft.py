@@ -15,7 +15,7 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json
-from mechanisms.public.drafts.order_guess import guess_ordered, in_groups
+from mechanisms.public.drafts.order_guess import guess_ordered, in_groups, lost_lengths
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     Pair,
@@ -136,12 +136,13 @@ def draft_schema(
     held = {time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()}
     parts = guess_parts(source, varied, held)
     said = _said_of_pairs(orders, alike, parts)
+    lost = lost_lengths(source, by_name, [(low, high) for low, high, _, _ in orders])
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         drafted.insert(0, _measured(*(drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1]))))
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
     rule = _calendar(held, parts, by_name, orders, derived)
-    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, rule, derived, dependent)
+    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, lost, rule, derived, dependent)
 
 
 def _measured(column: str, fields: FieldDict, guess: str) -> tuple[str, FieldDict, str]:
@@ -264,6 +265,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
 
 def _rules(
     orders: Sequence[tuple[str, str, int, int]],
+    lost: str,
     calendar: Mapping[str, object],
     computed: Sequence[tuple[str, str, int]],
     dependent: tuple[Sequence[Determined], Sequence[Skipped]],
@@ -304,6 +306,7 @@ def _rules(
         if lines
         for line in (f"# {head}", f"# {field}", *map("#   {}".format, lines))
     ]
+    text += [f"# {lost}"] * bool(lost)
     if calendar:
         text += [
             "# with it weekdays and hours are as measured; without, days and times are spread evenly inside bins;",

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, Drafted, Pair
+from mechanisms.public.schema.column import DATE_KINDS
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import first_rows, value_batches
 
+#: Said of times between which a release loses how long it was.
+LOST = (
+    "how long it was is lost inside bins, mostly less than half of one: {}; a column of the length (days, minutes) in "
+    "the table keeps it, and the later time is the sum (derive)"
+)
 #: Of so many numbers, in so many rows, pairs are looked for.
 MOST_NUMBERS, TRIED_ROWS = 120, 2_000
 #: A pair is proposed where so large a share of the rows ascends, and at most so large a one agrees.
@@ -73,6 +79,26 @@ def in_groups(orders: Sequence[Pair]) -> list[tuple[list[str], int, int]]:
         groups.append((sorted(group, key=before.__getitem__), *min((pairs[p] for p in own), key=lambda n: n[0] / n[1])))
         left = {pair: n for pair, n in left.items() if pair not in own}
     return groups
+
+
+def lost_lengths(source: Source, drafted: Drafted, pairs: Collection[tuple[str, str]]) -> str:
+    """That lengths are lost between two dates or times, none between them, mostly less than half a bin apart; or ''.
+
+    Args:
+        pairs: of columns that ascend.
+    """
+    times = [pair for pair in pairs if all(n in drafted and drafted[n]["kind"] in DATE_KINDS for n in pair)]
+    between = {(a, d) for (a, b), (c, d) in itertools.product(times, repeat=2) if b == c}
+    if not (near := {pair: np.zeros(2, np.int64) for pair in times if pair not in between}):
+        return ""
+    schema = parse_schema({"columns": {n: drafted[n] for pair in near for n in pair}}, where="the draft")
+    half = {c.name: (c.high - c.low + 1) / c.value_codes / 2 for c in schema.columns}
+    for values in value_batches(source, schema.columns):
+        for (a, b), seen in near.items():
+            gap = values[b] - values[a]
+            seen += (int((gap < min(half[a], half[b])).sum()), int((gap == gap).sum()))
+    lost = [f"{a} to {b}" for (a, b), (short, both) in near.items() if both >= FEWEST_ROWS and 2 * short > both]
+    return LOST.format(", ".join(lost)) if lost else ""
 
 
 def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]]:
