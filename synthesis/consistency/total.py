@@ -47,8 +47,8 @@ def estimate_total(measurements: Measurements) -> float:
 
 def _uniform(answer: NoisyMarginal) -> float:
     """The total with which a uniform marginal comes closest to the answers."""
-    even = answer.query.answer(np.full(answer.query.columns, 1 / answer.query.columns))
-    return float(even @ answer.values) / max(float(even @ even), 1e-300)
+    even = answer.query.answer(np.ones(answer.query.columns))  # of 1 / n rows that sum to 0 would say 1e-17
+    return answer.query.columns * float(even @ answer.values) / max(float(even @ even), 1e-300)
 
 
 def default_rows(measurements: Measurements) -> int:

@@ -21,6 +21,7 @@ WINDOW = 10
 FALLING = 0.99
 #: Steps that fail one after another before the descent ends.
 FAILURES = 60
+STALLED = "the loss no longer falls"
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Watch:
             before, now = min(self.losses[:-WINDOW]), min(self.losses)
             on_its_way = now < point.loss < FALLING * self.losses[-2]  # momentum led it up, and it comes down again
             if before - now <= rules.tolerance * now and not on_its_way:
-                return "the loss no longer falls"
+                return STALLED
         if step % GAP_EVERY == 0 and rules.gap and duality_gap(self.loss, self.best) <= rules.gap * floor:
             return "the loss is proven to be least"
         return None
@@ -136,12 +137,14 @@ def mirror_descent(
             eta *= 0.9 if rose else min(max(1 / steepness, 0.01), 0.5) if steepness > 0 else 0.5
             age, last, failures = 0, here.potentials, failures + 1
             if failures == FAILURES:
-                return watch.done("the loss no longer falls")
+                return watch.done(STALLED)
             continue
         last, here, age, failures = ahead, following, age + 1, 0
         if steepness > 0:
             eta = min(eta * (2.0 if steepness < 0.05 else 1.2), max(eta / steepness, eta / 2))
         reason = watch.ended(here)
+        if reason == STALLED and here is not watch.best:  # momentum may have led away from where it still falls
+            here, last, age, reason = watch.best, watch.best.potentials, 0, None
     return watch.done(reason)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from synthesis.convergence import FitRecord
-from synthesis.pgm.estimation import FAILURES, Point, Stopping, Watch, at
+from synthesis.pgm.estimation import FAILURES, STALLED, Point, Stopping, Watch, at
 from synthesis.pgm.loss import FitLoss
 
 #: Pairs of steps and changes of the gradient that are remembered; three arrays of the model's size each.
@@ -54,7 +54,7 @@ def lbfgs(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress |
             promised = -float(step @ slope)
         following = _searched(loss, here, step, promised)
         if following is None and not pairs:
-            return watch.done("the loss no longer falls")
+            return watch.done(STALLED)
         if following is None:
             pairs.clear()
             continue

@@ -91,6 +91,8 @@ def test_whole_marginals_and_linear_queries_reach_the_optimum_of_an_independent_
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(CLIQUES.filter(bool), st.integers(0, 2**31), st.booleans(), st.sampled_from([1.0, 20.0, 300.0]))
 @example(words=["ac"], seed=0, queries=True, sigma=1.0)  # momentum leads the loss up on its way
+@example(words=["abcd"], seed=837, queries=True, sigma=1.0)  # one query, of weights that sum to 0
+@example(words=["cd", "acd"], seed=33716497, queries=True, sigma=1.0)  # momentum leads away from where it still falls
 def test_the_optimum_is_reached_anywhere(words, seed, queries, sigma):
     check_optimum(noisy(words, seed=seed, queries=queries, sigma=sigma), "mirror")
 
