@@ -287,3 +287,15 @@ def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: 
     table.loc[599, ["kids", "gross"]] += 1
     table.to_csv(tmp_path / "t.csv", index=False)
     assert draft_schema(source(tmp_path / "t.csv"), "t").count("expression") == 1
+
+
+def test_the_rest_of_a_sum_that_is_fixed_is_computed_and_not_the_sum(tmp_path: Path) -> None:
+    """Weekly hours of 38.5 or 30 came out as any number: the draft proposed them as the sum of five days."""
+    rng = np.random.default_rng(0)
+    parts = (rng.dirichlet([3, 2, 1], 400) * 100).round()
+    parts[:, 0] = 100 - parts[:, 1:].sum(axis=1)
+    hours, early = rng.choice([38.5, 30.0], 400), rng.integers(4, 12, 400)
+    lines = [f"{h},{e},{h - e},{a:g},{b:g},{c:g}" for h, e, (a, b, c) in zip(hours, early, parts, strict=True)]
+    text = draft_schema(source(csv(tmp_path, "\n".join(["hours,early,late,car,bus,bike", *lines]))), "t")
+    assert '#   "car": {expression: "100 - bus - bike"}  # in all 400 rows' in text
+    assert '#   "late": {expression: "hours - early"}  # in all 400 rows' in text and '"hours": {' not in text

@@ -685,3 +685,11 @@ def test_two_numbers_in_one_text_are_told_as_such(tmp_path: Path) -> None:
 )
 def test_classes_of_a_number_are_drafted_in_their_order(classes: list[str], ordered: bool) -> None:
     assert classes_in_order(sorted(classes)) == (classes if ordered else [])
+
+
+@pytest.mark.parametrize(("zeros", "day"), [("00.00.0000", "{:02}.05.{}"), ("0000-00-00", "{1}-05-{0:02}")])
+def test_days_of_zeros_are_gaps_of_a_date(tmp_path: Path, zeros: str, day: str) -> None:
+    """A day of leaving, 00.00.0000 in 84 % of the rows, was drafted as a list of that one text."""
+    rows = [zeros if i % 100 < 84 else day.format(i % 28 + 1, 2000 + i % 20) for i in range(2_000)]
+    _, facts = drafted(csv(tmp_path, "left,n\n" + "".join(f"{r},{i % 5}\n" for i, r in enumerate(rows))))
+    assert (facts["left"].kind, facts["left"].missing_texts) == ("date", (zeros,))

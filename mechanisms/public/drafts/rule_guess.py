@@ -40,6 +40,8 @@ WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
 MOST = 12
 #: Of so many numbers, in so many rows, sums are looked for; weights below that are none.
 SUMMED, SUMMED_ROWS, NONE = 120, 2_000, 1e-6
+#: A sum of so many values, and of half as many as its largest part, has few.
+FEW_TOTALS = 20
 #: Scales of whole numbers are as long at most, where an answer may count the other way round.
 SCALE = 10
 #: An expression is proposed where at least so many rows hold a value, of at least two kinds.
@@ -94,24 +96,37 @@ def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -
 def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
     """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first.
 
-    An answer on a short scale may count the other way round: 6 - x of 1 to 5.
+    An answer on a short scale may count the other way round: 6 - x of 1 to 5. Of a sum that has few values, or is the
+    same number in all rows, the largest part is the rest: weekly hours of five days, parts of 100 per cent.
     """
     rows = np.nan_to_num(first_rows(source, columns, SUMMED_ROWS))
     turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
     ends = {i: columns[i].low + columns[i].high for i in turned}
     words = [_marked(c) for c in columns] + [f"({ends[i]:g} - {_marked(columns[i])})" for i in turned]
     owners = np.array([*range(len(columns)), *turned])
-    whole = np.hstack([rows, [ends[i] for i in turned] - rows[:, turned]])
+    whole = np.hstack([rows, [ends[i] for i in turned] - rows[:, turned], np.ones((len(rows), 1))])
     design = np.asarray(np.linalg.qr(whole, mode="r"))  # as many rows as columns tell as much
-    sums, taken = list[tuple[Column, str]](), set[int]()
-    for i in np.argsort(np.abs(rows).sum(axis=0), kind="stable").tolist():
-        others = np.flatnonzero(~np.isin(owners, [i, *taken]))
+    sizes, sums, taken = np.abs(rows).sum(axis=0), list[tuple[Column, str]](), set[int]()
+    for i in [*np.argsort(sizes, kind="stable").tolist(), -1]:
+        others = np.flatnonzero(
+            ~np.isin(owners, [i, *taken]) if i >= 0 else ~np.isin(np.arange(len(columns)), [*taken])
+        )
         weights, rest = nnls(design[:, others], design[:, i])
-        once = (weights > NONE).sum() > 1 and np.abs(weights[weights > NONE] - 1).max() <= NONE
-        if once and rest <= NONE * np.linalg.norm(rows[:, i]):
-            parts = others[weights > NONE]
+        used = weights > NONE
+        share = weights[used].mean() if i < 0 and used.any() else 1.0
+        if used.sum() < 2 or np.abs(weights[used] / share - 1).max() > NONE:
+            continue
+        if rest > NONE * np.linalg.norm(whole[:, i]):
+            continue
+        parts = others[used].tolist()
+        largest = max(owners[parts].tolist(), key=lambda j: sizes[j])
+        few = i < 0 or len(np.unique(rows[:, i])) <= min(FEW_TOTALS, len(np.unique(rows[:, largest])) / 2)
+        if few and max(parts) < len(columns):
+            total = words[i] if i >= 0 else f"{1 / share:.10g}"
+            sums.append((columns[largest], " - ".join([total, *(words[j] for j in parts if j != largest)])))
+        elif i >= 0:
             sums.append((columns[i], " + ".join(words[j] for j in parts)))
-            taken |= {*owners[parts].tolist()}
+        taken |= {*owners[parts].tolist()}
     return sums
 
 

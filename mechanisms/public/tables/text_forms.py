@@ -20,7 +20,8 @@ from mechanisms.public.schema.spellings import NO_ANSWER, short_words
 from mechanisms.public.tables.persons import PERSONS, STAFF
 
 #: Texts that often stand for a missing value.
-GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A")
+_NO_DAYS = ("0000-00-00", "0000-00-00 00:00:00", "00.00.0000", "00/00/0000")
+GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A", *_NO_DAYS)
 #: Words for it, and one digit six times or more: 9999999999, 00000000.
 NO_VALUE = re.compile(rf"(?i:{NO_ANSWER})|(?P<digit>[0-9])(?P=digit){{5,}}")
 #: What boxes are ticked with.
