@@ -71,7 +71,7 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
         if not cut.any():
             continue
         if any(name in group.columns for group in schema.rules.ordered):
-            fix = f"a range of whole bins; this one cuts {schema[name].labels[int(np.flatnonzero(cut)[0])]}"
+            fix = f"whole bins, also by their names; this cuts {schema[name].labels[int(np.flatnonzero(cut)[0])]!r}"
             raise UserError(f"the schema orders the values of {name!r} inside its bins", where="where", fix=fix)
         place = schema.domain.index(name)
         ranges = asked_ranges(schema[name], where[name], name)

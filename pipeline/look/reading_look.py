@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import COMPACT
+from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS
 from mechanisms.public.drafts.seen import FEWEST_UNITS, OFTEN, gap_codes
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import plain_edges
@@ -36,7 +36,6 @@ from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CURRENCIES,
-    DAYS_OF_GAPS,
     NumberForm,
     Texts,
     day_and_month,

@@ -111,6 +111,9 @@ def test_a_range_that_cuts_a_bin_of_ordered_columns_is_refused():
         release.sample(5, where={"first": ["1980-01-15", "1980-02-15"]})
     made = release.sample(40, where={"last": ["1980-01-01", "1980-07-01"]})
     assert (made["last"] <= "1980-07-01").all() and (made["first"] <= made["last"]).all()
+    with pytest.raises(UserError, match="by their names; this cuts '") as refused:
+        release.sample(5, where={"last": ["1980-01-01", "1980-02-15"]})
+    assert len(release.sample(5, where={"last": str(refused.value).split("'")[-2]})) == 5
 
 
 def test_rules_of_the_schema_hold_and_their_columns_can_be_asked():

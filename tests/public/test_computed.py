@@ -92,6 +92,11 @@ def test_times_differ_in_days_and_count_as_midnight_beside_dates() -> None:
     assert value("1 if t > a else 0", t=noon, a=10) == 1 and math.isnan(value("x * 0 if x > 1 else y", x=1, y=math.nan))
 
 
+def test_a_marked_name_may_hold_the_end_of_a_line() -> None:
+    """As the heads of sheets do."""
+    assert parse_expression("`Sum\nin €`\n+ 1", {"Sum\nin €": "number"}, "here").sources == ("Sum\nin €",)
+
+
 @pytest.mark.parametrize(
     ("text", "place", "says"),
     [

@@ -470,6 +470,22 @@ def test_two_numbers_that_ascend_where_unrelated_ones_would_not_are_proposed_as_
     assert facts["posted"].high < 100, "each keeps bounds of its own"
 
 
+@pytest.mark.parametrize("name", ["", "if", "a`b", "Sum in €"])
+def test_a_number_of_any_name_lets_a_draft_be_made_and_a_sum_of_it_is_proposed_where_it_can_be_named(tmp_path, name):
+    rows = "".join(f"{i * 37 % 50},{i * 31 % 17},{i * 37 % 50 + i * 31 % 17}\n" for i in range(400))
+    text, facts = drafted(csv(tmp_path, f'"{name}",part,both\n{rows}'))
+    assert name in facts.domain.names and ("expression" in text) == (name in ("if", "Sum in €"))
+
+
+def test_numbers_that_no_bins_tell_apart_are_left_out_and_the_others_drafted(tmp_path: Path) -> None:
+    """The least double stands for no value in tables of maps; ids of twenty digits differ in their last ones."""
+    rows = "".join(
+        f"{-1.7976931348623157e308 if i % 9 == 0 else i / 4},{2**62 + i % 70},{i % 30}\n" for i in range(500)
+    )
+    text, facts = drafted(csv(tmp_path, f"height,far,age\n{rows}"))
+    assert [*facts.domain.names] == ["age"] and text.count("numbers too large, or too close together") == 2
+
+
 def test_listed_texts_are_texts_to_every_reader_of_yaml_and_the_lists_of_a_column_have_one_form(tmp_path: Path) -> None:
     postcodes = [f"{1000 + i:05}" for i in range(80)]
     words = ["no", "on", "North", "1e5", "0x1f", "12:30", "a: b", "-", "x # y", "~"]

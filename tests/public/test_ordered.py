@@ -7,11 +7,13 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.order_guess import in_groups
+from mechanisms.public.errors import UserError
 from mechanisms.public.rules.ordered import drawn_ends, shared_out
 from mechanisms.public.rules.structural_zeros import broken
 from mechanisms.public.schema.table_schema import parse_schema
@@ -115,3 +117,26 @@ def test_pairs_in_order_are_proposed_as_few_groups_of_which_each_two_are_a_pair(
     pairs = [*itertools.combinations(times, 2), ("sent", "free"), ("received", "free")]
     groups = in_groups([(a, b, 9 if b == "free" else 10, 10) for a, b in pairs])
     assert sorted(groups) == [(["received", "sent", "free"], 9, 10), (list(times), 10, 10)]
+
+
+def test_ordered_values_go_up_to_a_step_where_they_cannot_go_down_and_stay_out_of_the_next_bin() -> None:
+    """Multiples of ten behind numbers of any digits, one by one; and a bin that holds no whole number."""
+    columns = {
+        "low": {"kind": "float", "min": 0, "max": 20, "bins": {"count": 2}, "missing": False},
+        "ten": {"kind": "float", "min": 0, "max": 30, "bins": {"count": 1}, "multiple_of": 10, "missing": False},
+        "whole": {"kind": "float", "min": 5, "max": 31, "bins": {"edges": [5, 30.2, 30.9, 31]}, "decimals": 0},
+    }
+    schema = parse_schema({"columns": columns, "ordered": [["low", "ten"]]}, where="t.yaml")
+    codes = np.array([[1, 0, 0], [0, 0, 1]] * 200).T.astype(np.uint8)
+    rng = np.random.default_rng(0)
+    owned = with_units(CodedTable(schema.domain, tuple(codes)), schema, rng)
+    low, ten, _ = (d.values for d in draw_table(owned, schema, rng, 0, 400))
+    assert (low <= ten).all() and (ten % 10 == 0).all() and not np.signbit(ten).any()
+    assert drawn_ends(schema["whole"])[1][1] < 30.9
+
+
+@pytest.mark.parametrize("groups", [[["a", "b"], ["b", "a"]], [["a", "b"], ["b", "c"], ["c", "a"]]])
+def test_groups_in_a_circle_are_refused(groups: list[list[str]]) -> None:
+    own = {"kind": "integer", "min": 0, "max": 29, "bins": {"count": 3}}
+    with pytest.raises(UserError, match="ordered: b before "):
+        parse_schema({"columns": dict.fromkeys("abc", own), "ordered": groups}, where="t.yaml")

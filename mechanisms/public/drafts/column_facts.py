@@ -29,8 +29,10 @@ from mechanisms.public.tables.doubts import (
 )
 from mechanisms.public.tables.persons import addresses, said_persons
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, DAYS_OF_GAPS, GAPS, NumberForm
+from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, GAPS, NumberForm
 
+#: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
+DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
 #: Two columns are called the same where at least so many rows say so.

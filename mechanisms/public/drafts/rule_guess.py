@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,7 @@ def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -
         drafted: column → its declaration.
         measured: columns of which no expression is proposed, nor one that adds them.
     """
+    drafted = {n: f for n, f in drafted.items() if n and "`" not in n}  # others no expression names
     numbers = [n for n, f in drafted.items() if f["kind"] in ("integer", "float")]
     dates = [n for n, f in drafted.items() if f["kind"] in DATE_KINDS][:MOST]
     whole = [n for n in numbers if drafted[n]["kind"] == "integer"][: MOST**3 // max(1, len(dates)) ** 2]
@@ -210,7 +212,8 @@ def guess_parts(
 
 
 def _marked(column: Column) -> str:
-    return f"`{column.name}`" if not (column.name.isidentifier() and column.name.isascii()) else column.name
+    word = column.name.isidentifier() and column.name.isascii() and not iskeyword(column.name)
+    return column.name if word else f"`{column.name}`"
 
 
 def _holding(

@@ -174,9 +174,8 @@ def parse_expression(text: object, types: Mapping[str, Type], where: str) -> Exp
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_LENGTH:
         fix = 'expression: "days(admitted, discharged)"'
         raise UserError(f"expression: got {text!r}"[:200], where=where, fix=fix)
-    line = re.sub(r"[\r\n\t\f]", " ", text)
-    named: dict[str, str] = {}
-    plain = re.sub(r"`([^`]+)`", lambda m: _stand_in(m, named), line)
+    named: dict[str, str] = {}  # of which a name may hold ends of lines
+    plain = re.sub(r"[\r\n\t\f]", " ", re.sub(r"`([^`]+)`", lambda m: _stand_in(m, named), text))
     start = len(plain) - len(plain.lstrip())
     try:
         tree = ast.parse(plain.lstrip(), mode="eval")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.rules.combinations import check_cells, known_column
 from mechanisms.public.rules.structural_zeros import Zeros, permuted
-from mechanisms.public.schema.bins import CYCLIC, Floats, multiple, within
+from mechanisms.public.schema.bins import CYCLIC, Floats, multiple
 from mechanisms.public.schema.code_labels import common_bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
@@ -60,16 +61,15 @@ def drawn_step(column: Column) -> float:
 
 
 def drawn_ends(column: Column) -> tuple[Floats, Floats]:
-    """The least and the largest value that each code decodes to, inside the range of a condition: (value codes,)."""
-    grid, step = column.grid if column.within is None else within(column.grid, column.within), drawn_step(column)
-    low, last = grid.spans
-    open_end = np.arange(grid.size) < grid.size - 1 if column.kind == "float" else np.zeros(grid.size, np.bool_)
+    """The least and the largest value that each code decodes to: (value codes,)."""
+    (low, last), step = column.grid.spans, drawn_step(column)
+    if column.kind == "float":  # the end of the last bin alone belongs to it
+        last = np.append(np.nextafter(last[:-1], low[:-1]), last[-1:])
     if not step:
-        return low, np.where(open_end, np.nextafter(last, low), last)
-    first, beyond = _step_from(low, step), _step_from(last, step)
-    beyond += ~open_end & (multiple(beyond, step) == last)
-    ends = multiple(first, step), multiple(beyond - 1, step)
-    return np.where(first < beyond, ends[0], low), np.where(first < beyond, ends[1], last)
+        return low, last
+    first, final = _step_from(low, step), -_step_from(-last, step)
+    held = first <= final
+    return np.where(held, multiple(first, step), low), np.where(held, multiple(final, step), last)
 
 
 def _step_from(edges: Floats, step: float) -> Floats:
@@ -183,15 +183,17 @@ def with_room(
 def on_their_steps(
     values: Rows, codes: Rows, absent: Rows, columns: Mapping[str, Column], pairs: Sequence[tuple[str, str]]
 ) -> dict[str, NDArray[Any]]:
-    """Values that ascend, each rounded down to a step of its column where its bin and those before it let it."""
+    """Values that ascend, each rounded down, else up, to a step of its column where its bin and the others let it."""
     rounded = dict(values)
     for name, column in columns.items():
-        if step := drawn_step(column):
-            down = multiple(-_step_from(-rounded[name].astype(np.float64), step), step)
-            fits = (down >= drawn_ends(column)[0][codes[name]]) & ~absent[name]
-            for low in [low for low, high in pairs if high == name]:
-                fits &= (down >= rounded[low]) | absent[low]
-            rounded[name] = np.where(fits, down, rounded[name]).astype(rounded[name].dtype)
+        step, own = drawn_step(column), values[name].astype(np.float64)
+        first, last = (ends[codes[name]] for ends in drawn_ends(column))
+        for steps in (_step_from(own, step), -_step_from(-own, step)) if step else ():
+            tried = rounded | {name: multiple(steps, step) + 0.0}  # not −0
+            fits = (first <= tried[name]) & (tried[name] <= last) & ~absent[name]
+            for low, high in [pair for pair in pairs if name in pair]:
+                fits &= (tried[low] <= tried[high]) | absent[low] | absent[high]
+            rounded[name] = np.where(fits, tried[name], rounded[name]).astype(rounded[name].dtype)
     return rounded
 
 
@@ -299,6 +301,10 @@ def parse_ordered(
         steps = {drawn_step(c) for c in columns}
         parsed.append(Ordered(tuple(c.name for c in columns), alike and len(steps) == 1))
     pairs = [pair for group in parsed for pair in group.pairs]
+    try:
+        TopologicalSorter({high: [a for a, b in pairs if b == high] for _, high in pairs}).prepare()
+    except CycleError as error:
+        raise UserError(f"ordered: {' before '.join(error.args[1])}", where=where, fix="groups that agree") from None
     for (low, middle), (same, high) in itertools.product(pairs, repeat=2):
         chain = [columns_by_name[n] for n in (low, middle, high)]
         if middle != same or (low, high) in pairs or chain[0].high <= chain[2].low:

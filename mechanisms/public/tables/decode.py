@@ -178,7 +178,7 @@ def in_order(
     columns = {n: schema[n] for n in values}
     inside = {n: np.minimum(own, schema[n].value_codes - 1) for n, own in codes.items()}
     pairs = [pair for names in groups for pair in itertools.combinations(names, 2)]
-    apart = not all(g.alike for g in orders) or any(columns[n].within is not None for pair in pairs for n in pair)
+    apart = not all(g.alike for g in orders)
     values = exchanged(values, codes, absent, pairs, {*constants, *stay}, rng)
     room = with_room(values, inside, absent, columns, pairs) if apart else values
     ordered = all_ascending(groups, room, absent, constants, owners)

@@ -32,8 +32,6 @@ ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
 HARDLY_ANY, LEAST_FORM = 0.02, 0.005
 #: Numbers that often stand for a missing value, where they are the least or the largest one.
 CODES_OF_GAPS = (-1, -2, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
-#: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
-DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
 #: How days are written, as strftime formats, the likeliest first; months with their English names too.
 _DAYS = "%m/%d/%Y|%d/%m/%Y|%d.%m.%Y|%d-%m-%Y|%Y/%m/%d|%Y%m%d|%d.%m.%y|%m/%d/%y|%d/%m/%y"
 _DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y"
