@@ -162,7 +162,7 @@ def _of_numbers(
     low, high = bounds
     if seen.wholes == seen.count and far_flung(facts.distinct, high - low):
         return None  # a list
-    if (size := max(abs(low), abs(high))) > 2**53 and not (high - low) / 20 > 16 * math.ulp(2 * size):  # or ∞
+    if (size := max(abs(low), abs(high))) > 2**53 and not (size <= 1e20 and (high - low) / 20 > 16 * math.ulp(size)):
         return None, "numbers too large, or too close together, for bins of their own: ids, or is one a gap?"
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
