@@ -49,6 +49,7 @@ MAY_MEAN = [
     (made(lambda r, i: f"{r.gauss(75, 11):.0f}" if i % 3 else f"{r.gauss(165, 24):.0f}"), "kg beside lb?"),
 ]
 MAY_MEAN.append((made(lambda r, i: f"{i % 90}.5%" if i % 3 else f"0.{i % 90 + 10}"), "no %: are they per cent too?"))
+MAY_MEAN.append((made(lambda r, i: f"{r.randrange(50, 300)}{'' if i % 9 else ' lb'}"), "no lb: do they mean the same?"))
 MAY_MEAN.append(([t.replace(".", ",") for t in next(c for c, words in MAY_MEAN if "°C" in words)], "°C beside °F?"))
 
 

@@ -321,7 +321,7 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if seen.count < MOSTLY * facts.filled:
         return None
     gaps, doubt = _gaps(look, index, rest, facts.filled - seen.count)
-    doubt += _other_way(reading, shapes) + _per_cent(reading, shapes)
+    doubt += _other_way(reading, shapes) + _bare(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
     how += ["with a decimal comma"] if reading.decimal == "," else []
@@ -330,10 +330,12 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     )
 
 
-def _per_cent(reading: NumberForm, shapes: Mapping[str, int]) -> str:
-    """That some numbers have a per cent sign and others have none."""
-    bare = sum(n for t, n in shapes.items() if "%" not in t and reading.reads(t))
-    return f"; {bare:,} rows have no %: are they per cent too?" if bare and "%" in reading.strip else ""
+def _bare(reading: NumberForm, shapes: Mapping[str, int]) -> str:
+    """That some numbers have a unit or a per cent sign and others have none."""
+    units = [s for s in reading.strip if s == "%" or (s.isalpha() and s not in CURRENCIES)]
+    bare = {s: sum(n for t, n in shapes.items() if s not in t and reading.reads(t)) for s in units}
+    same = {"%": "are they per cent too?"}
+    return "".join(f"; {n:,} rows have no {s}: {same.get(s, 'do they mean the same?')}" for s, n in bare.items() if n)
 
 
 def _other_way(reading: NumberForm, shapes: Mapping[str, int]) -> str:

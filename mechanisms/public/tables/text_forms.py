@@ -19,9 +19,9 @@ from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import NO_ANSWER, short_words
 from mechanisms.public.tables.persons import PERSONS, STAFF
 
-#: Texts that often stand for a missing value.
-_NO_DAYS = ("0000-00-00", "0000-00-00 00:00:00", "00.00.0000", "00/00/0000")
-GAPS = ("?", "NA", "N/A", "n/a", "NULL", "null", "None", "nan", "NaN", "<NA>", "NaT", "-", "--", ".", "#N/A", *_NO_DAYS)
+#: Texts that often stand for a missing value; the zeros are days that MySQL, SAP and forms write where there is none.
+_ZEROS = "0000-00-00|0000-00-00 00:00:00|00000000|00.00.0000|00/00/0000"
+GAPS = tuple(f"?|NA|N/A|n/a|NULL|null|None|nan|NaN|<NA>|NaT|-|--|.|#N/A|{_ZEROS}".split("|"))
 #: Words for it, and one digit six times or more: 9999999999, 00000000.
 NO_VALUE = re.compile(rf"(?i:{NO_ANSWER})|(?P<digit>[0-9])(?P=digit){{5,}}")
 #: What boxes are ticked with.
