@@ -56,8 +56,10 @@ def first_few(texts: Iterable[str], most: int = 3) -> str:
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """``did you mean 'x'?`` for the closest known word, or an empty text."""
-    close = difflib.get_close_matches(word, [str(k) for k in names], n=1, cutoff=0.6)
+    """``did you mean 'x'?`` for the one known word that ends so behind a dot, else the closest; or an empty text."""
+    every = [str(k) for k in names]
+    ending = [k for k in every if k.endswith(f".{word}")]
+    close = ending if len(ending) == 1 else difflib.get_close_matches(word, every, n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""
 
 

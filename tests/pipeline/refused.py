@@ -81,6 +81,7 @@ REFUSED = [
     *of(
         RUN,
         ("privacy.epsilo=1", "did you mean 'privacy.epsilon'"),
+        ("epsilon=1", "did you mean 'privacy.epsilon'"),
         (["privacy.delta=0", "mechanism=gaussian"], "privacy.delta"),
         ("privacy.delta=0", "privacy.delta"),
         ("privacy.accountant=gpd", "did you mean 'gdp'"),
