@@ -25,7 +25,7 @@ BY_EPSILON = ("dpsyn_fire_low", "dpsyn_fire_high", "pums1940_low")
 OF_PERSONS = ("demo_callers",)
 FIELDS = [f.name for f in fields(DataConfig)]
 #: Settings of tables of one's own alone.
-OWN = {"table", "query", "rows_of_one_unit", "encoding"}
+OWN = {"table", "query", "rows_of_one_unit", "delimiter", "encoding"}
 
 #: Sizes of the published domains (columns of codes), in the order of the table.
 ACS = [181, 7, 27, 7, 27, 2, 18, 6, 9, 6, 7, 9, 2, 2, 2, 2, 2, 12, 4, 15, 3, 4, 5, 4, 6, 4, 4] + [22] * 5 + [27, 97, 97]
