@@ -54,15 +54,9 @@ class Ordered:
         return zeros
 
 
-def drawn_step(column: Column) -> float:
-    """How far the decoded values of an ordered column lie apart; 0: floats of any digits."""
-    least = 1.0 if column.kind != "float" else 0.0 if column.decimals is None else 10.0**-column.decimals
-    return column.multiple_of or least
-
-
 def drawn_ends(column: Column) -> tuple[Floats, Floats]:
     """The least and the largest value that each code decodes to: (value codes,)."""
-    (low, last), step = column.grid.spans, drawn_step(column)
+    (low, last), step = column.grid.spans, column.step
     if column.kind == "float":  # the end of the last bin alone belongs to it
         last = np.append(np.nextafter(last[:-1], low[:-1]), last[-1:])
     if not step:
@@ -169,7 +163,7 @@ def with_room(
     moved = dict(values)
     for name, (first, last) in ends.items():
         rows = np.flatnonzero(descends & ~absent[name] & ((room[name][0] > first) | (room[name][1] < last)))
-        (least, largest), step = (ends[rows] for ends in room[name]), drawn_step(columns[name])
+        (least, largest), step = (end[rows] for end in room[name]), columns[name].step
         width, whole = largest - least, last[rows] - first[rows]
         part = (values[name][rows] - first[rows]) / np.maximum(whole + step, np.finfo(float).tiny)
         places = least + width * part
@@ -186,8 +180,8 @@ def on_their_steps(
     """Values that ascend, each rounded down, else up, to a step of its column where its bin and the others let it."""
     rounded = dict(values)
     for name, column in columns.items():
-        step, own = drawn_step(column), values[name].astype(np.float64)
-        first, last = (ends[codes[name]] for ends in drawn_ends(column))
+        step, own = column.step, values[name].astype(np.float64)
+        first, last = (end[codes[name]] for end in drawn_ends(column))
         for steps in (_step_from(own, step), -_step_from(-own, step)) if step else ():
             tried = rounded | {name: multiple(steps, step) + 0.0}  # not −0
             fits = (first <= tried[name]) & (tried[name] <= last) & ~absent[name]
@@ -298,7 +292,7 @@ def parse_ordered(
             fields = ", ".join(f"{k}: {_said(v)}" for k, v in common_bins(columns).items())
             problem = f"ordered: {fixed[0]!r} is constant in a person, and other columns have other bins"
             raise UserError(problem, where=where, fix=f"the same bins in all of them: {{{fields}}} fits")
-        steps = {drawn_step(c) for c in columns}
+        steps = {c.step for c in columns}
         parsed.append(Ordered(tuple(c.name for c in columns), alike and len(steps) == 1))
     pairs = [pair for group in parsed for pair in group.pairs]
     try:

@@ -230,6 +230,12 @@ class Column:
         return integer_grid(int(low), int(high), self.bins, kind=self.kind, where=self.name)
 
     @property
+    def step(self) -> float:
+        """How far the decoded values of an ordered column lie apart; 0: floats of any digits."""
+        least = 1.0 if self.kind != "float" else 0.0 if self.decimals is None else 10.0**-self.decimals
+        return self.multiple_of or least
+
+    @property
     def bounds(self) -> tuple[float, float]:
         """The bounds that values are clipped to: in the column's unit, both included."""
         return (0, self.codes - 1) if self.codes is not None else (self.low, self.high)

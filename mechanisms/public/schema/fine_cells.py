@@ -94,10 +94,7 @@ def _decades(steps: Sequence[float], low: float, high: float) -> list[float]:
 
 def _least_step(column: Column) -> float:
     """How far values of a column of numbers lie apart at least."""
-    if column.kind != "float":
-        return column.multiple_of or 1.0
-    written = column.multiple_of or (0.0 if column.decimals is None else 10.0**-column.decimals)
-    return max(written, _peak(column))
+    return max(column.step, _peak(column)) if column.kind == "float" else column.step
 
 
 def _at_multiples(column: Column, places: Floats) -> Floats:
