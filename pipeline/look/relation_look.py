@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
-from mechanisms.public.drafts.order_guess import ASCENDING, ascending_rows, guess_ordered, lost_lengths
+from mechanisms.public.drafts.order_guess import (
+    ASCENDING,
+    ascending_rows,
+    guess_ordered,
+    in_groups,
+    lost_lengths,
+    rows_in_words,
+)
 from mechanisms.public.drafts.rule_guess import guess_calendar, guess_determined, guess_parts
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
@@ -39,9 +46,10 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     fields = {c.name: column_fields(c) for c in measured if c.name not in apart}
     ordered, alike = guess_ordered(source, fields)
     hints = [
-        f"{low!r} ≤ {high!r} in {up:,} of the {both:,} rows that hold both, {NO_RULE}: ordered: [[{low}, {high}]]"
-        for low, high, up, both in ordered
-        if not any({low, high} <= {*group.columns} for group in rules.ordered)
+        f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
+        for group, up, both in in_groups(
+            [pair for pair in ordered if not any({*pair[:2]} <= {*rule.columns} for rule in rules.ordered)]
+        )
     ]
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
     hints += [said for said in [lost_lengths(source, fields, sorted(pairs))] if said]
@@ -69,13 +77,13 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
-        f"calendar: {{{time}: {str(rule).replace(chr(39), '')}}}"
+        f"calendar: {as_json({time: rule})}"
         f"{', with bins: month' if bins else ''}{instead.get(time, '')}"
         for time, (own, rule, bins) in parts.items()
     ]
     return hints + [
         f"{name!r} is the {part} of {time!r} in {right:,} of {rows:,} rows, {NO_RULE}: "
-        f"calendar: {{{time}: {{{part}: {name}}}}}"
+        f"calendar: {as_json({time: {part: name}})}"
         for time, parts in calendar.items()
         for part, (name, right, rows) in parts.items()
         if (time, part) not in ruled

@@ -179,7 +179,7 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     plain = text[text.index("columns:") :]
     own = plain.replace(f"# {rule}", rule)
     hints = [hint for hint in checked(capsys, frame, plain)["hints"] if hint.startswith("'came'")]
-    assert hints[0].endswith("calendar: {came: [weekday, hour]}") and len(hints) == 1
+    assert hints[0].endswith('calendar: {"came": ["weekday", "hour"]}') and len(hints) == 1
     assert not [hint for hint in checked(capsys, frame, own)["hints"] if "came" in hint]
     later = pd.DataFrame({"came": frame.came, "gone": frame.came + pd.Timedelta(days=1)})
     both = json.dumps({name: {**TIME, "missing": False} for name in later})
@@ -281,7 +281,7 @@ def test_a_time_whose_weekday_is_a_column_may_have_its_hour_made_and_a_draft_and
     (said,) = checked(capsys, frame, f"columns: {json.dumps(own['columns'])}\ncalendar: {{came: {{weekday: day}}}}\n")[
         "hints"
     ]
-    assert said.endswith("(hour): calendar: {came: {hour: came_hour, weekday: day}}")
+    assert said.endswith('(hour): calendar: {"came": {"hour": "came_hour", "weekday": "day"}}')
     release = pipeline.fit(frame, own | {"calendar": {"came": rule}}, epsilon=20, delta=1e-6, quiet=True)
     made = release.sample()
     assert list(made.columns) == ["came", "day"] and made.came.dt.hour.isin([1, 9]).mean() > 0.95

@@ -8,6 +8,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from mechanisms.public.tables.doubts import numbers_apart
 from mechanisms.public.tables.text_forms import NumberForm
@@ -75,8 +76,9 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     tags = f"kind: categorical, values: [{', '.join(names)}]"
     columns = f"columns: {{start: {{{kind}}}, end: {{{kind}}}, tag: {{{tags}}}}}"
     lines = checked(capsys, cells, columns)["hints"]
-    assert any("'start' ≤ 'end' in 600 of the 600 rows" in h and "ordered: [[start, end]]" in h for h in lines)
-    assert any("'tag' is the weekday of 'start' in 597 of 600" in h and "{start: {weekday: tag}}" in h for h in lines)
+    assert any("'start' ≤ 'end' in 600 of the 600 rows" in h and 'ordered: [["start", "end"]]' in h for h in lines)
+    weekday = 'calendar: {"start": {"weekday": "tag"}}'
+    assert any("'tag' is the weekday of 'start' in 597 of 600" in h and weekday in h for h in lines)
     ruled = checked(capsys, cells, f"{columns}\nordered: [[start, end]]")["hints"]
     assert not any("'start' ≤ 'end'" in h for h in ruled)
     rare = f"{columns[:-1]}, gone: {{{kind}}}}}"  # empty in nearly all rows, beside a list of seven texts
@@ -140,7 +142,7 @@ def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
 
 @pytest.mark.parametrize(("days", "said"), [(3, True), (40, False)])
 def test_lengths_that_are_lost_inside_bins_are_told_of(days, said, capsys):
-    """Stays of three days came out as ten, and scores, which read months, said ok."""
+    """In a month both days are drawn anywhere, and scores, which read months, say nothing of stays."""
     came = pd.date_range("2021-01-01", periods=600, freq="1D")[::-1]
     apart = {"came": 0, "left": days, "paid": days + 90}
     cells = {name: [f"{d + pd.Timedelta(n, 'D'):%Y-%m-%d}" for d in came] for name, n in apart.items()}
@@ -148,3 +150,11 @@ def test_lengths_that_are_lost_inside_bins_are_told_of(days, said, capsys):
     _, text = drafted(cells)
     assert (f"# {lost}" in text) == said == ("how long" in text)
     assert any(hint.startswith(lost) for hint in checked(capsys, cells)["hints"]) == said
+
+
+def test_rules_that_check_proposes_are_yaml_whatever_columns_are_called(capsys):
+    """`ordered: [[low, net, high, gross]]` named four columns, of two that hold commas."""
+    low = RNG.integers(0, 90, N)
+    cells = {"low, net": low, "high, gross": low + RNG.integers(0, 20, N), "top: all": low + 20 + RNG.integers(0, 9, N)}
+    (line,) = [h for h in checked(capsys, {n: list(map(str, v)) for n, v in cells.items()})["hints"] if " ≤ " in h]
+    assert yaml.safe_load(line[line.index("ordered: ") :]) == {"ordered": [[*cells]]}

@@ -242,7 +242,7 @@ def test_a_draft_and_check_say_that_ordered_takes_the_hours_of_a_time(capsys):
     assert 'loses its uneven hour: in place of it calendar: {"begun": ["hour"]}' in text
     schema = f"columns: {json.dumps(columns)}\nordered: [[begun, over]]\n"
     (said,) = [hint for hint in checked(capsys, cells, schema)["hints"] if hint.startswith("'begun'")]
-    assert said.endswith("(hour): calendar: {begun: [hour]}, in place of `ordered`")
+    assert said.endswith('(hour): calendar: {"begun": ["hour"]}, in place of `ordered`')
 
 
 def test_constants_of_persons_that_tell_each_other_are_told(capsys):

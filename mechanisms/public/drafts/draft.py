@@ -15,7 +15,7 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json
-from mechanisms.public.drafts.order_guess import guess_ordered, in_groups, lost_lengths
+from mechanisms.public.drafts.order_guess import guess_ordered, in_groups, lost_lengths, rows_in_words
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     Pair,
@@ -290,10 +290,7 @@ def _rules(
         f"- {as_json(one.rule)}  # empty in {one.empty:,} of {one.rows:,} such rows: is it not asked there?"
         for one in skipped
     ]
-    ascending = [
-        f"- {as_json(group)}  # in {up:,} of the {n:,} rows that hold {'both' if len(group) == 2 else 'two of them'}"
-        for group, up, n in in_groups(orders)
-    ]
+    ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
     public = "is there a public list that says the same?"
     parts = (
         (f"with these rules the column is computed, not measured; {public}", "derive:", expressions),

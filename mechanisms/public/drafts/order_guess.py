@@ -75,10 +75,16 @@ def in_groups(orders: Sequence[Pair]) -> list[tuple[list[str], int, int]]:
         for name in names:
             if all((name, other) in pairs or (other, name) in pairs for other in group):
                 group.append(name)
-        own = list(itertools.combinations(sorted(group, key=before.__getitem__), 2))
-        groups.append((sorted(group, key=before.__getitem__), *min((pairs[p] for p in own), key=lambda n: n[0] / n[1])))
+        group.sort(key=before.__getitem__)
+        own = list(itertools.combinations(group, 2))
+        groups.append((group, *min((pairs[pair] for pair in own), key=lambda n: n[0] / n[1])))
         left = {pair: n for pair, n in left.items() if pair not in own}
     return groups
+
+
+def rows_in_words(group: Sequence[str], ascend: int, both: int) -> str:
+    """In how many rows the columns of a group ascend, as of `in_groups`."""
+    return f"in {ascend:,} of the {both:,} rows that hold {'both' if len(group) == 2 else 'two of them'}"
 
 
 def lost_lengths(source: Source, drafted: Drafted, pairs: Collection[tuple[str, str]]) -> str:
@@ -96,7 +102,7 @@ def lost_lengths(source: Source, drafted: Drafted, pairs: Collection[tuple[str, 
     for values in value_batches(source, schema.columns):
         for (a, b), seen in near.items():
             gap = values[b] - values[a]
-            seen += (int((gap < min(half[a], half[b])).sum()), int((gap == gap).sum()))
+            seen += (int((gap < min(half[a], half[b])).sum()), int((~np.isnan(gap)).sum()))
     lost = [f"{a} to {b}" for (a, b), (short, both) in near.items() if both >= FEWEST_ROWS and 2 * short > both]
     return LOST.format(", ".join(lost)) if lost else ""
 
@@ -119,7 +125,7 @@ def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]
         by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
         alike = columns[i].kind == columns[j].kind and ranges[1] <= ALIKE_RANGES * ranges[0]
         likely[i, j] = alike and by_chance >= BY_CHANCE
-    for k in range(len(columns)):  # with a ≤ b and b ≤ c a ≤ c, be it as good as sure
+    for k in range(len(columns)):  # of a ≤ b ≤ c also a ≤ c, which may hold by chance
         likely |= likely[:, [k]] & likely[k]
     return [(columns[i].name, columns[j].name) for i, j in np.argwhere(likely & ascend).tolist() if i != j]
 

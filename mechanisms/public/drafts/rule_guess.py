@@ -110,9 +110,7 @@ def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]
     design = np.asarray(np.linalg.qr(whole, mode="r"))  # as many rows as columns tell as much
     sizes, sums, taken = np.abs(rows).sum(axis=0), list[tuple[Column, str]](), set[int]()
     for i in [*np.argsort(sizes, kind="stable").tolist(), -1]:
-        others = np.flatnonzero(
-            ~np.isin(owners, [i, *taken]) if i >= 0 else ~np.isin(np.arange(len(columns)), [*taken])
-        )
+        others = np.flatnonzero(~np.isin(owners if i >= 0 else owners[: len(columns)], [i, *taken]))
         weights, rest = nnls(design[:, others], design[:, i])
         used = weights > NONE
         share = weights[used].mean() if i < 0 and used.any() else 1.0
