@@ -295,7 +295,7 @@ def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: 
 
 
 def test_the_rest_of_a_sum_that_is_fixed_is_computed_and_not_the_sum(tmp_path: Path) -> None:
-    """Weekly hours of 38.5 or 30 came out as any number: the draft proposed them as the sum of five days."""
+    """As the sum of days that are drawn apart, weekly hours of 38.5 or 30 would be any number."""
     rng = np.random.default_rng(0)
     parts = (rng.dirichlet([3, 2, 1], 400) * 100).round()
     parts[:, 0] = 100 - parts[:, 1:].sum(axis=1)
