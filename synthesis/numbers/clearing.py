@@ -19,8 +19,10 @@ from mechanisms.public.schema.fine_cells import wide
 from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of
 
 #: A half at the end of the range is empty where its records are fewer than so many standard deviations of their noise …
-#: elsewhere where they also differ from an even spread by so many …
 EMPTY = 3.0
+#: … beside a narrow peak where they are fewer than so many: with 3 a peak took the records of its neighbours, and with
+#: none of it the mean of a range of zeros and far values was off by more (decision 085) …
+BESIDE = 1.5
 #: … unless a part of it stands out so far that noise alone does so in no more than this share of the columns: a peak.
 PEAK = 0.004
 #: Halves are told apart where they differ from an even spread by more than so many: the non-negative garrote. Halves of
@@ -47,13 +49,13 @@ def cleared(
     """Parts of the range with their records, ascending, not negative, and of the answers' sum.
 
     The range is halved again and again, and each part's records are split between its halves. A half at the end of the
-    range, or beside an empty one or a narrow peak, stays empty where it does not stand out of its noise and the other
-    half does: noise alone never fills a tail or a gap, and records that stand out in no half are not piled up in one.
-    Elsewhere the records are split as the answers say where that differs from an even spread by more than their noise
-    (non-negative garrote; Breiman 1995), else evenly; a half is empty there only where that differs by far more. The
-    threshold is chosen for all halves of one depth (Stein's unbiased estimate of the error, as in SureShrink; Donoho &
-    Johnstone 1995): where a depth shows hardly more than noise, its halves are even but for those that stand far out.
-    Where all halves of a part are even, it stays one part.
+    range, or beside an empty one, stays empty where it does not stand out of its noise and the other half does; beside
+    a narrow peak, where it hardly exceeds its noise: noise alone never fills a tail or a wide gap, and records that
+    stand out in no half are not piled up in one. Elsewhere the records are split as the answers say where that differs
+    from an even spread by more than their noise (non-negative garrote; Breiman 1995), else evenly. The threshold is
+    chosen for all halves of one depth (Stein's unbiased estimate of the error, as in SureShrink; Donoho & Johnstone
+    1995): where a depth shows hardly more than noise, its halves are even but for those that stand far out. Where all
+    halves of a part are even, it stays one part.
 
     All this is done twice: gaps are known after the first time, so that their noise is not in what stands beyond them.
     A tail of which no half stands out may stand out as a whole: the end of the records that the first time found moves
@@ -254,24 +256,18 @@ def _lower(
     if not below or not above:  # one of them is known to be empty
         return (records if below else 0.0), False
     answer = own[0] + (records - own[2]) * below / (below + above)
-    least = EMPTY * math.sqrt(below), EMPTY * math.sqrt(above)
     # What a neighbour that was found empty has left to this part says nothing of where in it records are.
-    low, high = min(answer, own[0]), min(records - answer, own[1])
-    stands = low >= least[0] or peaks[0], high >= least[1] or peaks[1]
-    if ((tails[1] and not shown[1]) or (peaks[0] and narrow[0])) and stands[0] and not stands[1]:
+    low, high = min(answer, own[0]) / math.sqrt(below), min(records - answer, own[1]) / math.sqrt(above)
+    empty = low < EMPTY and not peaks[0], high < EMPTY and not peaks[1]
+    if (tails[1] and not shown[1] and empty[1] and not empty[0]) or (narrow[0] and high < BESIDE and empty[1]):
         return records, False
-    if ((tails[0] and not shown[0]) or (peaks[1] and narrow[1])) and stands[1] and not stands[0]:
+    if (tails[0] and not shown[0] and empty[0] and not empty[1]) or (narrow[1] and low < BESIDE and empty[0]):
         return 0.0, False
     even = records * share
     off, reach = answer - even, apart * noise
     if abs(off) <= reach:
         return even, True
-    answer = min(max(even + off * (1 - (reach / off) ** 2), 0.0), records)
-    if abs(off) < EMPTY * noise:
-        return answer, False
-    if answer < least[0] and off < 0 and not peaks[0]:
-        return 0.0, False
-    return (records if records - answer < least[1] and off > 0 and not peaks[1] else answer), False
+    return min(max(even + off * (1 - (reach / off) ** 2), 0.0), records), False
 
 
 def _garrote_error(z: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
