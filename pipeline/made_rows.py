@@ -20,6 +20,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned, with_units
 from pipeline.release_folder import NewRows, as_a_column
 from pipeline.release_query import Weights, asked_ranges, code_weights
+from pipeline.settings.memory import no_room
 from pipeline.stage_bars import Stages
 from synthesis.consistency.total import default_rows
 from synthesis.contract import RowModel, Synthesizer
@@ -164,6 +165,9 @@ class RowMaker:
         if condition is not None and condition.of_persons:
             return self._of_persons(condition, rows)
         facts, drawn_by = None, self.schema
+        if self.model is None:
+            fixed = [c for c, _ in self.schema.zeros]
+            self.show.warn(no_room(self.synthesizer, for_synthesis(self.measurements, self.schema), fixed))
         with self.show.stage("synthesize") as report:
             if condition is None:
                 coded = self._coded(rows, report)

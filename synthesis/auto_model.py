@@ -10,7 +10,6 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.designs.tree import heaviest_forest
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
@@ -29,10 +28,11 @@ from synthesis.convergence import FitRecord, Synthesized
 from synthesis.gum.descent import descend
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.impossible import Impossible, Zeros
-from synthesis.independent import IndependentSpec, independent_marginals
+from synthesis.independent import IndependentSpec
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
 from synthesis.pgm.junction_tree import fit_cliques
 from synthesis.pgm.model_settings import ModelSettings
+from synthesis.pgm.usefulness import usefulness
 from synthesis.unmeasured import ALL_CELLS, unmeasured
 
 #: Of the noise at least this share is taken to be left: priors that explain an answer whole may err.
@@ -156,21 +156,11 @@ class AutoSpec(Synthesizer):
     def _inside(
         self, measurements: Measurements, evidence: Sequence[Evidence], zeros: Zeros
     ) -> tuple[frozenset[Clique], int]:
-        """The cliques that the model holds, and its limit in cells.
-
-        Columns; a forest of the pairs whose answers show the most dependence; and what else does. A triple of large
-        columns would take the room of many pairs without which columns are not joined at all.
-        """
-        domain, independent = measurements.domain, independent_marginals(measurements)
-        cliques, fixed = [e.clique for e in evidence], [c for c, _ in zeros]
-        useful = [math.inf if len(e.clique) < 2 else _shown(e, independent(e.clique)) for e in evidence]
-        pairs = [i for i, c in enumerate(cliques) if len(c) == 2]
-        forest = [pairs[i] for i in heaviest_forest([cliques[i] for i in pairs], [useful[i] for i in pairs])]
-        most = max((u for u in useful if u < math.inf), default=0.0)
-        for i in forest:
-            useful[i] += most
+        """The cliques that the model holds, by their `usefulness`, and its limit in cells."""
+        domain, cliques = measurements.domain, [e.clique for e in evidence]
+        useful, forest = usefulness(measurements, evidence)
         limit = self._limit(sum(domain.shape(domain.names)) + sum(domain.cells(cliques[i]) for i in forest))
-        return frozenset(fit_cliques(domain, cliques, useful, limit, fixed=fixed)[0]), limit
+        return frozenset(fit_cliques(domain, cliques, useful, limit, fixed=[c for c, _ in zeros])[0]), limit
 
     def _limit(self, forest: int) -> int:
         """The most cells of a model whose columns and forest have so many."""
@@ -191,17 +181,6 @@ class AutoSpec(Synthesizer):
 def _columns_alone(measurements: Measurements) -> bool:
     """Whether the rows are independent columns."""
     return estimate_total(measurements) <= 0 or all(len(a.clique) < 2 for a in measurements.answers)
-
-
-def _shown(evidence: Evidence, independent: Values) -> float:
-    """How much dependence the answers show beyond their noise: L1, in records where each cell is an answer.
-
-    Two tables of one total differ by as much above as below. Where near copies meet, few cells rise, far out of noise,
-    and what they rise by is missing in many others, too little in each to be seen: it counts as if it were.
-    """
-    expected = evidence.answer(independent)
-    off = soften(evidence.standardized, expected, 1.0, sparse=True) - expected
-    return 2 * float(max(np.maximum(off, 0.0).sum(), np.maximum(-off, 0.0).sum())) * evidence.stddev
 
 
 def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:

@@ -92,6 +92,15 @@ class Synthesizer(BoundedSettings, ABC):
         """
         return None
 
+    def held(self, measurements: Measurements, fixed: Sequence[Clique] = ()) -> Measurements:
+        """The answers that its rows follow: all, but where a model has no room for what was chosen after charges.
+
+        Guarantee: post-processing; costs no privacy.
+        Args:
+            fixed: cliques of impossible combinations.
+        """
+        return measurements
+
     def streams(self, zeros: Zeros) -> bool:
         """Whether any number of rows is made in chunks, by what is known before anything is measured."""
         return self.chunked

@@ -83,6 +83,7 @@ def synthesized(state: State, measurements: Measurements, rng: np.random.Generat
     check(fixed=fixed, at_once=most)
     with state.show.stage("synthesize") as report:
         coarse = for_synthesis(measurements, schema)
+        state.show.warn(memory.no_room(spec, coarse, fixed))
         count = default_rows(coarse) if rows is None else rows
         if most is not None and count > most:
             if (model := spec.model(coarse, zeros=schema.zeros, progress=report)) is not None:

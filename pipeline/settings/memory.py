@@ -22,7 +22,7 @@ from pipeline.settings.methods import engine_of
 from pipeline.settings.specs import Specs
 from synthesis.consistency.total import default_rows
 from synthesis.contract import CHUNK_ROWS, Synthesizer
-from synthesis.persons.arranged import with_all_records
+from synthesis.numbers.value_shapes import for_synthesis
 from synthesis.pgm.junction_tree import model_cells
 
 #: What the interpreter and the libraries take before any work.
@@ -96,6 +96,23 @@ def rows_at_once(spec: Synthesizer, schema: Schema, accept: Sequence[object]) ->
     return CHUNK_ROWS if drawn else None
 
 
+def no_room(spec: Synthesizer, coarse: Measurements, fixed: Sequence[Clique]) -> list[str]:
+    """A sentence where a model has no room for marginals that were chosen and measured.
+
+    Args:
+        coarse: what the synthesizer works from.
+        fixed: as of `check_rows`.
+    """
+    held, every = (dict.fromkeys(a.clique for a in each.answers) for each in (spec.held(coarse, fixed), coarse))
+    lost = [" × ".join(c) for c in every if c not in held]
+    if not lost:
+        return []
+    listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5:,} more" if len(lost) > 5 else "")
+    problem = f"a graphical model of synthesis.max_cells={spec.max_model_cells:,} has no room for {len(lost):,} of"
+    cure = "raise it, or take synthesis=auto (of a run with resume=true): neither costs privacy"
+    return [f"{problem} the {len(every):,} marginals measured, and rows do not follow them: {listed}; {cure}"]
+
+
 def check_rows(
     schema: Schema,
     measurements: Measurements,
@@ -114,10 +131,11 @@ def check_rows(
     Raises:
         UserError: too many rows, asked for or by the noisy total.
     """
-    count = default_rows(with_all_records(schema, measurements)) if rows is None else rows
-    measured = [a.clique for a in measurements.answers]
+    coarse = for_synthesis(measurements, schema)
+    count = default_rows(coarse) if rows is None else rows
+    measured = [a.clique for a in spec.held(coarse, fixed).answers]
     held = count if at_once is None else min(count, at_once)
-    needed = max(spec.predicted_bytes(schema.measured, measured, held, fixed=fixed), persons_bytes(schema, count))
+    needed = max(spec.predicted_bytes(coarse.domain, measured, held, fixed=fixed), persons_bytes(schema, count))
     needed += LIBRARIES_BYTES
     limit = limits.memory_bytes
     if needed > limit:

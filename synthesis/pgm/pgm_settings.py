@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -11,12 +11,15 @@ import numpy as np
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
+from synthesis.consistency.evidence import gathered
+from synthesis.consistency.residual_parts import completed
 from synthesis.contract import Synthesizer, row_bytes
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
-from synthesis.pgm.junction_tree import junction_tree
+from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
 from synthesis.pgm.model_settings import ModelSettings
+from synthesis.pgm.usefulness import usefulness
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,19 @@ class PgmSpec(ModelSettings, Synthesizer):
     def model(
         self, measurements: Measurements, *, zeros: Zeros = (), progress: Progress | None = None
     ) -> GraphicalModel:
-        """The fitted model."""
-        return fit_model(measurements, self, impossible=zeros, progress=progress)
+        """The fitted model, of what it has room for."""
+        held = self.held(measurements, [c for c, _ in zeros])
+        return fit_model(held, self, impossible=zeros, progress=progress)
+
+    def held(self, measurements: Measurements, fixed: Sequence[Clique] = ()) -> Measurements:
+        """All answers; where their model is larger than `max_cells`, those that are most useful to it."""
+        domain = measurements.domain
+        if model_cells(domain, [*(a.clique for a in measurements.answers), *fixed]) <= self.max_cells:
+            return measurements
+        evidence = gathered(domain, completed(measurements).answers)
+        useful, _ = usefulness(measurements, evidence)
+        inside = set(fit_cliques(domain, [e.clique for e in evidence], useful, self.max_cells, fixed=fixed)[0])
+        return replace(measurements, answers=tuple(a for a in measurements.answers if a.clique in inside))
 
     @property
     def max_model_cells(self) -> int:

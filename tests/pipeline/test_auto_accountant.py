@@ -122,6 +122,18 @@ def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
     assert measured <= sum(n for _, n in memory.planned_cells(plan, schema.measured))
 
 
+def test_a_model_leaves_out_what_was_chosen_and_finds_no_room_and_says_so(town, capsys):
+    """The budget is spent by then: a model of 60 cells holds two of the three pairs, and no run ends without rows."""
+    own = ["synthesis=pgm", "synthesis.max_cells=60", "hydra.run.dir=out", "evaluation.enabled=false"]
+    chosen = ["selection=auto", "selection.fine_cells=0", "selection.combine_cells=0", "privacy.epsilon=1000"]
+    assert command("run", *TOWN, *own, *chosen) == 0
+    warned = "a graphical model of synthesis.max_cells=60 has no room for 1 of the 6 marginals measured"
+    assert warned in " ".join(capsys.readouterr().err.split())
+    assert warned in (town / "out" / "internal" / "run.log").read_text()
+    assert command("synth", "from=out/release", *own[:2], "output=more", "rows=40") == 0
+    assert warned in " ".join(capsys.readouterr().err.split())
+
+
 def test_the_memory_of_what_a_reserve_buys_is_predicted(town):
     specs, schema, plan = planned_of("privacy.delta=1e-6", "selection=aim", "synthesis=pgm")
     assert [name for name, _ in later_cells(plan, schema.measured)] == [LATER] * plan.method["rounds"]
