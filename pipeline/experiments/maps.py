@@ -154,7 +154,7 @@ def _table2(opened: Maker) -> Table2:
 
 def _setting(opened: Maker) -> JsonDict:
     config, table = opened.config, opened.world.table
-    source = "generated city (demo)" if inputs.generated(config) else opened.table.path.name
+    source = "generated city (demo)" if inputs.generated(config) else opened.table.source.path.name
     kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
     data = {"columns": list(opened.world.domain.names), "shape": list(opened.world.histogram.shape)}
     return setting_of(config, settings_of(config, MapSettings), kind, opened.table.facts, table.rows, **data)

@@ -31,7 +31,7 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.console import tells
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.load_stage import schema_print
-from pipeline.scores.table_sources import declared_dialect, joined, local, open_with
+from pipeline.scores.table_sources import joined, local, open_records
 from pipeline.settings import build, memory
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
@@ -234,11 +234,10 @@ def _looked_at(specs: Specs, schema: Schema, folder: RunFolder) -> tuple[ColumnL
     config = specs.config
     private_folder(folder.temporary)
     try:
-        dialect = declared_dialect(config.data, schema.dialect)
         data = local(config.data, config.limits, folder.temporary, promised=True)
-        names, path = specs.columns_read(schema), Path(str(data.path))
-        records = open_with(path, dialect, config.limits, folder.temporary, expected=names)
-        source = joined(records, data.units, specs.unit, config.limits, dialect)
+        names = specs.columns_read(schema)
+        records = open_records(data, schema, config.limits, folder.temporary, expected=names)
+        source = joined(records, data.units, specs.unit, config.limits)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
         return losses_of(report, schema)
     finally:
