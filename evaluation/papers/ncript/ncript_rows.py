@@ -31,7 +31,6 @@ class NcriptSpec(BoundedSettings):
         bias_cutoff: sums of a row that are farther apart are biased.
         delta, k, h: of the heavy hitters: Δ, their level as a share of the true row's sum (rounded down), and h.
         strong: correlations above it are strong.
-        jaccard_of_significant: whether the Jaccard distance reads the counts left by the frequency threshold.
         places: segments whose temporal scores are told (2.4.2), by their labels; empty for the worst ones.
     """
 
@@ -44,7 +43,6 @@ class NcriptSpec(BoundedSettings):
     k: float = setting(0.1, least=0, most=1)
     h: float = setting(0.02, least=0)
     strong: float = setting(0.9, least=0, most=1)
-    jaccard_of_significant: bool = False
     places: tuple[str, ...] = ()
 
 
@@ -97,7 +95,7 @@ def jaccard_distance(real: NDArray[np.number], synthetic: NDArray[np.number]) ->
 
     Goal: no invented and no lost types, on the scale of the JSD. Range: [0, 1]; 0 is perfect.
     Edge cases: two empty rows are alike (0). Equation 1 reads counts above 0. The few types behind the values of
-    Table 2 suggest that the paper's code reads the counts left by the frequency threshold: pass `thresholded` ones.
+    Table 2 suggest that the paper's code reads the counts left by the frequency threshold.
     """
     return np.asarray(jaccard_by_type(real, synthetic).sum(axis=-1))
 
