@@ -6,12 +6,14 @@ synthetic counts in any shape with the types last, and returns one loss per row:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from evaluation.counts import row_shares
 from mechanisms.public.settings import BoundedSettings, setting
@@ -70,7 +72,7 @@ def jsd_by_type(real: NDArray[np.number], synthetic: NDArray[np.number], *, thre
     """The distance of each row shared out over its types, in proportion to their terms of the divergence."""
     p, q = (row_shares(thresholded(x, threshold)) for x in (synthetic, real))
     middle = (p + q) / 2
-    terms = np.maximum((_kl_terms(p, middle) + _kl_terms(q, middle)) / 2, 0.0)
+    terms = np.maximum((rel_entr(p, middle) + rel_entr(q, middle)) / math.log(4), 0.0)
     divergence = terms.sum(axis=-1)
     distance = np.sqrt(np.minimum(divergence, 1.0))
     one_is_empty = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
@@ -150,8 +152,3 @@ def heavy_hitters(
     """
     violations = violating_types(real, synthetic, k=k, delta=delta).sum(axis=-1)
     return np.asarray(np.minimum(violations * h, 1.0))
-
-
-def _kl_terms(p: Rows, q: Rows) -> Rows:
-    ratio = np.divide(p, q, out=np.ones_like(p), where=p > 0)
-    return np.asarray(p * np.log2(ratio))
