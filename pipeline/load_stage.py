@@ -18,7 +18,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, data_print, load_private
-from pipeline.demo import write_demo
+from pipeline.demo import DEMO_ROWS, write_demo
 from pipeline.folders import RunFolder, bind
 from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
@@ -93,7 +93,7 @@ def _table(state: State, report: Progress) -> DataConfig:
     if not generated(config):
         with only_one(place, "fetched"):
             return local(config.data, config.limits, place, promised=True)
-    rows = 290_000 if config.data.rows is None else config.data.rows
+    rows = DEMO_ROWS if config.data.rows is None else config.data.rows
     name = f"demo-{rows}-{config.data.seed}"
     path = place / f"{name}.parquet"
     with only_one(path.parent, name):
