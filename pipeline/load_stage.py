@@ -18,14 +18,14 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, data_print, load_private
-from pipeline.demo import write_demo
+from pipeline.demo import DEMO_ROWS, write_demo
 from pipeline.folders import RunFolder, bind
 from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
 from pipeline.plugins.origins import origin
 from pipeline.plugins.plugin_discovery import used_modules
 from pipeline.run_context import State, present
-from pipeline.scores.table_sources import declared_dialect, joined, local, open_with
+from pipeline.scores.table_sources import joined, local, open_records, open_with
 from pipeline.settings.config import Config, DataConfig
 from pipeline.settings.design import bound_settings, post_processing
 from pipeline.settings.inputs import check_ready, generated
@@ -44,15 +44,14 @@ def load(state: State) -> State:
     specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
     with state.show.stage("load") as report:
         data = _table(state, report)
-        dialect = declared_dialect(config.data, design.schema.dialect)
-        names, path = specs.columns_read(design.schema), Path(str(data.path))
-        records = open_with(path, dialect, config.limits, folder.temporary, expected=names)
+        names = specs.columns_read(design.schema)
+        records = open_records(data, design.schema, config.limits, folder.temporary, expected=names)
         check_ready(config, records.names)
         check_unit(specs.unit, records.names)
         now = not_the_private(public, run_facts(config, design.schema, data))
         facts = bind(folder, now, may_change=post_processing(config, design.plan, folder))
         keep_settings(folder, config, state.hydra_files)
-        source = joined(records, data.units, specs.unit, config.limits, dialect)
+        source = joined(records, data.units, specs.unit, config.limits)
         state = replace(state, source=source, facts=facts)
         schema = design.schema if design.plan.discovery is None else scouting_schema(design.schema)
         private = read_rows(state, schema, report)
@@ -94,7 +93,7 @@ def _table(state: State, report: Progress) -> DataConfig:
     if not generated(config):
         with only_one(place, "fetched"):
             return local(config.data, config.limits, place, promised=True)
-    rows = 290_000 if config.data.rows is None else config.data.rows
+    rows = DEMO_ROWS if config.data.rows is None else config.data.rows
     name = f"demo-{rows}-{config.data.seed}"
     path = place / f"{name}.parquet"
     with only_one(path.parent, name):

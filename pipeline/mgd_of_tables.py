@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,6 +15,7 @@ from evaluation.mgd.deep_dive import deep_dive as dive
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.marginal_difference import mgd as score_mgd
 from evaluation.mgd.targets import Targets
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from pipeline.frames.frame_files import AnySchema, Table, schema_file
 from pipeline.scores import two_tables
@@ -40,13 +42,8 @@ def mgd(
     Returns:
         the score, and per marginal its AEMC; `.frame()` is a data frame, the worst marginal first.
     """
-    facts, own, marginals = _chosen(schema, targets, settings)
-    with two_tables.encoded({"real": real, "synthetic": synthetic}, facts, Stages(quiet=True)) as (
-        coded,
-        tables,
-    ):
-        how = {"alpha": own["alpha"], "solver": own["solver"]}
-        return score_mgd(tables["real"], tables["synthetic"], coded, marginals, **how)
+    with _opened(real, synthetic, schema, targets, settings) as (both, coded, own, marginals):
+        return score_mgd(*both, coded, marginals, alpha=own["alpha"], solver=own["solver"])
 
 
 def deep_dive(
@@ -64,21 +61,25 @@ def deep_dive(
         target: one entry of the list that `mgd` takes.
         top: how many bins and movements.
     """
-    facts, own, marginals = _chosen(schema, [target], settings)
-    with two_tables.encoded({"real": real, "synthetic": synthetic}, facts, Stages(quiet=True)) as (
-        coded,
-        tables,
-    ):
+    with _opened(real, synthetic, schema, [target], settings) as (both, coded, own, marginals):
         (chosen,) = marginals.marginals
-        return dive(tables["real"], tables["synthetic"], coded, chosen, alpha=own["alpha"], top=top)
+        return dive(*both, coded, chosen, alpha=own["alpha"], top=top)
 
 
-def _chosen(
-    schema: AnySchema, targets: Sequence[Mapping[str, Any]] | str, settings: Mapping[str, Any]
-) -> tuple[Schema, Mapping[str, Any], Targets]:
+@contextmanager
+def _opened(
+    real: Table,
+    synthetic: Table,
+    schema: AnySchema,
+    targets: Sequence[Mapping[str, Any]] | str,
+    settings: Mapping[str, Any],
+) -> Iterator[tuple[tuple[CodedTable, CodedTable], Schema, Mapping[str, Any], Targets]]:
+    """The true and the synthetic table in codes, the schema of these, the settings of MGD and its marginals."""
     with TemporaryDirectory(prefix="schema-") as place:
         facts = load_schema(schema_file(schema, Path(place)))
     given = {**settings, **({"preset": targets} if isinstance(targets, str) else {"targets": list(targets)})}
     seed = given.pop("seed", 0)
     options = Options(settings=typed_settings(given), seed=seed)
-    return facts, options.settings, METRICS["mgd"].prepared(options, facts)
+    marginals = METRICS["mgd"].prepared(options, facts)
+    with two_tables.encoded({"real": real, "synthetic": synthetic}, facts, Stages(quiet=True)) as (coded, tables):
+        yield (tables["real"], tables["synthetic"]), coded, options.settings, marginals

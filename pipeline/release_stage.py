@@ -16,7 +16,7 @@ from pipeline.release_folder import NewRows, check_seal, write_release
 from pipeline.run_context import State, present
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.specs import as_released, two_tables
-from pipeline.statement.statement import Bought, declared, make_statement
+from pipeline.statement.statement import declared, make_statement
 from synthesis.numbers.value_shapes import as_written
 
 #: Said of a run, and of one that is resumed.
@@ -37,12 +37,11 @@ def state_promise(state: State) -> State:
     """What was promised and spent, from the objects that were used."""
     taken, specs, found = present(state.taken), state.design.specs, state.discovered
     chosen = kept_choices(taken.attempt.answers) | (frozenset() if found is None else found.answered)
-    bound = None if found is None else found.bound
     statement = make_statement(
         state.schema,
         state.plan,
         declared(specs, state.start),
-        Bought(taken.ledger, taken.measurements, chosen, taken.scores, bound),
+        replace(taken, chosen=chosen, bound=None if found is None else found.bound),
         publication=state.who,
         running_total=None if state.total is None else state.total.to_json(),
         not_ours=not_ours(specs, state.plan, present(state.source), taken.measurements, type(specs.synthesizer)),

@@ -15,7 +15,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.json_values import Json
-from mechanisms.public.release import Measurements, PrivacyStatement
+from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss
 from mechanisms.public.tables.scan import Source
@@ -28,6 +28,7 @@ from pipeline.settings.design import Design
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import Signer, WhoPublishes
 from pipeline.statement.start_table import Start
+from pipeline.statement.statement import Bought
 from pipeline.statement.words import sentence
 
 T = TypeVar("T")
@@ -75,19 +76,14 @@ class Discovered:
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
-    """The try that is released.
+class Taken(Bought):
+    """The try that is released; `chosen` and `bound` are known once it is stated.
 
     Attributes:
-        measurements: its noisy answers; `ledger` what was charged for them.
-        scores: its noisy scores in records, in the order of the criteria; None where one was charged and lost.
         attempt: where it is kept.
     """
 
-    measurements: Measurements
-    ledger: Ledger
-    scores: tuple[float | None, ...]
-    attempt: Attempt
+    attempt: Attempt = field(kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

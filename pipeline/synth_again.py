@@ -100,7 +100,7 @@ def draft(table: str, config: DraftConfig) -> str:
                 fix = "privacy.unit=COLUMN: the records' column of ids"
                 raise UserError("no column to join by", where="units", fix=fix)
             units = local_units(config.units, config.limits, Path(folder))
-            source = joined(source, units, unit, config.limits, source.dialect, where="units")
+            source = joined(source, units, unit, config.limits, where="units")
         return draft_schema(source, name, trees, places, config.privacy.unit or GUESS)
 
 

@@ -63,7 +63,9 @@ def _mapping(
     occurs = np.flatnonzero(np.sum(counts, axis=0))
     mapping = np.zeros(attribute.size, np.int64)
     if not attribute.ordered:
-        size = _frequent(mapping, counts[0], occurs, m)
+        own = frequent(occurs, counts[0], m)
+        mapping[:], size = len(own), max(len(own) + (len(occurs) > m), 1)
+        mapping[own] = np.arange(len(own))
         return mapping.astype(code_dtype(size)), size, 0
     special = occurs[occurs >= attribute.ordered]
     line_counts, room = counts[0][: attribute.ordered], max(m - len(special), 1)
@@ -75,14 +77,9 @@ def _mapping(
     return mapping.astype(code_dtype(size)), size, line
 
 
-def _frequent(mapping: NDArray[np.int64], counts: NDArray[np.int64], occurs: NDArray[np.int64], m: int) -> int:
-    """Number the most frequent codes, the rest together; how many numbers there are."""
-    frequent = occurs
-    if len(occurs) > m:
-        frequent = np.sort(np.argsort(-counts, kind="stable")[: m - 1])
-    mapping[:] = len(frequent)
-    mapping[frequent] = np.arange(len(frequent))
-    return max(len(frequent) + (len(occurs) > m), 1)
+def frequent(codes: NDArray[np.int64], counts: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """The codes that are told apart, in their order: of more than `most` the most frequent, with room for the rest."""
+    return codes if len(codes) <= most else np.sort(np.argsort(-counts, kind="stable")[: most - 1])
 
 
 def quantile_edges(values: Values, counts: NDArray[np.number], m: int) -> Values:

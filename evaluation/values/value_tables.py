@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import apart_edges
+from evaluation.accuracy.anita_buckets import apart_edges, frequent
 from evaluation.values.value_kinds import Kind, ValueKind, as_numbers, as_texts
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
@@ -227,9 +227,7 @@ def _on_line(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[list[str],
 def _listed(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
     """Names of the most frequent values and of the rest, and the place of each value among them."""
     k = len(column.values)
-    often = np.arange(k)
-    if k > CATEGORIES:
-        often = np.sort(np.argsort(-counts, kind="stable")[: CATEGORIES - 1])
+    often = frequent(np.arange(k), counts, CATEGORIES)
     mapping = np.full(k, len(often))
     mapping[often] = np.arange(len(often))
     return [column.label(int(i)) for i in often] + ([OTHERS] if k > CATEGORIES else []), mapping

@@ -71,8 +71,9 @@ def deep_dives(card: Scorecard, detail: str, top: int) -> str:
     if detail == "all" and ncript is not None and ncript.score is not None:
         result = ncript.result
         _add(out, "N-CRiPT: the record types that cause most of the loss", result.types.head(top))
-        for name in [course["segment"] for course in result.courses()]:
-            _add(out, f"N-CRiPT: the losses of {name} over time", result.deep_dive(name))
+        for course in result.courses():
+            title = f"N-CRiPT: the losses of {course.pop('segment')} over time"
+            _add(out, title, pd.DataFrame({"time": list(result.times), **course}))
     return "".join(f"{line}\n" for line in out)
 
 

@@ -2,4 +2,7 @@
 
 from pipeline.demo.write_city import write_demo
 
-__all__ = ["write_demo"]
+__all__ = ["DEMO_ROWS", "write_demo"]
+
+#: How many rows it has where nobody says.
+DEMO_ROWS = 290_000

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
-from pipeline.demo import write_demo
+from pipeline.demo import DEMO_ROWS, write_demo
 
 USAGE = "python -m pipeline.demo FILE.csv [ROWS [SEED]]: the calls of a run with data.rows=ROWS data.seed=SEED"
 
@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> int:
     if not 1 <= len(arguments) <= 3 or len(numbers) < len(arguments) - 1 or arguments[0].startswith("-"):
         print(USAGE, file=sys.stderr)
         return 1
-    rows, seed = [*map(int, numbers), *(290_000, 0)[len(numbers) :]]
+    rows, seed = [*map(int, numbers), *(DEMO_ROWS, 0)[len(numbers) :]]
     try:
         if Path(arguments[0]).exists():
             raise UserError("it is there already", where=arguments[0], fix="another name, or take it away first")

@@ -86,7 +86,7 @@ def run(config: Config, root: Path, hydra_files: Mapping[str, str] = MappingProx
     with opened_table(config, schema, root, hydra_files, show, partial(_generate, config, schema)) as table:
         folder = table.folder
         config = _with_schema(config, schema, folder)
-        world = World(schema, table.path, table.real, None, _subjects(config, table.source))
+        world = World(schema, table.source, table.real, None, _subjects(config, table.source))
         admission.book(booked)
         rows: list[dict[str, Any]] = []
         settings = settings_of(config, ChallengeSettings)
@@ -221,7 +221,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     """The scores of one release."""
     home, epsilon = folder.root / variant.name, variant.epsilon
     start = time.perf_counter()
-    released = _release_config(config, world.path, home, variant)
+    released = _release_config(config, world.source.path, home, variant)
     done = stages.run(released, home, quiet=True)
     seconds = time.perf_counter() - start
     aside = None
@@ -237,8 +237,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     score = partial(scores_of_table, config, released, world)
     settings = settings_of(config, ChallengeSettings)
     if not settings.methods:
-        both = world.source(released, folder.temporary), source
-        values = values_of(*both, world.schema, settings.metrics, aside)
+        values = values_of(world.source, source, world.schema, settings.metrics, aside)
         return score(replace(options, values=values), facts, coded)
     seed, rows = released.synthesis.seed, config.synthesis.rows
     methods, score = synthesizers_of(config.synthesis, settings.methods), partial(score, options, facts)
@@ -248,9 +247,8 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
 def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
-    source = world.source(released, folder.temporary)
-    share = float(released.evaluation.holdout or 0)
-    return aside_rows(source, build_unit(released.privacy, released.data), Aside(key, share), workdir=folder.temporary)
+    unit, share = build_unit(released.privacy, released.data), float(released.evaluation.holdout or 0)
+    return aside_rows(world.source, unit, Aside(key, share), workdir=folder.temporary)
 
 
 def _release_config(config: Config, path: Path | None, home: Path, variant: Variant) -> Config:

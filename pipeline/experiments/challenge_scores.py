@@ -27,7 +27,7 @@ from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.gallery.published import reported
 from pipeline.folders import RunFolder
 from pipeline.scores.read_values import wants_values, with_schema
-from pipeline.scores.table_sources import declared_dialect, open_with
+from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import Config
 
 #: Scores that are means of parts.
@@ -104,20 +104,16 @@ class World:
 
     Attributes:
         schema: the table's public facts.
-        path: the file that the releases are made from.
+        source: the table that the releases are made from.
         real: its rows in codes; holdout: of these, the rows that a release set aside.
         subjects: a number per row of `real` for its unit; None where every row is one.
     """
 
     schema: Schema
-    path: Path
+    source: Source
     real: CodedTable
     holdout: CodedTable | None
     subjects: np.ndarray | None
-
-    def source(self, config: Config, workdir: Path) -> Source:
-        """The file, read as the settings of a run on it say."""
-        return open_with(self.path, declared_dialect(config.data, self.schema.dialect), config.limits, workdir)
 
     def without(self, aside: NDArray[np.bool_]) -> World:
         """The truth of a release that set these rows aside."""
@@ -161,8 +157,8 @@ def scores_of_anonymous(config: Config, world: World, folder: RunFolder, k: int,
     path = Path(folder.temporary) / f"{KIND}-{k}-{run}.parquet"
     anonymous = generalized(remaining.real, k, rng)
     write_coded(anonymous, world.schema, path, settings.sample_seed, None, 1)
-    both = world.source(config, folder.temporary), open_with(path, PLAIN, config.limits, folder.temporary)
-    values = values_of(*both, world.schema, settings.metrics, aside)
+    source = open_with(path, PLAIN, config.limits, folder.temporary)
+    values = values_of(world.source, source, world.schema, settings.metrics, aside)
     options = replace(options_of(config), holdout=remaining.holdout, values=values)
     facts: JsonDict = {"dataset": f"{KIND} {k}", "epsilon": None, "run": run, "seconds": None}
     facts |= {"promise": f"{KIND} {k}: that each row is like {k - 1} others; nothing about what somebody knows besides"}

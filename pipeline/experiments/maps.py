@@ -24,7 +24,7 @@ from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.demo import write_demo
+from pipeline.demo import DEMO_ROWS, write_demo
 from pipeline.experiments import table1_histograms as tables
 from pipeline.experiments.experiment_settings import MapSettings, RowSpec, rows_of, settings_of
 from pipeline.experiments.findings import Findings, closing_text, setting_of, write_findings
@@ -154,7 +154,7 @@ def _table2(opened: Maker) -> Table2:
 
 def _setting(opened: Maker) -> JsonDict:
     config, table = opened.config, opened.world.table
-    source = "generated city (demo)" if inputs.generated(config) else opened.table.path.name
+    source = "generated city (demo)" if inputs.generated(config) else opened.table.source.path.name
     kind = f"{source}, {' × '.join(map(str, opened.world.histogram.shape))}, {table.rows:,} records"
     data = {"columns": list(opened.world.domain.names), "shape": list(opened.world.histogram.shape)}
     return setting_of(config, settings_of(config, MapSettings), kind, opened.table.facts, table.rows, **data)
@@ -163,8 +163,6 @@ def _setting(opened: Maker) -> JsonDict:
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
 SMOKE_ROWS = 4_000
 SMOKE_VALUES = {"dpsyn": 1, "laplace": 2, "samples": 2}
-#: How many rows the demo has where data.rows is not set.
-DEMO_ROWS = 290_000
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import Source
 from pipeline.folders import RunFolder, bind, claimed, logged
 from pipeline.load_stage import keep_settings, run_facts
-from pipeline.scores.table_sources import declared_dialect, local, open_with
+from pipeline.scores.table_sources import local, open_records
 from pipeline.settings.config import Config
 from pipeline.stage_bars import Stages, unplaced_lines
 
@@ -29,13 +29,11 @@ class OpenTable:
     """A table that was read.
 
     Attributes:
-        path: its file; `source` reads it.
         facts: of the run, as its manifest holds them.
         real: its rows, unclipped.
     """
 
     folder: RunFolder
-    path: Path
     facts: Json
     source: Source
     real: CodedTable
@@ -59,19 +57,20 @@ def opened_table(
     """
     with claimed(root, resume=config.resume) as folder, logged(folder.log):
         with show.stage("load") as report:
-            path, data = folder.internal / GENERATED, config.data
+            path = folder.internal / GENERATED
             if config.data.path or generate is None:
                 data = local(config.data, config.limits, folder.temporary, promised=True)
-                path = Path(str(data.path))
-            elif not path.exists():
-                generate(path, report)
-                path.chmod(0o600)
-            facts = bind(folder, run_facts(config, schema, replace(data, path=str(path))))
+            else:
+                data = replace(config.data, path=str(path))
+                if not path.exists():
+                    generate(path, report)
+                    path.chmod(0o600)
+            facts = bind(folder, run_facts(config, schema, data))
             keep_settings(folder, config, hydra_files)
-            dialect = declared_dialect(config.data, schema.dialect)
-            source = open_with(path, dialect, config.limits, folder.temporary, expected=[c.name for c in schema.held])
+            names = [c.name for c in schema.held]
+            source = open_records(data, schema, config.limits, folder.temporary, expected=names)
             real, encoding = encode_columns(source, schema, workdir=folder.temporary, progress=report)
         show.warn_privately(unplaced_lines(encoding))
         if not real.rows:
             raise UserError("the table has no rows: nothing to compare with", where="data.path", fix="another table")
-        yield OpenTable(folder, path, facts, source, real)
+        yield OpenTable(folder, facts, source, real)

@@ -75,7 +75,8 @@ class Maker:
         dropped is not printed as an error in Table 1.
         """
         home, config = self._home(spec), _release_config(self.config, self.table.folder.root, spec)
-        config = replace(config, data=replace(config.data, path=str(self.table.path), schema=str(self.schema_path)))
+        path = str(self.table.source.path)
+        config = replace(config, data=replace(config.data, path=path, schema=str(self.schema_path)))
         done = stages.run(config, home, quiet=True)
         source = open_with(done.table, done.schema.dialect, self.config.limits, self.table.folder.temporary)
         coded = encode_columns(source, self.world.schema, workdir=self._work(spec))[0]

@@ -50,7 +50,7 @@ from pipeline.look.reading_look import (
 )
 from pipeline.look.relation_look import broken, conflicts, kept_without_a_rule, one_to_one
 from pipeline.look.unit_look import LossBar, units_look
-from pipeline.scores.table_sources import declared_dialect, joined, local, open_with, units_table_look
+from pipeline.scores.table_sources import joined, local, open_records, units_table_look
 from pipeline.settings.config import CheckConfig
 from pipeline.settings.specs import (
     IDS_MEASURED,
@@ -116,10 +116,9 @@ def check(config: CheckConfig) -> TableLook:
     with tempfile.TemporaryDirectory(prefix="check-") as folder, shared_engine(Path(folder) / "engine"):
         work = Path(folder)
         data = local(config.data, config.limits, work, promised=True)
-        dialect = declared_dialect(config.data, schema.dialect)
-        records = open_with(Path(str(data.path)), dialect, config.limits, work)
+        records = open_records(data, schema, config.limits, work)
         check_unit(unit, records.names)
-        source = joined(records, data.units, unit, config.limits, dialect)
+        source = joined(records, data.units, unit, config.limits)
         bar = LossBar(config.data.max_unplaced, bound is not None)
         with Stages().stage("look") as report:
             look = look_at(source, schema, unit, bar=bar, workdir=work, progress=report)

@@ -6,6 +6,7 @@ The candidates' own tables of one try are written and removed here.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ def only_try(state: State) -> Taken:
     attempt = Attempt(state.folder.internal)
     measurements, ledger = measured(state, attempt, noise_source(state.config.privacy.noise_seed))
     check_answers(measurements, state.plan, ledger, state.show)
-    return Taken(measurements, ledger, (), attempt)
+    return Taken(ledger, measurements, attempt=attempt)
 
 
 def table_of(state: State, taken: Taken) -> tuple[CodedTable, np.random.Generator]:
@@ -105,9 +106,9 @@ def _tried(state: State, attempt: Attempt) -> Taken:
     noise = noise_source(attempt.seed(state.config.privacy.noise_seed))
     measurements, ledger = measured(state, attempt, noise)
     if not measurements.answers:  # all of them charged and lost: there is nothing to make a table of
-        return Taken(measurements, ledger, (None,) * len(state.plan.scores), attempt)
+        return Taken(ledger, measurements, scores=(None,) * len(state.plan.scores), attempt=attempt)
     scores = kept_values(attempt.scores, lambda: _scored(state, attempt, measurements, ledger, noise))
-    return Taken(measurements, ledger, tuple(scores), attempt)
+    return Taken(ledger, measurements, scores=tuple(scores), attempt=attempt)
 
 
 def _scored(
@@ -135,13 +136,13 @@ def _scored(
         )
 
 
-def _kept_scores(attempt: Attempt) -> tuple[float | None, ...] | None:
+def _kept_scores(attempt: Attempt) -> Sequence[float | None] | None:
     if not attempt.scores.exists():
         return None
     return tuple(json.loads(attempt.scores.read_text(encoding="utf-8")))
 
 
-def _within(state: State, scores: tuple[float | None, ...]) -> bool:
+def _within(state: State, scores: Sequence[float | None]) -> bool:
     """Whether every noisy score is at most what its criterion says; one that was lost is not."""
     limits = [s.criterion.at_most for s in state.plan.scores]
     return all(
@@ -164,7 +165,7 @@ def _most_tries(state: State) -> int:
     return int(kept_values(path, lambda: state.plan.tries.most_tries(coins.stream("accept:stop"))))
 
 
-def _figures(state: State, scores: tuple[float | None, ...]) -> str:
+def _figures(state: State, scores: Sequence[float | None]) -> str:
     """The noisy scores of a single try against what they had to be: they are part of what it paid for."""
     figures = []
     for planned, score in zip(state.plan.scores, scores, strict=True):

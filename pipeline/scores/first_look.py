@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.correlation import RECORDS, correlation_maps
+from evaluation.learning.features import some_rows
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
 from mechanisms.public.coded_table import CodedTable
@@ -218,7 +219,5 @@ def _said(column: ValueColumn, value: float) -> float | str:
 
 def _sample(columns: Sequence[ValueColumn], table: CodedTable) -> NDArray[np.float64]:
     """(rows, columns) values of at most RECORDS random rows."""
-    rows: slice | NDArray[np.int64] = slice(None)
-    if table.rows > RECORDS:
-        rows = np.sort(np.random.default_rng(0).choice(table.rows, RECORDS, replace=False))
-    return np.stack([c.numbers[table.column(c.name)[rows]] for c in columns], axis=1)
+    some = some_rows(table, RECORDS, np.random.default_rng(0))
+    return np.stack([c.numbers[some.column(c.name)] for c in columns], axis=1)

@@ -14,6 +14,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.dialect import PLAIN, Dialect
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.fetched import FetchRoom, fetched
 from mechanisms.public.tables.formats import persons_of
@@ -99,6 +100,13 @@ def opened_as_found(table: str, config: DraftConfig, folder: Path) -> Source:
     return open_with(path, declared_dialect(config, dialect_of(path)), config.limits, folder, setting="delimiter")
 
 
+def open_records(
+    data: DataConfig, schema: Schema, limits: LimitsConfig, workdir: Path, *, expected: Collection[str] = ()
+) -> Source:
+    """The records of a file, as of `local`, written as the settings say, and where they say nothing as the schema."""
+    return open_with(Path(str(data.path)), declared_dialect(data, schema.dialect), limits, workdir, expected=expected)
+
+
 def open_with(
     path: Path,
     dialect: Dialect | None,
@@ -170,15 +178,11 @@ FOLDER = "units"
 
 
 def joined(
-    records: Source,
-    table: UnitsConfig,
-    unit: PrivacyUnit,
-    limits: LimitsConfig,
-    dialect: Dialect,
-    *,
-    where: str = "data.units",
+    records: Source, table: UnitsConfig, unit: PrivacyUnit, limits: LimitsConfig, *, where: str = "data.units"
 ) -> Source:
     """The records with the columns of the table of units that the settings name; as they are where they name none.
+
+    The table of units is written as the records are.
 
     Args:
         unit: with a column where a table is named.
@@ -191,7 +195,7 @@ def joined(
         private_folder(workdir)
         ids = table.id or str(unit.column)
         expected = records.expected and {*records.expected, ids}
-        units = open_with(path, dialect, limits, workdir, setting=records.setting, expected=expected)
+        units = open_with(path, records.dialect, limits, workdir, setting=records.setting, expected=expected)
         return with_units(records, units, unit, ids=ids, where=where, workdir=workdir)
     return records
 
@@ -215,9 +219,7 @@ def scored_whole(
     unit, real = PrivacyUnit(column), tables["real"]
     units = local_units(config.units, config.limits, real.workdir)
     return {
-        name: source
-        if name == "synthetic"
-        else joined(source, units, unit, config.limits, source.dialect, where="units")
+        name: source if name == "synthetic" else joined(source, units, unit, config.limits, where="units")
         for name, source in tables.items()
     }
 

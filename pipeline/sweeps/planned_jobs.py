@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -31,15 +31,13 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.console import tells
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.load_stage import schema_print
-from pipeline.scores.table_sources import declared_dialect, joined, local, open_with
-from pipeline.settings import build, memory
+from pipeline.scores.table_sources import joined, local, open_records
+from pipeline.settings import memory
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import listed, misspelt, without_hydra
 from pipeline.settings.config import Config, typed
-from pipeline.settings.design import bound_settings, ready
+from pipeline.settings.design import bound_settings, ready, whole_design
 from pipeline.settings.inputs import generated, location
-from pipeline.settings.memory import scores_bytes
-from pipeline.settings.scoring import build_places, build_scores
 from pipeline.settings.specs import Specs, build_specs
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
@@ -77,17 +75,8 @@ class Job:
 Load = Callable[[Sequence[str]], DictConfig]
 
 
-@dataclass
-class CheckedSettings:
-    """What was found in order, so that jobs which share it do not check it again.
-
-    Attributes:
-        jobs: settings but seeds → the predicted bytes; and the schema and the plan, where a ledger is set.
-        scores: settings of the scores.
-    """
-
-    jobs: dict[str, tuple[int, tuple[Schema, Plan] | None]] = field(default_factory=dict)
-    scores: set[str] = field(default_factory=set)
+#: Settings but seeds, found in order → the predicted bytes; and the schema and the plan, where a ledger is set.
+Checked = dict[str, tuple[int, tuple[Schema, Plan] | None]]
 
 
 def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
@@ -104,7 +93,7 @@ def planned_jobs(overrides: Sequence[str], load: Load) -> list[Job]:
     except HydraException as error:
         raise UserError(str(error).splitlines()[0], where="run -m", fix="key=value,value or key=range(5)") from error
     swept = [str(o.get_key_element()) for o in parsed if o.is_sweep_override()]
-    checked = CheckedSettings()
+    checked: Checked = {}
     return [_job(line, swept, load, checked) for line in combinations(parsed)]
 
 
@@ -124,7 +113,7 @@ def combinations(overrides: Sequence[Override]) -> list[tuple[str, ...]]:
     return [tuple(f"{k}={v}" for k, v in zip(values, line, strict=True)) for line in product(*values.values())]
 
 
-def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: CheckedSettings) -> Job:
+def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Checked) -> Job:
     values = dict(o.split("=", 1) for o in overrides)
     job = Job(overrides, {key: values[key].strip("'\"") for key in swept}, Path())
     try:
@@ -144,7 +133,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
         return replace(job, error=str(misspelt("config", overrides, error)))
 
 
-def _known(config: Config, root: Path, checked: CheckedSettings) -> tuple[int, tuple[PlannedRelease, ...]]:
+def _known(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[PlannedRelease, ...]]:
     """Whatever can be known without the data: the predicted bytes, and what is booked in a shared ledger.
 
     Raises:
@@ -153,26 +142,14 @@ def _known(config: Config, root: Path, checked: CheckedSettings) -> tuple[int, t
     if config.experiment.kind or config.smoke:
         return memory.LIBRARIES_BYTES, experiment_run.planned_releases(config, root)
     key = digest(replace(config, seed=None, privacy=replace(config.privacy, noise_seed=None)), seeds=False)
-    if key not in checked.jobs:
-        checked.jobs[key] = _checked(config, root, checked)
-    needed, planned = checked.jobs[key]
+    if key not in checked:
+        design = whole_design(config)
+        specs, schema, plan = design.specs, design.schema, design.plan
+        ready(specs, schema, plan, root)
+        needed = max(memory.predicted_memory_bytes(specs, schema, plan), memory.scores_bytes(config, schema))
+        checked[key] = needed, None if config.budget.ledger is None else (schema, plan)
+    needed, planned = checked[key]
     return needed, () if planned is None else admission.planned_release(build_specs(config), *planned, root)
-
-
-def _checked(config: Config, root: Path, checked: CheckedSettings) -> tuple[int, tuple[Schema, Plan] | None]:
-    """The same of settings that no job had before; the schema and the plan where a ledger is set."""
-    specs = build_specs(config)
-    schema = build.build_schema(specs)
-    plan = build.build_plan(specs, build.build_workload(specs, schema), schema)
-    ready(specs, schema, plan, root)
-    build_places(config.evaluation, config.data.roles, schema)
-    memory.check_memory(specs, schema, plan)
-    scores = json.dumps([asdict(config.data), asdict(config.evaluation)], sort_keys=True, default=str)
-    if scores not in checked.scores:
-        build_scores(config.evaluation, schema, config.data.roles)
-        checked.scores.add(scores)
-    needed = max(memory.predicted_memory_bytes(specs, schema, plan), scores_bytes(config, schema))
-    return needed, None if config.budget.ledger is None else (schema, plan)
 
 
 def digest(config: Config, *, seeds: bool = True) -> str:
@@ -234,11 +211,10 @@ def _looked_at(specs: Specs, schema: Schema, folder: RunFolder) -> tuple[ColumnL
     config = specs.config
     private_folder(folder.temporary)
     try:
-        dialect = declared_dialect(config.data, schema.dialect)
         data = local(config.data, config.limits, folder.temporary, promised=True)
-        names, path = specs.columns_read(schema), Path(str(data.path))
-        records = open_with(path, dialect, config.limits, folder.temporary, expected=names)
-        source = joined(records, data.units, specs.unit, config.limits, dialect)
+        names = specs.columns_read(schema)
+        records = open_records(data, schema, config.limits, folder.temporary, expected=names)
+        source = joined(records, data.units, specs.unit, config.limits)
         _, report = encode_columns(source, schema, workdir=folder.temporary)
         return losses_of(report, schema)
     finally:

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.metric import OneScore
-from evaluation.papers.challenges.kmarginal import SEED, draw_marginals, k_marginal
+from evaluation.papers.challenges.kmarginal import draw_marginals, k_marginal
 from evaluation.papers.challenges.sprint3 import PLACE, TIME, sprint3_parts
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
@@ -52,17 +52,17 @@ def coded(
     return one, other
 
 
-def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> OneScore:
+def sprint2_table(real: pd.DataFrame, synthetic: pd.DataFrame) -> OneScore:
     """The official score of one table (one ε); records without a PUMA or a year count nowhere, as there."""
-    draws = draw_marginals(SURVEY, seed=seed)
+    draws = draw_marginals(SURVEY)
     used = sorted({c for draw in draws for c in draw})
     frames = [frame.dropna(subset=list(BY)) for frame in (real, synthetic)]
     return k_marginal(*coded(frames, [*BY, *used], SURVEY_EDGES, "left"), BY, draws)
 
 
-def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame, *, seed: int = SEED) -> OneScore:
+def sprint3_table(real: pd.DataFrame, synthetic: pd.DataFrame) -> OneScore:
     """The official score of one table (one ε); an empty one scores 0, where the original divides by zero in the end."""
     tables = coded([real, synthetic], [PLACE, TIME, *TRIP], TRIP_EDGES, "right", alike=(PLACE, TIME))
     taxis, _ = pd.factorize(pd.concat([real[UNIT], synthetic[UNIT]]), sort=True)
     subject = taxis[: len(real)], taxis[len(real) :]
-    return sprint3_parts(*tables, subject, (PLACE, TIME, TO), TRIP, seed=seed)
+    return sprint3_parts(*tables, subject, (PLACE, TIME, TO), TRIP)

@@ -18,15 +18,15 @@ from mechanisms.public.coded_table import CodedTable
 WAYS, SEED, DRAWS, CUTOFF = 2, 123456, 50, 250
 
 
-def draw_marginals(columns: Iterable[str], *, seed: int) -> tuple[tuple[str, ...], ...]:
+def draw_marginals(columns: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     """DRAWS independent draws of WAYS different columns out of the sorted ones, as the scorer of sprint 2 draws them.
 
-    A seed of 0 means 123456, as there. Fewer columns: the one marginal of all of them.
+    Fewer columns: the one marginal of all of them.
     """
     names = sorted(columns)
     if len(names) <= WAYS:
         return (tuple(names),) if names else ()
-    rng = np.random.RandomState(seed or SEED)
+    rng = np.random.RandomState(SEED)
     return tuple(tuple(str(c) for c in rng.choice(names, size=WAYS, replace=False)) for _ in range(DRAWS))
 
 
@@ -74,4 +74,4 @@ def sprint2_of(inputs: Inputs) -> OneScore:
     """
     by = (inputs.column("segment"), inputs.column("time"))
     features = [n for n in inputs.real.domain.names if n not in (*by, *NOT_SCORED)]
-    return k_marginal(inputs.real, inputs.synthetic, by, draw_marginals(features, seed=SEED))
+    return k_marginal(inputs.real, inputs.synthetic, by, draw_marginals(features))

@@ -36,7 +36,7 @@ def sprint3_of(inputs: Inputs) -> OneScore:
     """
     names = (inputs.column("segment"), inputs.column("time"), inputs.column("to"))
     features = [n for n in inputs.real.domain.names if n not in names[:2]]
-    return sprint3_parts(inputs.real, inputs.synthetic, inputs.options.subject, names, features, seed=SEED)
+    return sprint3_parts(inputs.real, inputs.synthetic, inputs.options.subject, names, features)
 
 
 def sprint3_parts(
@@ -45,8 +45,6 @@ def sprint3_parts(
     subject: tuple[Numbers, Numbers] | None,
     names: tuple[str, str, str],
     features: Sequence[str],
-    *,
-    seed: int,
 ) -> OneScore:
     """1000 times the mean of the three parts, each in [0, 1]; None where one is undefined.
 
@@ -74,7 +72,7 @@ def sprint3_parts(
     both = [_profile(t, s, place, time) for t, s in zip((real, synthetic), subject, strict=True)]
     if not both[0]:
         return scored(None, spatial, None, "no true row has a subject")
-    h = higher_order_conjunction(*_aligned(both[0], both[1]), seed=seed)
+    h = higher_order_conjunction(*_aligned(both[0], both[1]))
     scores = (0.0 if k is None else k, spatial, h)
     return scored(1000 * math.fsum(scores) / 3, spatial, h)
 
@@ -101,14 +99,13 @@ def _profile(table: CodedTable, subject: Numbers, place: str, time: str) -> Prof
     return profile
 
 
-def higher_order_conjunction(real: NDArray[np.int32], synthetic: NDArray[np.int32], *, seed: int = SEED) -> float:
+def higher_order_conjunction(real: NDArray[np.int32], synthetic: NDArray[np.int32]) -> float:
     """1 − the mean difference of the shares of subjects near a random true one; 1 is perfect.
 
     Args:
         real, synthetic: counts, one row per subject, with the same columns.
-        seed: 0 means 123456.
     """
-    rng = np.random.RandomState(seed or SEED)
+    rng = np.random.RandomState(SEED)
     (low, high), apart = WIDTHS, []
     for _ in range(DRAWS):
         centre = real[rng.randint(0, len(real))]

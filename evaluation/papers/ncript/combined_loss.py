@@ -22,13 +22,12 @@ from evaluation.papers.ncript.ncript_rows import (
     jaccard_distance,
     jsd,
     jsd_by_type,
-    thresholded,
     violating_types,
 )
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 from evaluation.papers.paper_metrics import NcriptSettings
 from evaluation.pictures.place_map import named
-from mechanisms.public.errors import UserError, check_known
+from mechanisms.public.errors import check_known
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
@@ -94,14 +93,6 @@ class Ncript:
     def losses(self) -> dict[str, NDArray[np.float64]]:
         """The parts by the names of Table 2, and their Total."""
         return {name.upper(): values for name, values in self.parts.items()} | {"Total": self.total}
-
-    def deep_dive(self, segment: object) -> pd.DataFrame:
-        """The temporal scores of one segment (2.4.2), in the form of Table 2."""
-        labels = [*map(str, self.segments)]
-        if str(segment) not in labels:
-            raise UserError(f"no segment {segment!r}", where="segment", fix="one of the labels of the map")
-        place = labels.index(str(segment))
-        return pd.DataFrame({"time": list(self.times), **{n: values[:, place] for n, values in self.losses.items()}})
 
     def snapshot(self) -> pd.DataFrame:
         """The losses of each segment summed over the times (2.4.1, Figure 2), the worst segment first."""
@@ -180,13 +171,12 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     horizontal = horizontal_losses(q, p, threshold=spec.strong)
     vertical = vertical_losses(q, p, threshold=spec.frequency_threshold)
     kinds = max(len(cubes.types), 1)
-    read = [thresholded(x, spec.frequency_threshold) if spec.jaccard_of_significant else x for x in (q, p)]
     heavy = partial(heavy_hitters, k=spec.k, delta=spec.delta, h=spec.h)
     flat = np.ones((len(cubes.times), 1))
     parts = {
         "jsd": jsd(q, p, threshold=spec.frequency_threshold),
         "bp": bias_penalty(q, p, penalty=spec.bias_penalty, cutoff=spec.bias_cutoff),
-        "jd": jaccard_distance(read[0], read[1]),
+        "jd": jaccard_distance(q, p),
         "hh": heavy(q, p),
         "hc": flat * horizontal.sum(axis=1) / kinds / times,
         "vc": flat * vertical.sum(axis=1) / kinds / times,
@@ -263,8 +253,7 @@ def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical:
     sums = {name: np.zeros(types) for name in TYPED}
     for q, p in zip(cubes.real, cubes.synthetic, strict=True):  # a time each, for the memory
         sums["jsd"] += jsd_by_type(q, p, threshold=spec.frequency_threshold).sum(axis=0)
-        read = [thresholded(x, spec.frequency_threshold) if spec.jaccard_of_significant else x for x in (q, p)]
-        sums["jd"] += jaccard_by_type(*read).sum(axis=0)
+        sums["jd"] += jaccard_by_type(q, p).sum(axis=0)
         broken = violating_types(q, p, k=spec.k, delta=spec.delta)
         count = broken.sum(axis=-1, keepdims=True)
         each = np.minimum(count * spec.h, 1.0) / np.maximum(count, 1)

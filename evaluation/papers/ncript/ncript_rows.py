@@ -6,12 +6,14 @@ synthetic counts in any shape with the types last, and returns one loss per row:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import rel_entr
 
 from evaluation.counts import row_shares
 from mechanisms.public.settings import BoundedSettings, setting
@@ -31,7 +33,6 @@ class NcriptSpec(BoundedSettings):
         bias_cutoff: sums of a row that are farther apart are biased.
         delta, k, h: of the heavy hitters: Δ, their level as a share of the true row's sum (rounded down), and h.
         strong: correlations above it are strong.
-        jaccard_of_significant: whether the Jaccard distance reads the counts left by the frequency threshold.
         places: segments whose temporal scores are told (2.4.2), by their labels; empty for the worst ones.
     """
 
@@ -44,7 +45,6 @@ class NcriptSpec(BoundedSettings):
     k: float = setting(0.1, least=0, most=1)
     h: float = setting(0.02, least=0)
     strong: float = setting(0.9, least=0, most=1)
-    jaccard_of_significant: bool = False
     places: tuple[str, ...] = ()
 
 
@@ -72,7 +72,7 @@ def jsd_by_type(real: NDArray[np.number], synthetic: NDArray[np.number], *, thre
     """The distance of each row shared out over its types, in proportion to their terms of the divergence."""
     p, q = (row_shares(thresholded(x, threshold)) for x in (synthetic, real))
     middle = (p + q) / 2
-    terms = np.maximum((_kl_terms(p, middle) + _kl_terms(q, middle)) / 2, 0.0)
+    terms = np.maximum((rel_entr(p, middle) + rel_entr(q, middle)) / math.log(4), 0.0)
     divergence = terms.sum(axis=-1)
     distance = np.sqrt(np.minimum(divergence, 1.0))
     one_is_empty = (p.sum(axis=-1) == 0) ^ (q.sum(axis=-1) == 0)
@@ -97,7 +97,7 @@ def jaccard_distance(real: NDArray[np.number], synthetic: NDArray[np.number]) ->
 
     Goal: no invented and no lost types, on the scale of the JSD. Range: [0, 1]; 0 is perfect.
     Edge cases: two empty rows are alike (0). Equation 1 reads counts above 0. The few types behind the values of
-    Table 2 suggest that the paper's code reads the counts left by the frequency threshold: pass `thresholded` ones.
+    Table 2 suggest that the paper's code reads the counts left by the frequency threshold.
     """
     return np.asarray(jaccard_by_type(real, synthetic).sum(axis=-1))
 
@@ -152,8 +152,3 @@ def heavy_hitters(
     """
     violations = violating_types(real, synthetic, k=k, delta=delta).sum(axis=-1)
     return np.asarray(np.minimum(violations * h, 1.0))
-
-
-def _kl_terms(p: Rows, q: Rows) -> Rows:
-    ratio = np.divide(p, q, out=np.ones_like(p), where=p > 0)
-    return np.asarray(p * np.log2(ratio))
