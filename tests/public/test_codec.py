@@ -302,13 +302,6 @@ def test_csv_quotes_only_what_needs_it(tmp_path: Path) -> None:
     assert (tmp_path / "t.csv").read_text() == '"a, b",n\nx,1\n"y,z",2\n"q""",3\n,\n'
 
 
-def test_a_single_column_writes_its_gaps_as_rows(tmp_path: Path) -> None:
-    facts = schema(n=AGE)
-    write_table(tmp_path / "t.csv", coded(facts, [[1, 10, 2]]), facts, np.random.default_rng(0))
-    assert (tmp_path / "t.csv").read_text() == 'n\n1\n""\n2\n'
-    assert pd.read_csv(tmp_path / "t.csv")["n"].isna().tolist() == [False, True, False]
-
-
 def test_an_unknown_suffix_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
     facts = schema(n=AGE)
     with pytest.raises(UserError, match="cannot tell the format of"):

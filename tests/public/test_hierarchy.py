@@ -42,11 +42,6 @@ def test_the_default_is_one_root_over_the_leaves() -> None:
     assert one(values=["x"]).tree is None
 
 
-def test_special_codes_are_not_in_the_hierarchy() -> None:
-    column = one(values=["x", "y"], other="Other", missing=["?"], hierarchy={"n": ["x", "y"]})
-    assert column.size == 4 and column.hierarchy.leaves == ("x", "y")
-
-
 def test_nodes_above_each_leaf() -> None:
     tree = one(values=["b", "c", "a"], hierarchy={"m": {"n": ["a"], "o": ["c"]}, "p": {"q": ["b"]}}).hierarchy
     assert [level.nodes for level in tree.levels] == [("p", "m"), ("q", "o", "n"), ("b", "c", "a")]
@@ -125,14 +120,6 @@ def test_a_schema_with_files_beside_it_stands_alone_when_written(tmp_path: Path)
     assert load_schema(elsewhere).columns == found.columns
     assert [level.name for level in found["city"].hierarchy.levels] == ["state", "city"]
     assert found["city"].hierarchy.level("state").nodes == ("Maryland", "Indiana")
-
-
-@pytest.mark.parametrize("leaf", ["yes", "012", "2016-01-01", "a: b", "#x", "", "null", "1e5", "levels", "é"])
-def test_awkward_leaves_and_nodes_survive(leaf: str) -> None:
-    tree = {leaf: [leaf], "tree": ["tree"]}
-    column = {"kind": "categorical", "values": [leaf, "tree"], "hierarchy": {"levels": ["a", "b"], "tree": tree}}
-    found = schema(a={**column, "missing": ["gap"]})
-    assert again(found).columns == found.columns
 
 
 def test_bins_numbers_and_flags_are_leaves_too() -> None:

@@ -116,11 +116,13 @@ NOT_WITH_RECORDS = "'sex' is constant in each unit, and not measured with the re
         ({"derive": {"ward": {"from": "sex", "map": {"f": "a", "m": "b"}}}}, f"derive 'ward': {NOT_WITH_RECORDS}"),
         ({"derive": {"sex": {"from": "ward", "map": {"a": "f", "b": "m"}}}}, f"derive 'sex': {NOT_WITH_RECORDS}"),
         ({"derive": {"born": {"expression": "year(admitted) - age"}}}, "derive 'born': 'born' is constant"),
+        ({"unit": UNIT | {"order": "age"}, "derive": {"age": {"expression": "year(admitted) - born"}}},
+         "unit: 'age' is computed from other columns"),
         ({"mapped": {"ward": {"from": "sex"}}}, f"mapped: {NOT_WITH_RECORDS}"),
         ({"recode": {"both": {"columns": ["sex", "ward"]}}}, f"recode 'both': {NOT_WITH_RECORDS}"),
         ({"availability": {"there": {"columns": ["sex", "sex2"]}}}, f"availability 'there': {NOT_WITH_RECORDS}"),
     ],
-)
+)  # fmt: skip
 def test_a_rule_over_constants_is_refused_with_its_name(rules: dict[str, Any], said: str) -> None:
     more = {"sex2": COLUMNS["sex"], "age2": COLUMNS["born"]}
     assert said in refusal(COLUMNS | more, **rules)
@@ -130,11 +132,6 @@ def test_a_rule_over_constants_is_refused_with_its_name(rules: dict[str, Any], s
 def test_a_constant_says_nothing_of_marginals_of_records(field: dict[str, Any]) -> None:
     text = refusal(COLUMNS | {"born": COLUMNS["born"] | field})
     assert f"column 'born': {next(iter(field))}: 'born' is constant in each unit" in text
-
-
-def test_an_order_that_is_computed_is_refused() -> None:
-    computed = {"age": {"expression": "year(admitted) - born"}}
-    assert "unit: 'age' is computed from other columns" in refusal(unit=UNIT | {"order": "age"}, derive=computed)
 
 
 @pytest.mark.parametrize(

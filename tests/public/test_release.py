@@ -34,12 +34,7 @@ def test_measurements_survive_being_saved(tmp_path):
     assert again.public_total == 9
     for left, right in zip((WHOLE, PREFIX), again.answers, strict=True):
         assert np.array_equal(left.values, right.values)
-        assert (left.clique, left.noise, left.scale, left.event) == (
-            right.clique,
-            right.noise,
-            right.scale,
-            right.event,
-        )
+        assert all(getattr(left, n) == getattr(right, n) for n in ("clique", "noise", "scale", "event"))
         assert np.array_equal(left.query.answer(np.ones(3)), right.query.answer(np.ones(3)))
 
 
@@ -56,22 +51,18 @@ def test_one_answer_survives_being_saved(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["a.npz"]
 
 
-@pytest.mark.parametrize("break_it", ["nothing there", "not json", "another format", "cut off", "does not fit"])
-def test_a_broken_folder_is_a_clear_error(tmp_path, break_it):
+BROKEN = {
+    "nothing there": lambda index: index.unlink(),
+    "not json": lambda index: index.write_text("{"),
+    "another format": lambda index: index.write_text("[]"),
+    "does not fit": lambda index: index.write_text(index.read_text().replace('"size": 3', '"size": 4')),
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_folder_is_a_clear_error(tmp_path, how):
     save_measurements(Measurements(TOWN, (WHOLE,)), tmp_path)
-    index = tmp_path / "index.json"
-    if break_it == "nothing there":
-        index.unlink()
-    elif break_it == "not json":
-        index.write_text("{")
-    elif break_it == "another format":
-        index.write_text("[]")
-    elif break_it == "cut off":
-        (tmp_path / "answers.npz").write_bytes((tmp_path / "answers.npz").read_bytes()[:50])
-    else:
-        facts = json.loads(index.read_text())
-        facts["domain"][0]["size"] = 4
-        index.write_text(json.dumps(facts))
+    BROKEN[how](tmp_path / "index.json")
     with pytest.raises(UserError, match="measurements"):
         load_measurements(tmp_path)
 
