@@ -41,7 +41,6 @@ def result_of(
 
 
 def frame_of(table: CodedTable) -> pd.DataFrame:
-    """The codes as a frame."""
     return pd.DataFrame(dict(zip(table.domain.names, table.columns, strict=True)))
 
 
@@ -108,7 +107,6 @@ def world(rng: np.random.Generator, axes: Sequence[Axis], kind: str = "whole") -
 
 
 def equation_1(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float) -> float:
-    """The oracle."""
     p, q = np.zeros((2, int(np.prod(cells.shape))))
     p[cells.ids], q[cells.ids] = cells.p, cells.q
     return lp_cost(p, q, distance_matrix(axes), delta, alpha) / float(q.sum())

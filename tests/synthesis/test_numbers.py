@@ -39,7 +39,6 @@ def column_of(**field):
 
 
 def told(clique, values, stddev, query=None):
-    """A noisy answer."""
     return NoisyMarginal(clique, query or Identity(values.size), values, GAUSSIAN.name, stddev, "e")
 
 

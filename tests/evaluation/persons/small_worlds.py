@@ -65,5 +65,4 @@ def anova(groups: list[list[float]]) -> float:
 
 
 def apart(a: Counter, b: Counter) -> float:
-    """The total variation distance of two counted distributions."""
     return sum(abs(a[x] / a.total() - b[x] / b.total()) for x in a.keys() | b.keys()) / 2
