@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -186,15 +184,6 @@ def test_it_is_the_projection_onto_what_no_smaller_marginal_tells(shape):
     assert query.answer_exact(counts) * 2.0**-query.bits == pytest.approx(query.answer(counts.astype(float)))
     assert query.residual(query.answer(counts.astype(float))).ravel() == pytest.approx(matrix_of(shape) @ counts)
     assert 0.5 < query.unit <= 1
-
-
-@given(st.lists(st.integers(2, 12), min_size=1, max_size=3).map(tuple))
-@settings(max_examples=30, deadline=None)
-def test_a_record_moves_it_by_less_than_all_cells(shape):
-    query = ResidualQuery(shape)
-    less = math.sqrt(math.prod(1 - 1 / k for k in shape))
-    assert query.largest_column_norm("l2") / query.unit == pytest.approx(less)
-    assert query.largest_column_norm("l2") < 1
 
 
 def test_noise_outside_of_the_residual_is_taken_off():

@@ -19,7 +19,7 @@ from mechanisms.public.rules.engineering import build_engineering, engineer, und
 from mechanisms.public.rules.structural_zeros import mend
 from mechanisms.public.rules.transforms import Recode
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from tests.public.table_worlds import csv, decode_table, encoded
+from tests.public.table_worlds import decode_table
 
 GROUP = {"kind": "categorical", "values": ["fire", "medical"], "other": "else"}
 TYPE = {"kind": "categorical", "values": ["alarm", "smoke", "heart"], "other": "else"}
@@ -217,19 +217,6 @@ def test_rules_that_leave_no_row_are_an_error() -> None:
     schema = facts({"a": TWO, "b": THREE, "c": THREE}, impossible=rules)
     with pytest.raises(UserError, match="no synthetic row satisfies the structural zeros"):
         undo(random_rows(schema.measured, 9, 0), schema.engineering, np.random.default_rng(0))
-
-
-def test_times_that_are_declared_ordered_ascend_in_every_row(tmp_path: Path) -> None:
-    column = {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 4}}
-    schema = facts({"sent": column, "seen": column, "done": column}, ordered=[["sent", "seen", "done"]])
-    made = undo(random_rows(schema.measured, 500, 1), schema.engineering, np.random.default_rng(1))
-    frame = decode_table(made, schema, np.random.default_rng(1))
-    for first, second in (("sent", "seen"), ("seen", "done"), ("sent", "done")):
-        both = frame[frame[first].notna() & frame[second].notna()]
-        assert (both[first] <= both[second]).all()
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    again = encoded(csv(tmp_path, (tmp_path / "table.csv").read_bytes()), schema)[0]
-    assert [c.tolist() for c in again.columns] == [c.tolist() for c in made.columns]
 
 
 @pytest.mark.parametrize(
