@@ -213,7 +213,7 @@ def test_sources_may_have_bounds_that_are_to_be_discovered() -> None:
         ({}, {"ordered": [["admitted", "discharged"]]}, "discharged"),
         ({}, {"unit_id": {"name": "p", "records": {1: 1.0}, "order_by": ["age"]}}, "unit_id: 'age' is computed"),
         ({}, {"mapped": {"stay": {"from": "age"}}}, "age"),
-        ({}, {"recode": {"r": {"columns": ["age", "stay"]}}}, "'age' is derived"),
+        ({}, {"recode": {"r": {"columns": ["age", "stay"]}}}, "recode 'r': column 'age' is derived"),
         ({"w": {"kind": "integer", "min": 0, "max": 1}}, {"derive": {**RULES, "w": {"from": "age", "otherwise": 0,
           "map": {5: 1}}}}, "derive 'w': 'age' is computed"),
         ({}, {"derive": {**RULES, "stay": {"expression": "days(admitted, discharged)"}}}, "follow from each other"),

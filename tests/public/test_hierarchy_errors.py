@@ -38,7 +38,6 @@ def said(fields: dict[str, Any], folder: Path = Path()) -> str:
         ({"n": ["a", "b"], "s": {"t": ["c"], "u": ["d"]}}, "leaf 'c' lies 3 below the root, but 'a' 2"),
         ({"n": ["a", "b"], "s": []}, "below 's': has no leaf"),
         ({"n": ["a", "b"], "s": None}, "below 's': has no leaf"),
-        ({"n": ["a", "b"], "s": {}}, "below 's': has no leaf"),
         ({"n": ["a", "b"], "s": "c"}, "below 's': got 'c'"),
         ({"n": ["a", "b"], "s": ["c", ["d"]]}, "below 's': got ['d']"),
         ({}, "below the root: has no leaf"),
@@ -50,7 +49,6 @@ def said(fields: dict[str, Any], folder: Path = Path()) -> str:
         ({"levels": "x", "tree": {"n": ["a", "b", "c", "d"]}}, "hierarchy: levels: got 'x'"),
         ("none.csv", "cannot read none.csv"),
         ({"n": ["b", "a"], "s": ["c", "d"]}, "leaf 'b' (in 'n') stands where 'a' belongs"),
-        ({"s": ["c", "d"], "n": ["a", "b"]}, "leaf 'c' (in 's') stands where 'a' belongs"),
         ({"n": ["a", "c"], "s": ["b", "d"]}, "leaf 'c' (in 'n') stands where 'b' belongs"),
         (["b", "a", "c", "d"], "leaf 'b' stands where 'a' belongs"),
     ],
@@ -63,7 +61,6 @@ def test_a_mistake_in_a_hierarchy_is_named(tree: object, says: str) -> None:
     ("text", "says"),
     [
         ("v,group\na,n\nb,s\nc,n\nd,s\n", "node 'n' of level 'group' has 'c' but not 'b' before it"),
-        ("v,group,top\na,n,x\nb,n,y\nc,s,y\nd,s,y\n", "node 'n' of level 'group' has two parents, 'x' and 'y'"),
         ("v,group\na,n\nb,\nc,n\nd,s\n", "leaf 'b' has no 'group'"),
         ("v,group\na,n\nb\n", "line 3, with 'b': 1 cells below 2 in the header"),
         ("v\na\nb\nc\nd\n", "has one column"),
@@ -90,9 +87,7 @@ SQUARE = {"values": ["a", "b"], "matrix": [[0, 1], [1, 0]]}
     ("given", "says"),
     [
         ({"distances": SQUARE, "hierarchy": ["a", "b"]}, "both hierarchy and distances"),
-        ({"distances": {**SQUARE, "values": ["a", "x"]}}, "no value of the column is 'x'"),
         ({"distances": {**SQUARE, "values": ["a"]}}, "without a leaf for 'b'"),
-        ({"distances": {**SQUARE, "values": ["a", "a"]}}, "leaf 'a' is there twice"),
         ({"distances": {**SQUARE, "matrix": [[0, 1.5], [1, 0]]}}, "from 'a' to 'b': got 1.5"),
         ({"distances": {**SQUARE, "matrix": [[0, -1], [1, 0]]}}, "from 'a' to 'b': got -1"),
         ({"distances": {**SQUARE, "matrix": [[0, "nan"], [1, 0]]}}, "from 'a' to 'b': got nan"),

@@ -266,23 +266,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"derive": {"group": {"from": "type", "map": MAP, "conflict": "data"}}}, "derive 'group': conflict: got 'data'"),
     ({"derive": {"group": {"from": "type", "mapp": MAP}}}, "unknown field 'mapp'"),
     ({"derive": {"group": {"from": "type", "map": [["alarm"]]}}}, "derive 'group': map: got [['alarm']]"),
-    (
-        {
-            "derive": {
-                "b": {"from": "c", "map": [["x", "x"]], "otherwise": "x"},
-                "c": {"from": "b", "map": [["x", "x"]], "otherwise": "x"},
-            }
-        },
-        "columns follow from each other: 'b', 'c'",
-    ),
     ({"recode": {"r": {"columns": ["a"]}}}, "recode 'r': columns: got ['a']"),
     ({"recode": {"r": {"columns": ["a", "b"], "combinations": [["a", "w"]]}}}, "'r': column 'b' has no value 'w'"),
     ({"recode": {"r": {"columns": ["a", "b"]}, "s": {"columns": ["b", "c"]}}}, "recode 's': column 'b' is taken"),
     ({"recode": {"c": {"columns": ["a", "b"]}}}, "recode 'c': 'c' is the name of a column"),
-    (
-        {"derive": {"group": {"from": "type", "map": MAP}}, "recode": {"r": {"columns": ["group", "a"]}}},
-        "recode 'r': column 'group' is derived",
-    ),
     ({"impossible": [{"a": "a"}, {"a": "b"}]}, "impossible: a: every combination is impossible"),
     ({"impossible": [{"a": "a", "bb": "x"}]}, "impossible: rule 1: no column 'bb'"),
     ({"impossible": [{"a": None, "b": "x"}]}, "impossible: rule 1: column 'a' is never missing"),
