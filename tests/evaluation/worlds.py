@@ -77,9 +77,9 @@ def shortest(distances: np.ndarray) -> np.ndarray:
     return result
 
 
-def random_matrix(rng: np.random.Generator, size: int, *, metric: bool, forbidden: float = 0.2) -> np.ndarray:
+def random_matrix(rng: np.random.Generator, size: int, *, metric: bool) -> np.ndarray:
     """Distances in [0, 1], not symmetric, some infinite."""
-    matrix = np.where(rng.random((size, size)) < forbidden, np.inf, rng.random((size, size)))
+    matrix = np.where(rng.random((size, size)) < 0.2, np.inf, rng.random((size, size)))
     np.fill_diagonal(matrix, 0.0)
     return shortest(matrix) if metric else matrix
 

@@ -196,33 +196,6 @@ def test_the_tail_of_noise_is_no_heavier_than_said(kind) -> None:
     assert 1 - (1 - of_each(0.1, 7)) ** 7 == pytest.approx(0.1) and of_each(1e-20, 4) <= 2.5e-21
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"kind": "integer", "bounds": "discover", "min": 0}, "min beside bounds"),
-        ({"kind": "integer", "bounds": "guess"}, "bounds: got"),
-        ({"kind": "integer", "within": [0, 9], "min": 0, "max": 9}, "within: without"),
-        ({"kind": "integer", "bounds": "discover", "within": [0]}, "within: got"),
-        ({"kind": "integer", "bounds": "discover", "within": [9, 0]}, "min must lie below max"),
-        ({"kind": "integer", "bounds": "discover", "bins": {"edges": [0, 1]}}, "bins: edges beside"),
-        ({"kind": "integer", "min": 0, "max": 9, "bins": {"discover": 1}}, "bins: discover"),
-        ({"kind": "integer", "bounds": "discover", "joint_bins": {"starts": [0, 2]}}, "joint_bins beside"),
-        ({"kind": "date", "bounds": "discover", "format": "%Y-%m"}, "loses what the bins need"),
-        ({"kind": "categorical", "values": "discover", "ordinal": True}, "ordinal beside"),
-        ({"kind": "categorical", "values": "discover", "outside": "missing"}, "outside: missing with"),
-        ({"kind": "categorical", "values": "discover", "missing": ["other"]}, "means missing"),
-        ({"kind": "categorical", "values": "discover", "other": ["Other"]}, "other: got ['Other']"),
-        ({"kind": "categorical", "values": "discover", "hierarchy": {"groups": {}}}, "hierarchy beside"),
-        ({"kind": "flag", "values": "discover"}, "unknown field"),
-        ({"kind": "integer", "min": 0, "max": 9, "discovered": ["all"]}, "discovered: got"),
-    ],
-)
-def test_a_declaration_that_cannot_be_is_refused(fields, said) -> None:
-    with pytest.raises(UserError) as refusal:
-        schema(x=fields)
-    assert said in str(refusal.value) and "'x'" in str(refusal.value)
-
-
 def test_a_rule_may_not_name_a_column_of_which_something_is_discovered() -> None:
     content = {"columns": {"a": {"kind": "flag"}, "b": COLUMNS["job"]}, "impossible": [{"a": "true", "b": "baker"}]}
     with pytest.raises(UserError, match="names 'b'"):

@@ -20,12 +20,6 @@ from mechanisms.public.schema.table_schema import Schema, load_schema, parse_sch
 from tests.public.table_worlds import schema
 
 CITIES = {"Maryland": ["Baltimore", "Annapolis"], "Indiana": ["Lafayette", "Gary", "Muncie"]}
-GRADES = {
-    "Elementary school": ["1st grade", "2nd grade", "3rd grade", "4th grade", "5th grade"],
-    "Middle school": ["6th grade", "7th grade", "8th grade"],
-    "High school": ["9th grade", "10th grade", "11th grade", "12th grade"],
-    "College": ["Bachelor"],
-}
 
 
 def listed(tree: dict[str, list[str]]) -> list[str]:
@@ -49,7 +43,7 @@ def test_nodes_above_each_leaf() -> None:
     assert tree.nodes_of(2).tolist() == tree.nodes_of("3").tolist() == [0, 1, 2]
 
 
-def test_levels_have_names_and_numbers(tmp_path: Path) -> None:
+def test_levels_have_names_and_numbers() -> None:
     named = {"levels": ["state", "city"], "tree": CITIES}
     tree = one(values=listed(CITIES), hierarchy=named).hierarchy
     assert tree.number("state") == tree.number(1) == tree.number("1") == 1

@@ -293,19 +293,3 @@ def test_a_mistake_in_a_rule_names_the_rule_and_the_column(rules: dict[str, Any]
     with pytest.raises(UserError) as caught:
         facts(COLUMNS, **rules)
     assert says in str(caught.value) and "t.yaml" in str(caught.value) and "fix: " in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("column", "says"),
-    [
-        (AGE | {"joint_bins": {"count": 99}}, "joint_bins: count: got 99"),
-        (AGE | {"joint_bins": {"starts": [1, 5]}}, "joint_bins: starts: got (1, 5)"),
-        (AGE | {"joint_bins": {"level": "city"}}, "the column has no hierarchy"),
-        (AGE | {"joint_bins": 5}, "joint_bins: got 5"),
-        (AGE | {"joint_bins": {"count": 2}, "one_way_only": True}, "both joint_bins and one_way_only"),
-    ],
-)
-def test_a_mistake_in_coarse_bins_names_the_column(column: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError) as caught:
-        facts({"age": column, "a": TWO})
-    assert says in str(caught.value) and "column 'age'" in str(caught.value)
