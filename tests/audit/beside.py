@@ -401,7 +401,6 @@ def _forged_totals(folder: Path) -> int:
 
 
 def _linked(path: Path, elsewhere: Path) -> None:
-    """What lies there is moved elsewhere, and a link left."""
     shutil.rmtree(elsewhere, ignore_errors=True)
     elsewhere.mkdir()
     path.rename(elsewhere / path.name)
@@ -409,7 +408,6 @@ def _linked(path: Path, elsewhere: Path) -> None:
 
 
 def _piped(path: Path, elsewhere: Path) -> None:
-    """A pipe that nobody writes to."""
     shutil.rmtree(path) if path.is_dir() else path.unlink()
     os.mkfifo(path)
 
@@ -430,6 +428,5 @@ BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
 
 
 def check_beside(folder: Path, names: Collection[str] = ()) -> list[tuple[str, str, str]]:
-    """All of them, or those with these names."""
     asked = [BESIDE[name] for name in names or BESIDE]
     return [(what, f"{check(folder)}", holds) for check, what, holds in asked]

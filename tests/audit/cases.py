@@ -152,7 +152,6 @@ def _overrides(case: Case, folder: Path) -> tuple[str, ...]:
 
 
 def config_of(case: Case, folder: Path, table: Path) -> Config:
-    """The settings of a run of the case on a table."""
     config, s = _composed(_overrides(case, folder)), case.settings
     pure = (case.mechanism, case.accountant) == ("laplace", "basic") and case.schema not in OPENS
     delta = 0.0 if pure else 1e-6
@@ -317,7 +316,6 @@ def ran(case: Case, plan: Any, folder: Path) -> dict[str, set[str]]:
 
 
 def check_registry(done: dict[str, set[str]], known: dict[str, set[str]] | None = None) -> None:
-    """Everything that the code registers was run."""
     for what, names in (known or registered()).items():
         if left := sorted(names - done.get(what, set())):
             raise Broken(f"no case of the audit ran the {what} {', '.join(left)}")

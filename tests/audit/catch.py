@@ -2,17 +2,10 @@
 
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
-from tests.audit import (
-    choosing,
-    mutants_accounting,
-    mutants_beside,
-    mutants_choosing,
-    mutants_noise,
-    mutants_sensitivity,
-    protocol,
-)
+from tests.audit import choosing, protocol
 from tests.audit.beside import check_beside
 from tests.audit.hooks import Broken
 from tests.audit.losses import check_losses
@@ -24,8 +17,8 @@ from tests.audit.sampling import check_law, check_streams, check_tails, laws
 from tests.audit.tight import audits
 from tests.audit.totals import recomputed
 
-#: The files whose import registers the mutants.
-FILES = (mutants_accounting, mutants_beside, mutants_choosing, mutants_noise, mutants_sensitivity)
+for _file in sorted(Path(__file__).parent.glob("mutants_*.py")):
+    import_module(f"tests.audit.{_file.stem}")  # registers its mutants
 Words = Collection[str]
 
 

@@ -126,7 +126,6 @@ def point(name: str) -> tuple[Any, str, Any]:
 
 
 def current(name: str) -> Any:
-    """The object as it is now."""
     return point(name)[2]
 
 
@@ -177,8 +176,6 @@ def swapped(name: str, make: Callable[[Any], Any]) -> Iterator[Switch]:
 
 
 def counted(function: Callable[..., Any], switch: Switch) -> Callable[..., Any]:
-    """The function, counting its calls."""
-
     def call(*args: Any, **named: Any) -> Any:
         switch.calls += 1
         return function(*args, **named)
@@ -197,7 +194,6 @@ class Numbers:
 
 
 def numbers(event: Any) -> Numbers:
-    """The numbers of an event."""
     if isinstance(event, Exponential):
         return Numbers("choice", 1.0, 1.0 / event.epsilon)
     if not isinstance(event, Gaussian | Laplace):

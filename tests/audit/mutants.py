@@ -31,7 +31,6 @@ class Mutant:
 
     @contextmanager
     def on(self) -> Iterator[list[Switch]]:
-        """The fault switched on."""
         with ExitStack() as stack:
             yield [stack.enter_context(swapped(name, make)) for name, make in self.parts]
 

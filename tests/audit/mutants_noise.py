@@ -16,7 +16,6 @@ TOO_LARGE = "Safe, but not what is stated: half of the budget buys nothing."
 
 
 def scaled(event: Any, factor: float) -> Any:
-    """The event with another scale."""
     if isinstance(event, Gaussian):
         return replace(event, sigma=event.sigma * factor)
     return replace(event, scale=event.scale * factor)

@@ -129,7 +129,6 @@ def lossy() -> Iterator[Any]:
 
 
 def on_spark(*given: Any) -> Any:
-    """A case's settings, with Spark as the engine."""
     return replace(config_of(*given), engine=MethodConfig(kind="spark"))
 
 

@@ -47,7 +47,6 @@ def _gaps(home: Path) -> int:
 
 
 def _objects() -> int:
-    """Columns of Python objects."""
     others = [Ward.EAST, "west", 7, 2.5, True, b"a", None]
     alone = [[current("texts of objects")([value], None)[0].as_py()] for value in others]
     for some in (others, [Ward.EAST, Ward.WEST, "west"]):

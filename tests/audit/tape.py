@@ -106,8 +106,6 @@ class _Recorder:
         return opened
 
     def most(self, original: Any) -> Any:
-        """The secret number of tries."""
-
         def tries(selection: Any, words: Any) -> int:
             if not any(words is s for s in self.streams):
                 raise Broken("the coins that stop the tries are not from the source of the noise")

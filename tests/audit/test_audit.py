@@ -45,7 +45,7 @@ def test_neighbours_with_the_same_answers_give_the_same_release(folder):
     assert "ValuesQuestion" in tally.largest
 
 
-def test_what_is_chosen_among_tries_costs_what_is_claimed(folder):
+def test_what_is_chosen_among_tries_costs_what_is_claimed():
     assert choosing.check_pick(4) and choosing.check_stops(10_000) and choosing.check_random_tries(100)
     for bound in choosing.selection_bounds():
         bound.check()
@@ -55,7 +55,7 @@ def test_a_release_does_not_tell_how_many_tries_there_were(folder):
     assert choosing.check_hidden(folder, ("first",), tables=1) == 1
 
 
-def test_a_selection_that_no_case_runs_is_told(folder):
+def test_a_selection_that_no_case_runs_is_told():
     with pytest.raises(Broken, match="ran the selection tarot"):
         check_registry({"selection": {"fixed"}}, {"selection": {"fixed", "tarot"}})
 

@@ -55,7 +55,6 @@ class Bound:
     draws: int
 
     def check(self) -> Bound:
-        """Itself."""
         if not self.found <= self.stated:
             raise Broken(f"{self.name}: {self.measure} is at least {self.found:.4g}, stated {self.stated:.4g}")
         if self.found < REACH * self.stated:

@@ -237,7 +237,6 @@ def check_tries(plan: Any, config: Any) -> None:
 
 
 def recomputed(folder: Path, count: int, seed: int) -> Ratios:
-    """So many random plans, each against both."""
     found, rng = Ratios(), random.Random(seed)
     for label, plan in random_plans(folder, count, seed):
         found.add(check_plan(plan, label, rng))

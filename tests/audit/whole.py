@@ -108,7 +108,6 @@ def _alone(title: str, part: tuple[int, int]) -> tuple[Any, float]:
 
 
 def replay_rows(tally: Tally) -> Rows:
-    """What the replays say."""
     if tally.pairs < PAIRS:
         raise Broken(f"only {tally.pairs} pairs of neighbours")
     check_registry(tally.ran)
@@ -127,7 +126,6 @@ def replay_rows(tally: Tally) -> Rows:
 
 
 def totals_rows(ratios: Ratios) -> Rows:
-    """What the recomputed totals say."""
     rows = [("plans and compositions recomputed", f"{ratios.plans} and {ratios.compositions}", "none above its claim")]
     for key, found in sorted(ratios.exact.items()):
         rows.append((f"exact ε / claimed ε, {key}", f"{min(found):.4f} to {max(found):.4f}", "at most 1.002"))
@@ -135,14 +133,12 @@ def totals_rows(ratios: Ratios) -> Rows:
 
 
 def rates_rows(found: Rates) -> Rows:
-    """What the simulations say."""
     *kinds, (what, runs, error) = check_rates(found)
     rows = [(f"{kind} ({times} runs)", f"{held:.1%}", "95 %, but for chance") for kind, times, held in kinds]
     return [*rows, (f"{what} ({runs} runs)", f"{error:.2f}", "at most 1, but for chance")]
 
 
 def losses_rows(found: Losses) -> Rows:
-    """What the runs cost."""
     who = {1: "one unit", **{k: f"{k} units with equal records" for k in FAMILIES[1:]}}
     rows = [(f"pairs of tables that differ by {', '.join(who.values())}", f"{found.pairs}", "")]
     for units, share in sorted(found.largest.items()):
@@ -152,7 +148,6 @@ def losses_rows(found: Losses) -> Rows:
 
 
 def joined(title: str, found: list[Any]) -> Rows:
-    """The parts of a section as its rows."""
     said: dict[type, Callable[[Any], Rows]] = {Tally: replay_rows, Ratios: totals_rows}
     said |= {Rates: rates_rows, Losses: losses_rows}
     if type(found[0]) in said:
@@ -209,7 +204,6 @@ def _all_sections(start: float) -> tuple[list[tuple[str, Rows]], int, float]:
 
 
 def page(sections: list[tuple[str, Rows]], audited: str, seconds: float, spent: float) -> str:
-    """AUDIT.md."""
     lines = [
         "# The privacy claims, audited",
         "",

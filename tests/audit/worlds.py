@@ -68,7 +68,6 @@ OPENS["persons discover"] = OPEN.replace("  uid: {kind: categorical, values: dis
 
 
 def write_schema(folder: Path, name: str) -> Path:
-    """The schema of that name as a file."""
     joint = {"joint_bins": ", joint_bins: {starts: [0, 2]}", "fine": ", fine: 6"}.get(name, "")
     (folder / "e.csv").write_text("d,e\nyes,1\nno,0\n", encoding="utf-8")
     path = folder / f"{name}.yaml"
@@ -192,7 +191,6 @@ def quick_disk() -> str | None:
 
 
 def write_table(path: Path, rows: tuple[Row, ...]) -> Path:
-    """The rows as a CSV file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([HEAD, *rows])

@@ -25,14 +25,12 @@ def joined(page: str, folders: Sequence[Path]) -> str:
 
 
 def every_run(folders: Sequence[Path]) -> list[list[str]]:
-    """The score of each run, with a head."""
     texts = [(folder / "internal/table.csv").read_text(encoding="utf-8") for folder in folders]
     tables = [list(csv.reader(text.splitlines())) for text in texts]
     return [tables[0][0], *(row for each in tables for row in each[1:])]
 
 
 def main() -> None:
-    """Write the page, `board.csv` and the plots."""
     form = argparse.ArgumentParser(prog="python -m tests.bench.board", description=__doc__)
     form.add_argument("folders", nargs="+", type=Path, help="of runs of experiment=nist_crc")
     folders = form.parse_args().folders

@@ -31,12 +31,10 @@ def wide_facts() -> dict[str, Any]:
 
 
 def wide_schema() -> Schema:
-    """The schema of the table."""
     return parse_schema(wide_facts(), where="wide.yaml")
 
 
 def write_wide(path: Path, *, rows: int, seed: int = 0) -> None:
-    """The table as Parquet, in chunks."""
     rng = np.random.default_rng(seed)
     writer = None
     try:

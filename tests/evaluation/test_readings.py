@@ -33,12 +33,10 @@ def crowd(rows: int, rng: np.random.Generator) -> CodedTable:
 
 
 def apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
-    """The columns drawn independently of each other."""
     return CodedTable(SIX, tuple(c[rng.integers(0, table.rows, table.rows)] for c in table.columns))
 
 
 def half_apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
-    """Every second column permuted."""
     return CodedTable(SIX, tuple(rng.permutation(c) if i % 2 else c for i, c in enumerate(table.columns)))
 
 

@@ -34,7 +34,6 @@ def with_more(truth: pd.DataFrame, sub: pd.DataFrame, more: int, **where: object
 
 
 def worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two random tables with an edge case of the reference."""
     truth, sub = survey(300, 1), survey(250, 2)
     if kind == "places invented and lost":
         sub = sub[sub.PUMA != "17-1"].assign(PUMA=lambda f: f.PUMA.replace("39-5", "invented"))
@@ -115,7 +114,6 @@ def parts(truth: pd.DataFrame, sub: pd.DataFrame) -> list[float]:
 
 
 def trip_worlds(kind: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two random tables with an edge case of the reference."""
     truth, sub = trips(300, 1), trips(250, 2)
     if kind.startswith("off by"):
         sub = with_more(truth, sub, int(kind.split()[-1]), **{PLACE: 3, TIME: 1})

@@ -128,7 +128,7 @@ def test_numbers_of_a_file_that_knows_them_are_the_listed_texts(tmp_path):
     assert card.frame()["score"].tolist() == [1, 1]
 
 
-def test_gini_reads_incomes_not_bins_so_that_what_is_not_available_is_no_income(tmp_path):
+def test_gini_reads_incomes_not_bins_so_that_what_is_not_available_is_no_income():
     real, made = incomes(4000, 1), incomes(4000, 2)
     schema = incomes_in(top=1_000_000, bins=32)
     roles = {"evaluation.group": "CITY", "evaluation.sex": "SEX", "evaluation.income": "INCWAGE"}
@@ -180,7 +180,7 @@ def test_identical_rows_are_identical_values_not_equal_bins(tmp_path):
             assert matches(values.tables["synthetic"], values.tables["real"])["exact"] == wanted
 
 
-def test_deciles_are_those_of_the_values(tmp_path):
+def test_deciles_are_those_of_the_values():
     """Platzer 2020, section 2: buckets [lo, hi) between the deciles of the real values; 1 − mean TVD."""
     rng = np.random.default_rng(5)
     real, made = (pd.DataFrame({"x": rng.lognormal(m, 1, 2000), "y": rng.normal(m, 1, 2000)}) for m in (0, 0.4))

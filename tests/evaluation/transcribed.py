@@ -85,7 +85,6 @@ def rows_of(frame: pd.DataFrame, bins: dict[str, list[float]], right: bool) -> l
 
 
 def grouped(rows: Iterable[Row], by: Sequence[str]) -> dict[tuple[Hashable, ...], list[Row]]:
-    """The records of each place and time."""
     groups: dict[tuple[Hashable, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[c] for c in by), []).append(row)

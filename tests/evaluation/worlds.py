@@ -41,7 +41,6 @@ def result_of(
 
 
 def frame_of(table: CodedTable) -> pd.DataFrame:
-    """The codes as a frame."""
     return pd.DataFrame(dict(zip(table.domain.names, table.columns, strict=True)))
 
 
@@ -78,9 +77,9 @@ def shortest(distances: np.ndarray) -> np.ndarray:
     return result
 
 
-def random_matrix(rng: np.random.Generator, size: int, *, metric: bool, forbidden: float = 0.2) -> np.ndarray:
+def random_matrix(rng: np.random.Generator, size: int, *, metric: bool) -> np.ndarray:
     """Distances in [0, 1], not symmetric, some infinite."""
-    matrix = np.where(rng.random((size, size)) < forbidden, np.inf, rng.random((size, size)))
+    matrix = np.where(rng.random((size, size)) < 0.2, np.inf, rng.random((size, size)))
     np.fill_diagonal(matrix, 0.0)
     return shortest(matrix) if metric else matrix
 
@@ -108,7 +107,6 @@ def world(rng: np.random.Generator, axes: Sequence[Axis], kind: str = "whole") -
 
 
 def equation_1(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float) -> float:
-    """The oracle."""
     p, q = np.zeros((2, int(np.prod(cells.shape))))
     p[cells.ids], q[cells.ids] = cells.p, cells.q
     return lp_cost(p, q, distance_matrix(axes), delta, alpha) / float(q.sum())

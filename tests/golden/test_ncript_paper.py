@@ -55,7 +55,6 @@ def test_1_2_heavy_hitters_of_the_whole_year_and_the_whole_area():
     truth[..., 0], made[..., 1] = 10, 10
     result = ncript(cubes_from_arrays(truth, made))
     assert result.heavy_whole == pytest.approx(0.04), "one type lost and one invented, at h = 0.02 each"
-    assert result.heavy_whole == heavy_hitters(truth.sum(axis=(0, 1)), made.sum(axis=(0, 1)))
 
 
 def test_2_2_1_the_bias_penalty_of_the_formula_can_be_set():
@@ -149,4 +148,3 @@ def test_3_2_2_both_limitations_of_the_source_are_answered(maps):
     result = ncript(cubes_from_arrays(truth, noisy[4]))
     assert {"rank", "synthetic_rank", "Total"} <= set(result.types)
     assert 0.5 < result.to_json()["order_of_frequent_types"]["whole_map_all_times"] <= 1
-    assert result.types["Total"].sum() + result.parts["bp"].sum() == pytest.approx(result.loss)

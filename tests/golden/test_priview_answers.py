@@ -13,7 +13,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import build_synthesizer
-from synthesis.consistency.agree import ConsistentTargets, Target
+from synthesis.consistency.agree import ConsistentTargets, Target, consistent
 from synthesis.papers.maxent import SOLUTIONS, MaxentSpec, ViewModel, largest_entropy, least_norm, linear_programme
 from synthesis.synthesize import synthesize
 
@@ -148,13 +148,7 @@ def test_the_solution_changes_the_rows_and_the_earlier_spelling_is_read():
 
     made = {word: rows(word) for word in ("maxent", "least_norm", "leastnorm", "linear")}
     assert (made["least_norm"] == made["leastnorm"]).all()
-    model = {w: ViewModel(targets_of(measurements), MaxentSpec(solution=w)).marginal("abc") for w in made}
+    model = {w: ViewModel(consistent(measurements), MaxentSpec(solution=w)).marginal("abc") for w in made}
     for one in ("maxent", "least_norm", "linear"):
         gaps = {two: np.abs(made[one] - model[two]).sum() for two in ("maxent", "least_norm", "linear")}
         assert min(gaps, key=gaps.__getitem__) == one, gaps
-
-
-def targets_of(measurements: Measurements) -> ConsistentTargets:
-    from synthesis.consistency.agree import consistent
-
-    return consistent(measurements)

@@ -71,7 +71,7 @@ def test_cuts_are_nested_of_the_size_asked_for_and_the_same_each_time(places, da
 
 
 @pytest.mark.parametrize(
-    ("fields", "says"),
+    ("given", "says"),
     [
         ({"level": [2]}, "did you mean 'levels'?"),
         ({"distances": "far.csv"}, "needs coordinates or distances, one of them"),
@@ -83,27 +83,19 @@ def test_cuts_are_nested_of_the_size_asked_for_and_the_same_each_time(places, da
         ({"levels": ["two"]}, "levels: got 'two'"),
         ({"names": ["area"]}, "1 level names for 2 levels"),
         ({"method": "averag"}, "did you mean 'average'?"),
-    ],
-)
-def test_a_mistake_in_the_settings_is_named(fields: dict[str, Any], says: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError) as caught:
-        cluster_from_settings(settings(tmp_path, **fields), where="cluster: column 'x'")
-    assert says in str(caught.value) and str(caught.value).startswith("cluster: column 'x': ")
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
         ("place,x\nA,1\nB,far\n", "'x' of 'B': got 'far'"),
         ("place,x\nA,1\nB,inf\n", "'x' of 'B': got 'inf'"),
         ("place,x\nA,1\nA,2\n", "'A' is there twice"),
         ("place\nA\nB\n", "has one column"),
     ],
 )
-def test_a_mistake_in_the_coordinates_is_named(text: str, says: str, tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text(text)
-    with pytest.raises(UserError, match=says):
-        cluster_from_settings({"coordinates": "p.csv", "levels": [2]}, where="cluster")
+def test_a_mistake_in_the_settings_or_the_coordinates_is_named(given: Any, says: str, tmp_path: Path) -> None:
+    own = settings(tmp_path, **(given if isinstance(given, dict) else {}))
+    if isinstance(given, str):
+        (tmp_path / "places.csv").write_text(given)
+    with pytest.raises(UserError) as caught:
+        cluster_from_settings(own, where="cluster: column 'x'")
+    assert says in str(caught.value) and str(caught.value).startswith("cluster: column 'x': ")
 
 
 def test_distances_to_cluster_by_must_be_finite_and_symmetric() -> None:
@@ -144,13 +136,16 @@ def schema_with(folder, field):
     return path
 
 
+def check_back(schema, folder):
+    (folder / "elsewhere.yaml").write_text(schema.to_yaml())
+    assert load_schema(folder / "elsewhere.yaml") == schema
+
+
 def test_coordinates_from_a_file_by_the_names_of_its_columns_and_back(tmp_path):
     (tmp_path / "places.csv").write_text("place,lat,lon\na,60,10\nb,61,11.1234567\n")
     schema = load_schema(schema_with(tmp_path, "coordinates: places.csv"))
     assert schema["place"].places.points == (("a", (10.0, 60.0)), ("b", (11.12346, 61.0)))
-    again = tmp_path / "elsewhere.yaml"
-    again.write_text(schema.to_yaml())
-    assert load_schema(again) == schema
+    check_back(schema, tmp_path)
 
 
 def test_areas_from_geojson_and_back_with_all_parts_of_a_value(tmp_path):
@@ -162,9 +157,7 @@ def test_areas_from_geojson_and_back_with_all_parts_of_a_value(tmp_path):
     (tmp_path / "areas.json").write_text(json.dumps({"type": "FeatureCollection", "features": found}))
     schema = load_schema(schema_with(tmp_path, "geojson: {file: areas.json, key: area}"))
     assert [(name, len(rings)) for name, rings in schema["place"].places.areas] == [("a", 1), ("b", 2)]
-    again = tmp_path / "elsewhere.yaml"
-    again.write_text(schema.to_yaml())
-    assert load_schema(again) == schema
+    check_back(schema, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_sources_may_have_bounds_that_are_to_be_discovered() -> None:
         ({}, {"ordered": [["admitted", "discharged"]]}, "discharged"),
         ({}, {"unit_id": {"name": "p", "records": {1: 1.0}, "order_by": ["age"]}}, "unit_id: 'age' is computed"),
         ({}, {"mapped": {"stay": {"from": "age"}}}, "age"),
-        ({}, {"recode": {"r": {"columns": ["age", "stay"]}}}, "'age' is derived"),
+        ({}, {"recode": {"r": {"columns": ["age", "stay"]}}}, "recode 'r': column 'age' is derived"),
         ({"w": {"kind": "integer", "min": 0, "max": 1}}, {"derive": {**RULES, "w": {"from": "age", "otherwise": 0,
           "map": {5: 1}}}}, "derive 'w': 'age' is computed"),
         ({}, {"derive": {**RULES, "stay": {"expression": "days(admitted, discharged)"}}}, "follow from each other"),
@@ -231,17 +231,20 @@ def test_what_cannot_be_is_refused_when_the_schema_is_read(columns, rules, says)
         facts({**STAY, **columns}, **{"derive": RULES, **rules})
 
 
+def drafted(folder: Path, table: pd.DataFrame) -> str:
+    table.to_csv(folder / "t.csv", index=False)
+    return draft_schema(source(folder / "t.csv"), "t")
+
+
 def test_a_draft_proposes_what_no_row_breaks_and_nothing_else(tmp_path: Path) -> None:
     rows_of(facts(), tmp_path, 300)
     table = pd.read_csv(tmp_path / "rows.csv").rename(columns={"admitted": "day in"})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    text = drafted(tmp_path, table)
     assert '#   "discharged": {expression: "`day in` + stay"}  # in all 300 rows' in text
     assert '"stay": {expression' not in text, "the docs say: measure what is short and derive what is long"
     assert '"discharged"]' not in text, "no other rule names what is computed"
     table.loc[7, "stay"] += 1
-    table.to_csv(tmp_path / "t.csv", index=False)
-    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    text = drafted(tmp_path, table)
     assert 'stay"}' not in text and '"stay": {' not in text and '"age": {expression: "years(born, discharged)"}' in text
     assert "derive" not in draft_schema(source(csv(tmp_path, "a,b\n1,2\n", "u.csv")), "t")
 
@@ -253,8 +256,7 @@ def test_a_draft_proposes_sums_of_many_answers_some_of_which_count_the_other_way
     for first in (0, 30):
         own = [f"i{k:02}" for k in range(first, first + 30)]
         table[f"scale{first}"] = sum((6 - table[n] if n in turned else table[n]) for n in own)
-    table.to_csv(tmp_path / "t.csv", index=False)
-    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    text = drafted(tmp_path, table)
     for first in (0, 30):
         plain = [f"i{k:02}" for k in range(first, first + 30) if f"i{k:02}" not in turned]
         words = " + ".join([*plain, *(f"(6 - {n})" for n in turned if first == 0)])
@@ -267,8 +269,7 @@ def test_a_draft_proposes_the_time_that_lies_a_length_after_another(tmp_path: Pa
     start = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 30_000_000, 400), "s")
     stay = rng.integers(0, 50, 400)
     table = pd.DataFrame({"came": start, "left": start + pd.to_timedelta(stay * seconds, "s"), "stay": stay})
-    table.to_csv(tmp_path / "t.csv", index=False)
-    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    text = drafted(tmp_path, table)
     assert f'#   "left": {{expression: "came + stay{part}"}}  # in all 400 rows' in text and "# ordered:" not in text
 
 
@@ -278,8 +279,7 @@ def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: 
     table["boys"], table["girls"], table["rooms"] = rng.integers(0, 5, (3, 600))
     table["net pay"] = (table.base + table.bonus).round(2)
     table["gross"], table["kids"] = (table["net pay"] + table.tax).round(2), table.boys + table.girls
-    table.to_csv(tmp_path / "t.csv", index=False)
-    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    text = drafted(tmp_path, table)
     lines = {line.partition(": {expression: ")[::2] for line in text.splitlines() if "expression" in line}
     sums = {'"kids"': "boys + girls", '"net pay"': "base + bonus", '"gross"': "tax + `net pay`"}
     assert lines == {(f"#   {n}", f'"{e}"}}  # in all 600 rows, which no row breaks') for n, e in sums.items()}
@@ -290,8 +290,7 @@ def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: 
     made = pd.read_csv(tmp_path / "rows.csv")
     np.testing.assert_allclose(made.gross, made.tax + made.base + made.bonus, atol=0.011)
     table.loc[599, ["kids", "gross"]] += 1
-    table.to_csv(tmp_path / "t.csv", index=False)
-    assert draft_schema(source(tmp_path / "t.csv"), "t").count("expression") == 1
+    assert drafted(tmp_path, table).count("expression") == 1
 
 
 def test_the_rest_of_a_sum_that_is_fixed_is_computed_and_not_the_sum(tmp_path: Path) -> None:

@@ -288,11 +288,24 @@ def test_fees_in_mixed_notation_are_numbers_and_never_100_times_too_large(cells,
     assert report.unplaced["fee"] == sum("," in t for t in texts)
 
 
-def test_a_comma_that_is_mostly_a_decimal_mark_parts_no_thousands_in_a_draft(tmp_path):
-    """1,250 beside 2,50 may be 1.25: in a column of points it is no number."""
-    cells = ["€3.75", "4.25", "12.50", "2,50", "1,250", "€8,75"]
-    _, facts = drafted(csv(tmp_path, "fee\n" + "".join(f'"{c}"\n' for c in cells * 60 + ["7.20"] * 60)))
-    assert facts["fee"].strip == ("€",) and facts["fee"].high < 20
+FEW = ["€3.75", "4.25", "12.50", "2,50", "1,250", "€8,75"]  # 1,250 beside 2,50 may be 1.25: it is no number
+MIXED = (f"{1 + i % 9}.{100 + i % 900}" if i % 2 else f"{100 + i % 900},{10 + i % 90}" for i in range(3_000))
+RENTS = (f"{i},-" if i % 3 else f"{i},{10 + i % 90}" for i in range(200, 900))
+
+
+@pytest.mark.parametrize(
+    ("cells", "strip", "decimal", "high"),
+    [
+        ([*FEW * 60, *["7.20"] * 60], ("€",), ".", 20),
+        ([*MIXED, "1.234,50"], (".",), ",", 10_000),
+        ([*RENTS], (",-",), ",", 900),
+    ],
+    ids=["a comma that is mostly a decimal mark", "a mark of thousands without doubt", "a price without cents"],
+)
+def test_marks_of_amounts_are_drafted_as_the_column_shows_them(cells, strip, decimal, high, tmp_path: Path) -> None:
+    text, facts = drafted(csv(tmp_path, "fee\n" + "".join(f'"{c}"\n' for c in cells)))
+    assert (facts["fee"].strip, facts["fee"].decimal) == (strip, decimal) and "below 0" not in text
+    assert high / 2 < facts["fee"].high <= high
 
 
 @pytest.mark.parametrize("mark", [".", ","])
@@ -309,12 +322,6 @@ def test_no_mark_of_thousands_is_drafted_that_a_column_shows_as_a_decimal_mark_t
     assert "667 rows hold numbers such as 1.234 or 1,234, which may mean 1.234 or 1234: none is read" in text
     _, report = encoded(tmp_path / "table.csv", facts)
     assert report.unplaced["fee"] == 667 + 2 * shown
-
-
-def test_a_mark_of_thousands_that_a_column_shows_without_doubt_is_drafted(tmp_path: Path) -> None:
-    cells = [f"{1 + i % 9}.{100 + i % 900}" if i % 2 else f"{100 + i % 900},{10 + i % 90}" for i in range(3_000)]
-    _, facts = drafted(csv(tmp_path, "fee\n" + "".join(f'"{c}"\n' for c in [*cells, "1.234,50"])))
-    assert (facts["fee"].strip, facts["fee"].decimal, facts["fee"].high) == ((".",), ",", 10_000)
 
 
 def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_path: Path) -> None:
@@ -433,8 +440,7 @@ def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp
         '#   - {"visits": [null], "last": {}}',
     ]
     assert rules[0].endswith("# empty in 899 of 900 such rows: is it not asked there?")
-    (tmp_path / "own.yaml").write_text(loosened(text), encoding="utf-8")
-    own = load_schema(tmp_path / "own.yaml")
+    own = taken(tmp_path, text)
     wage = dict(own.zeros)["job", "wage"].reshape(3, -1)
     jobless = own["job"].values.index("jobless")
     assert wage[jobless].sum() == wage.sum() == own["wage"].size - 1 and not wage[jobless, own["wage"].missing_code]
@@ -528,13 +534,6 @@ def test_numbers_that_may_be_whole_ones_with_points_between_their_thousands_are_
     assert "they may mean 1234" in text, "one cell says nothing of the others"
     text, _ = drafted(csv(tmp_path, "fee\n" + dotted + "1200\n" * 90))
     assert "they may mean 1234" not in text
-
-
-def test_a_price_without_cents_is_read_as_one(tmp_path: Path) -> None:
-    rents = "".join(f'"{i},-"\n' if i % 3 else f'"{i},{10 + i % 90}"\n' for i in range(200, 900))
-    text, facts = drafted(csv(tmp_path, "rent\n" + rents))
-    assert facts["rent"].decimal == "," and facts["rent"].strip == (",-",)
-    assert "below 0" not in text
 
 
 @pytest.mark.parametrize("name", ["email", "E-Mail", "e_mail_address"])

@@ -77,6 +77,12 @@ def test_parquet_keeps_its_types_and_its_awkward_names(tmp_path: Path) -> None:
     assert read(tmp_path / "t.parquet")[1] == [(1, 2.5, "x")]
 
 
+def parquet(**columns: list[Any]) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(columns), sink)
+    return bytes(sink.getvalue())
+
+
 def zstd(data: bytes) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as packed:
@@ -109,13 +115,11 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.csv", b'a,b\n1,2\n3,"SECRET', "a quote is not closed"),
     ("t.csv", b'a,b\n1,"2" SECRET\n', "a quote is not closed, or text follows a closing quote"),
     ("t.csv", b"a,b\n1,2\r\n3,SECRET\n", "line ends are mixed"),
-    ("t.csv.gz", gzip.compress(b"a,b\n" + LINES, mtime=0)[:-2000], "truncated or damaged"),
     ("t.csv.gz", gzip.compress(b"a,b\n" + LINES, mtime=0)[:-3], "truncated or damaged"),
     ("t.csv.gz", gzip.compress(b"a,b\n", mtime=0)[:9], "truncated or damaged"),
-    ("t.csv.zst", zstd(b"a,b\n" + LINES)[:-2000], "truncated or damaged"),
     ("t.csv.zst", zstd(b"a,b\n" + LINES)[:-1], "truncated or damaged"),
-    ("t.parquet", b"PAR1 and then nothing of use", "is not a whole Parquet file"),
     ("t.parquet", b"a,b\n1,2\n", "is not a whole Parquet file"),
+    ("t.parquet", parquet(a=list(range(1000)))[:-30], "is not a whole Parquet file"),
     ("t.xlsx", b"PK\x03\x04rest", "this is a zip archive or a spreadsheet"),
     ("t.duckdb", b"12345678DUCK\0\0rest", "fix: in DuckDB: COPY NAME TO 'x.parquet'"),
     ("t.csv", "a,b\n1,2\n".encode("utf-16"), "is not UTF-8 text, but likely utf-16"),
@@ -135,13 +139,6 @@ def test_a_malformed_file_is_named_and_no_row_is_quoted(name: str, content: byte
 def test_a_damaged_file_is_named_where_its_dialect_is_looked_for(pack: Any, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="truncated or damaged"):
         dialect_of(csv(tmp_path, pack(b"a,b\n" + LINES)[:-2000], "t.csv.packed"))
-
-
-def test_a_truncated_parquet_file_is_named(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"a": list(range(1000))}), tmp_path / "whole.parquet")
-    path = csv(tmp_path, (tmp_path / "whole.parquet").read_bytes()[:-30], "t.parquet")
-    with pytest.raises(UserError, match="is not a whole Parquet file"):
-        read(path)
 
 
 def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute
-from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import coarse_groups
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.bins import Bins, FloatGrid, float_grid, integer_grid, within
@@ -132,11 +131,6 @@ def test_the_released_schema_reads_back_with_the_same_fine_columns(tmp_path):
     assert back.measured == schema.measured and back.fine == schema.fine
     for one, other in zip(back.finest.columns, schema.finest.columns, strict=True):
         assert one.bins == other.bins
-
-
-def test_fine_must_be_a_whole_number():
-    with pytest.raises(UserError, match="fine"):
-        schema_of({"v": {"kind": "float", "min": 0, "max": 1, "fine": -3}})
 
 
 @settings(max_examples=200, deadline=None)

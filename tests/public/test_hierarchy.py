@@ -20,12 +20,6 @@ from mechanisms.public.schema.table_schema import Schema, load_schema, parse_sch
 from tests.public.table_worlds import schema
 
 CITIES = {"Maryland": ["Baltimore", "Annapolis"], "Indiana": ["Lafayette", "Gary", "Muncie"]}
-GRADES = {
-    "Elementary school": ["1st grade", "2nd grade", "3rd grade", "4th grade", "5th grade"],
-    "Middle school": ["6th grade", "7th grade", "8th grade"],
-    "High school": ["9th grade", "10th grade", "11th grade", "12th grade"],
-    "College": ["Bachelor"],
-}
 
 
 def listed(tree: dict[str, list[str]]) -> list[str]:
@@ -42,11 +36,6 @@ def test_the_default_is_one_root_over_the_leaves() -> None:
     assert one(values=["x"]).tree is None
 
 
-def test_special_codes_are_not_in_the_hierarchy() -> None:
-    column = one(values=["x", "y"], other="Other", missing=["?"], hierarchy={"n": ["x", "y"]})
-    assert column.size == 4 and column.hierarchy.leaves == ("x", "y")
-
-
 def test_nodes_above_each_leaf() -> None:
     tree = one(values=["b", "c", "a"], hierarchy={"m": {"n": ["a"], "o": ["c"]}, "p": {"q": ["b"]}}).hierarchy
     assert [level.nodes for level in tree.levels] == [("p", "m"), ("q", "o", "n"), ("b", "c", "a")]
@@ -54,7 +43,7 @@ def test_nodes_above_each_leaf() -> None:
     assert tree.nodes_of(2).tolist() == tree.nodes_of("3").tolist() == [0, 1, 2]
 
 
-def test_levels_have_names_and_numbers(tmp_path: Path) -> None:
+def test_levels_have_names_and_numbers() -> None:
     named = {"levels": ["state", "city"], "tree": CITIES}
     tree = one(values=listed(CITIES), hierarchy=named).hierarchy
     assert tree.number("state") == tree.number(1) == tree.number("1") == 1
@@ -125,14 +114,6 @@ def test_a_schema_with_files_beside_it_stands_alone_when_written(tmp_path: Path)
     assert load_schema(elsewhere).columns == found.columns
     assert [level.name for level in found["city"].hierarchy.levels] == ["state", "city"]
     assert found["city"].hierarchy.level("state").nodes == ("Maryland", "Indiana")
-
-
-@pytest.mark.parametrize("leaf", ["yes", "012", "2016-01-01", "a: b", "#x", "", "null", "1e5", "levels", "é"])
-def test_awkward_leaves_and_nodes_survive(leaf: str) -> None:
-    tree = {leaf: [leaf], "tree": ["tree"]}
-    column = {"kind": "categorical", "values": [leaf, "tree"], "hierarchy": {"levels": ["a", "b"], "tree": tree}}
-    found = schema(a={**column, "missing": ["gap"]})
-    assert again(found).columns == found.columns
 
 
 def test_bins_numbers_and_flags_are_leaves_too() -> None:

@@ -44,7 +44,7 @@ def test_hours_with_am_or_pm_are_read_by_a_format_of_their_own_and_never_as_iso(
     assert column_codes(tmp_path, fields | {"formats": forms}, texts) == [13, 1, 1]
 
 
-def test_bins_month_is_short_for_the_calendar(tmp_path):
+def test_bins_month_is_short_for_the_calendar():
     short, long = (
         schema(a={"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": bins})
         for bins in ("month", {"calendar": "month"})
@@ -151,8 +151,6 @@ def test_a_constant_column_is_not_measured_and_nothing_is_invented(value, tmp_pa
     frame = decode_table(back, facts, np.random.default_rng(1))
     assert frame["a"].tolist() == [1, 2, 3]
     assert frame["fax"].isna().all() if value is None else frame["fax"].tolist() == [value] * 3
-    with pytest.raises(UserError, match="constant knows"):
-        schema(a={"kind": "constant", "values": ["x"]})
 
 
 def test_derive_may_leave_unlisted_values_missing():
@@ -279,23 +277,6 @@ def test_folding_is_that_of_the_engine_for_every_letter(tmp_path):
 def test_a_gap_of_all_columns_is_none_where_it_is_a_spelling():
     facts = parse_schema({"gaps": {"texts": ["w", "?"]}, "columns": {"sex": SEX | {"missing": True}}}, where="t")
     assert facts["sex"].missing_texts == ("?",) and reader(facts["sex"])("w") == 0
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"values": ["F"], "spellings": {"Q": ["q"]}}, "spellings: 'Q' is none of the values"),
-        ({"values": ["F"], "spellings": ["f"]}, "spellings: got"),
-        ({"values": ["F", "M"], "spellings": {"F": ["M"]}}, "given twice: 'M'"),
-        ({"values": ["F"], "spellings": {"F": ["x"]}, "missing": ["x"]}, "given twice: 'x'"),
-        ({"size": 3, "spellings": "common"}, "spellings or prefix without values"),
-        ({"values": ["F"], "prefix": 0}, "prefix: got 0"),
-        ({"values": "discover", "spellings": "common"}, "spellings beside values: discover"),
-    ],
-)
-def test_spellings_of_no_value_of_two_and_of_values_that_nobody_knows_are_refused(fields, words):
-    with pytest.raises(UserError, match=words):
-        schema(a={"kind": "categorical", **fields})
 
 
 def test_a_column_without_spellings_costs_what_it_did(tmp_path):

@@ -19,7 +19,7 @@ from mechanisms.public.rules.engineering import build_engineering, engineer, und
 from mechanisms.public.rules.structural_zeros import mend
 from mechanisms.public.rules.transforms import Recode
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from tests.public.table_worlds import csv, decode_table, encoded
+from tests.public.table_worlds import decode_table
 
 GROUP = {"kind": "categorical", "values": ["fire", "medical"], "other": "else"}
 TYPE = {"kind": "categorical", "values": ["alarm", "smoke", "heart"], "other": "else"}
@@ -219,19 +219,6 @@ def test_rules_that_leave_no_row_are_an_error() -> None:
         undo(random_rows(schema.measured, 9, 0), schema.engineering, np.random.default_rng(0))
 
 
-def test_times_that_are_declared_ordered_ascend_in_every_row(tmp_path: Path) -> None:
-    column = {"kind": "integer", "min": 0, "max": 99, "bins": {"count": 4}}
-    schema = facts({"sent": column, "seen": column, "done": column}, ordered=[["sent", "seen", "done"]])
-    made = undo(random_rows(schema.measured, 500, 1), schema.engineering, np.random.default_rng(1))
-    frame = decode_table(made, schema, np.random.default_rng(1))
-    for first, second in (("sent", "seen"), ("seen", "done"), ("sent", "done")):
-        both = frame[frame[first].notna() & frame[second].notna()]
-        assert (both[first] <= both[second]).all()
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    again = encoded(csv(tmp_path, (tmp_path / "table.csv").read_bytes()), schema)[0]
-    assert [c.tolist() for c in again.columns] == [c.tolist() for c in made.columns]
-
-
 @pytest.mark.parametrize(
     ("first", "second", "fix"),
     [
@@ -279,23 +266,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"derive": {"group": {"from": "type", "map": MAP, "conflict": "data"}}}, "derive 'group': conflict: got 'data'"),
     ({"derive": {"group": {"from": "type", "mapp": MAP}}}, "unknown field 'mapp'"),
     ({"derive": {"group": {"from": "type", "map": [["alarm"]]}}}, "derive 'group': map: got [['alarm']]"),
-    (
-        {
-            "derive": {
-                "b": {"from": "c", "map": [["x", "x"]], "otherwise": "x"},
-                "c": {"from": "b", "map": [["x", "x"]], "otherwise": "x"},
-            }
-        },
-        "columns follow from each other: 'b', 'c'",
-    ),
     ({"recode": {"r": {"columns": ["a"]}}}, "recode 'r': columns: got ['a']"),
     ({"recode": {"r": {"columns": ["a", "b"], "combinations": [["a", "w"]]}}}, "'r': column 'b' has no value 'w'"),
     ({"recode": {"r": {"columns": ["a", "b"]}, "s": {"columns": ["b", "c"]}}}, "recode 's': column 'b' is taken"),
     ({"recode": {"c": {"columns": ["a", "b"]}}}, "recode 'c': 'c' is the name of a column"),
-    (
-        {"derive": {"group": {"from": "type", "map": MAP}}, "recode": {"r": {"columns": ["group", "a"]}}},
-        "recode 'r': column 'group' is derived",
-    ),
     ({"impossible": [{"a": "a"}, {"a": "b"}]}, "impossible: a: every combination is impossible"),
     ({"impossible": [{"a": "a", "bb": "x"}]}, "impossible: rule 1: no column 'bb'"),
     ({"impossible": [{"a": None, "b": "x"}]}, "impossible: rule 1: column 'a' is never missing"),
@@ -319,19 +293,3 @@ def test_a_mistake_in_a_rule_names_the_rule_and_the_column(rules: dict[str, Any]
     with pytest.raises(UserError) as caught:
         facts(COLUMNS, **rules)
     assert says in str(caught.value) and "t.yaml" in str(caught.value) and "fix: " in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("column", "says"),
-    [
-        (AGE | {"joint_bins": {"count": 99}}, "joint_bins: count: got 99"),
-        (AGE | {"joint_bins": {"starts": [1, 5]}}, "joint_bins: starts: got (1, 5)"),
-        (AGE | {"joint_bins": {"level": "city"}}, "the column has no hierarchy"),
-        (AGE | {"joint_bins": 5}, "joint_bins: got 5"),
-        (AGE | {"joint_bins": {"count": 2}, "one_way_only": True}, "both joint_bins and one_way_only"),
-    ],
-)
-def test_a_mistake_in_coarse_bins_names_the_column(column: dict[str, Any], says: str) -> None:
-    with pytest.raises(UserError) as caught:
-        facts({"age": column, "a": TWO})
-    assert says in str(caught.value) and "column 'age'" in str(caught.value)

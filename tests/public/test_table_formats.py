@@ -64,13 +64,11 @@ def test_the_first_bytes_say_more_than_the_name_and_what_says_nothing_is_csv(tmp
 
 
 def open_first_rows(opening: Opening) -> Source:
-    """A reader that loses rows."""
     whole = open_csv(opening)
     return replace(whole, relation=f"(SELECT * FROM {whole.relation} LIMIT 3)")
 
 
 def head_of_one(file: IO[bytes], dialect: Dialect) -> list[str]:
-    """A head that loses names."""
     return csv_head(file, dialect)[:1]
 
 

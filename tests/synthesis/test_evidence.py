@@ -75,7 +75,6 @@ def disagreement(targets) -> float:
 
 
 def step(measurements):
-    """The linear step."""
     evidence = gathered(ABC, measurements.answers)
     return estimated(evidence, float(measurements.public_total), overlaps_of(ABC, [e.clique for e in evidence]))
 

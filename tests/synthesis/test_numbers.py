@@ -39,7 +39,6 @@ def column_of(**field):
 
 
 def told(clique, values, stddev, query=None):
-    """A noisy answer."""
     return NoisyMarginal(clique, query or Identity(values.size), values, GAUSSIAN.name, stddev, "e")
 
 
@@ -192,24 +191,6 @@ def test_the_mean_of_a_heavy_tail_is_kept_where_even_bins_make_it_many_times_too
     assert decode_column(codes, plain, rng).to_numpy().mean() > 3 * values.mean(), "what bins drawn evenly make of it"
 
 
-def test_steps_peaks_and_caps_are_kept():
-    rng = np.random.default_rng(4)
-    hours = {"kind": "integer", "min": 1, "max": 99, "bins": {"count": 7}, "missing": False}
-    schema = schema_of(hours=hours, pay={**CHARGE, "max": 200})
-    worked = rng.choice([20, 35, 38, 40, 45, 99], 30_000, p=[0.1, 0.1, 0.1, 0.5, 0.15, 0.05])
-    fine = np.bincount(worked - 1, minlength=99).astype(float)
-    bins = np.add.reduceat(fine, cells_of_bins(schema["hours"])[:-1])
-    made = drawn(schema, "hours", noisy(fine, 20, rng), noisy(bins, 20, rng), rng, 30_000)
-    for value, share in ((20, 0.1), (40, 0.5), (99, 0.05)):
-        assert np.mean(made == value) == pytest.approx(share, abs=0.01)
-    assert np.mean(np.isin(made, np.unique(worked))) > 0.97
-    paid = np.where(rng.random(30_000) < 0.3, 0.0, np.minimum(rng.gamma(2, 40, 30_000), 200.0))
-    fine, bins = counts_of(schema["pay"], paid)
-    made = drawn(schema, "pay", noisy(fine, 20, rng), noisy(bins, 20, rng), rng, 30_000)
-    assert np.mean(made == 0) == pytest.approx(0.3, abs=0.01)
-    assert np.mean(made == 200) == pytest.approx(np.mean(paid == 200), abs=0.01)
-
-
 def kept(schema, name, values, rng, stddev=20.0):
     """Values written after noisy answers about these, as many."""
     inside = np.where(values == plain_edges(schema[name])[-1], np.nextafter(values, 0), values)
@@ -217,24 +198,34 @@ def kept(schema, name, values, rng, stddev=20.0):
     return drawn(schema, name, noisy(fine, stddev, rng), noisy(bins, stddev, rng), rng, values.size)
 
 
-def test_multiples_of_five_stay_multiples_where_each_number_has_a_cell():
-    rng = np.random.default_rng(14)
-    schema = schema_of(score={"kind": "integer", "min": 0, "max": 200, "bins": {"count": 10}, "missing": False})
-    values = 5 * rng.integers(2, 38, 40_000)
-    made = kept(schema, "score", values.astype(float), rng)
-    assert np.mean(made % 5 == 0) > 0.95, "evenly inside bins it is a fifth"
-    assert not np.isin(made, np.arange(11)).mean() > 0.05
+#: Columns, the frequent ones of their values, and these.
+PEAKS = {
+    "hours": ({"max": 99, "bins": {"count": 7}}, (20, 40, 99),
+              lambda rng: rng.choice([20, 35, 38, 40, 45, 99], 30_000, p=[0.1, 0.1, 0.1, 0.5, 0.15, 0.05])),
+    "multiples of five": ({"max": 200, "bins": {"count": 10}}, (10, 95), lambda rng: 5 * rng.integers(2, 38, 40_000)),
+    "prices": ({**CHARGE, "max": 2.56, "bins": {"count": 8}}, (0.99, 1.99),
+               lambda rng: rng.choice([0.49, 0.99, 1.49, 1.99], 30_000, p=[0.1, 0.5, 0.1, 0.3])),
+    "a cap": ({**CHARGE, "max": 200}, (0, 200),
+              lambda rng: np.where(rng.random(30_000) < 0.3, 0, np.minimum(rng.gamma(2, 40, 30_000), 200))),
+    "a far cap": ({**CHARGE, "max": 99_999}, (99_999,),
+                  lambda rng: np.where(rng.random(40_000) < 0.05, 99_999, rng.lognormal(7, 1, 40_000).clip(0, 99_999))),
+    "0 in the middle": ({**CHARGE, "min": -5_000, "max": 5_000}, (0,),
+                        lambda rng: np.where(rng.random(40_000) < 0.4, 0, rng.normal(0, 800, 40_000).clip(-5e3, 5e3))),
+}  # fmt: skip
 
 
-def test_prices_that_end_in_99_stay_where_cells_are_as_fine_as_cents():
-    rng = np.random.default_rng(15)
-    price = {"kind": "float", "min": 0, "max": 2.56, "bins": {"count": 8}, "decimals": 2, "missing": False}
-    schema = schema_of(price=price)
-    values = rng.choice([0.49, 0.99, 1.49, 1.99], 30_000, p=[0.1, 0.5, 0.1, 0.3])
-    made = np.asarray(kept(schema, "price", values, rng), float)
-    for value, share in ((0.99, 0.5), (1.99, 0.3)):
-        near = np.abs(made - value) <= 0.0101
-        assert near.mean() == pytest.approx(share, abs=0.03), "evenly inside bins it would be a sixteenth of that"
+@pytest.mark.parametrize("name", PEAKS)
+def test_frequent_values_stay_as_frequent_as_they_are(name):
+    """Evenly inside bins, multiples of five would be a fifth, and prices that end in 99 a sixteenth of theirs."""
+    (fields, peaks, values_of), rng = PEAKS[name], np.random.default_rng(17)
+    values = values_of(rng).astype(float)
+    schema = schema_of(x={"kind": "integer", "min": 0, "missing": False, **fields})
+    made = np.asarray(kept(schema, "x", values, rng), float)
+    for peak in peaks:
+        real, drawn_as = (np.mean(np.abs(v - peak) <= 0.0101 * (name == "prices")) for v in (values, made))
+        assert drawn_as == pytest.approx(real, abs=0.03 if name == "prices" else 0.015), peak
+    assert "kind" in fields or np.mean(np.isin(made, values)) > 0.95
+    assert np.mean(made < 0) == pytest.approx(np.mean(values < 0), abs=0.02)
 
 
 def test_rounded_amounts_are_drawn_as_multiples_and_as_often_as_they_were_measured():
@@ -269,16 +260,6 @@ def test_as_many_decimals_are_written_as_the_schema_says():
         made = np.asarray(kept(schema, "pay", rng.gamma(2, 60, 20_000).clip(0, 500), rng), float)
         np.testing.assert_array_equal(made, np.round(made, decimals))
         assert decimals == 0 or np.mean(made != np.round(made, decimals - 1)) > 0.5
-
-
-def test_a_peak_at_the_cap_of_a_wide_range_and_one_at_0_between_negative_numbers_stay():
-    rng = np.random.default_rng(17)
-    schema = schema_of(gain={**CHARGE, "max": 99_999}, change={**CHARGE, "min": -5_000, "max": 5_000})
-    gain = np.where(rng.random(40_000) < 0.05, 99_999.0, rng.lognormal(7, 1, 40_000).clip(0, 99_999))
-    assert np.mean(kept(schema, "gain", gain, rng) == 99_999) == pytest.approx(0.05, abs=0.01)
-    change = np.where(rng.random(40_000) < 0.4, 0.0, rng.normal(0, 800, 40_000).clip(-5_000, 5_000))
-    made = np.asarray(kept(schema, "change", change, rng), float)
-    assert np.mean(made == 0) == pytest.approx(0.4, abs=0.02) and np.mean(made < 0) == pytest.approx(0.3, abs=0.02)
 
 
 def test_values_stay_in_their_bins():

@@ -24,7 +24,6 @@ QUICK_METHODS = ("auto", BASELINE, "indif_gum", "mst_pgm", "aim_pgm")
 
 
 def settings(arguments: Sequence[str]) -> argparse.Namespace:
-    """The settings of a call."""
     form = argparse.ArgumentParser(prog="python -m tests.bench.grid", description=__doc__)
     form.add_argument("--part", choices=("full", "quick"), default="full", help="quick: about ten minutes")
     folder = Path(os.environ["DATA_DIR"]) if "DATA_DIR" in os.environ else None
@@ -89,7 +88,6 @@ def planned(tables: Sequence[str], wanted: Sequence[Method], epsilons: Sequence[
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what is missing, then write the page."""
     given, start = settings(arguments), time.monotonic()
     quick = given.part == "quick"
     try:

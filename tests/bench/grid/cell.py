@@ -119,7 +119,6 @@ def measured(method: Method, table: GridTable, epsilon: float, seed: int, *, sec
 
 
 def judged(table: GridTable, made: Made) -> dict[str, Any]:
-    """The errors of a synthetic table."""
     real = CodedTable(made.table.domain, table.coded.columns)
     return {"rows": made.table.rows, **asdict(errors(table.name, real, made.table, made.answered))}
 

@@ -167,7 +167,6 @@ PREFIX = "derived_"
 
 
 def derived_names(draw: int) -> list[str]:
-    """The names of all tables that a number draws."""
     return [f"{PREFIX}{draw}_{i:02}" for i in range(TABLES)]
 
 

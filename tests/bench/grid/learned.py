@@ -119,7 +119,6 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what is missing, then write the page."""
     given = settings(arguments)
     names = [n for n in table_names(given.tables, given.data) if n in TARGETS]
     wanted = [m for m in METHODS if m.name in (given.methods or LEARNED)]

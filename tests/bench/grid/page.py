@@ -17,7 +17,6 @@ are not private ones."""
 
 
 def page(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The results as Markdown."""
     found = cells(rows)
     known = [m.name for m in METHODS if any(r["method"] == m.name for r in rows)]
     parts = [INTRODUCTION, _summary(found, known, rows), *_by_epsilon(found, known)]
@@ -35,7 +34,6 @@ def shown(estimate: Estimate | None, digits: int = 3) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 

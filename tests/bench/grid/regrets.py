@@ -43,7 +43,6 @@ class Cell:
     values: Mapping[str, Mapping[str, Values]]
 
     def mean(self, figure: str, method: str) -> Estimate | None:
-        """The mean over a method's seeds."""
         return mean(self.values[figure].get(method, {}))
 
     def best(self, figure: str) -> str | None:
@@ -68,12 +67,10 @@ class Cell:
         return Estimate(1.0, 0.0) if method == other else ratio(values[method], values[other], paired=self.drawn)
 
     def regret(self, figure: str, method: str) -> Estimate | None:
-        """A method's mean over that of the best."""
         return self.against(figure, method, self.best(figure))
 
 
 def mean(values: Values) -> Estimate | None:
-    """The mean and its standard error."""
     if not values:
         return None
     numbers = list(values.values())

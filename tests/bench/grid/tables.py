@@ -46,7 +46,6 @@ def codes_with_domain(path: Path) -> CodedTable:
 
 
 def ten_columns(path: Path) -> CodedTable:
-    """Ten columns of a file of codes."""
     return codes_with_domain(path).over(ACS_10)
 
 
@@ -70,7 +69,6 @@ def baseball(path: Path) -> CodedTable:
 
 
 def labels(path: Path) -> CodedTable:
-    """A table of texts, each column as it is."""
     return _from_labels(_texts(path))
 
 

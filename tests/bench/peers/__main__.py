@@ -18,7 +18,6 @@ FAST = 300.0
 
 
 def settings(arguments: list[str]) -> argparse.Namespace:
-    """The settings of a call."""
     form = argparse.ArgumentParser(prog="python -m tests.bench.peers", description=__doc__)
     form.add_argument("--peers", default="", help="names or parts of names, by commas; default: all")
     form.add_argument(
@@ -76,7 +75,6 @@ def needed(first: Measured | None, terms: Terms, total: float) -> float:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure what is missing, then write the page."""
     given = settings(arguments)
     start, about = time.monotonic(), machine()
     terms = Terms(given.epsilon, given.minutes, given.gigabytes, given.root)

@@ -34,7 +34,6 @@ class Contestant:
 
     @property
     def ours(self) -> bool:
-        """Whether it is this project."""
         return not self.driver
 
 

@@ -197,7 +197,6 @@ def _versions(kept: Kept) -> str:
 
 
 def _grid(path: Path) -> str:
-    """What `python -m tests.bench.grid` left."""
     if not path.is_file():
         return ""
     text = path.read_text(encoding="utf-8").strip().replace("\n## ", "\n### ")
@@ -267,12 +266,10 @@ class Kept:
         part.replace(self.path)
 
     def find(self, contestant: str, table: str, repeat: int, epsilon: float) -> Measured | None:
-        """A kept measurement."""
         wanted = (contestant, table, repeat, epsilon)
         return next((m for m in self.all if _key(m) == wanted), None)
 
     def of(self, contestant: str, table: str, epsilon: float) -> list[Measured]:
-        """All kept repeats."""
         return [m for m in self.all if _key(m)[:2] == (contestant, table) and m.epsilon == epsilon]
 
 

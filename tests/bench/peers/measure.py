@@ -38,7 +38,6 @@ class Terms:
 
     @property
     def limits(self) -> Limits:
-        """In seconds and megabytes."""
         return Limits(self.minutes * 60, self.gigabytes * 1024)
 
 

@@ -11,12 +11,12 @@ from evaluation.values.value_tables import NOBODY
 NUMBERS = np.array([0.0, 1.0, 2.5, 4.0, np.nan])
 
 
-def world(rows: int, persons: int, seed: int, *, kinship: float = 0.8, nobody: float = 0.1) -> PersonRows:
+def world(rows: int, persons: int, seed: int, *, nobody: float = 0.1) -> PersonRows:
     """A home that most records of a person share, a number that is like within a person, and a constant sex."""
     rng = np.random.default_rng(seed)
     owner = rng.integers(0, persons, rows)
     homes, levels, sexes = rng.integers(0, 6, persons), rng.integers(0, 4, persons), rng.integers(0, 2, persons)
-    kept = rng.random((2, rows)) < kinship
+    kept = rng.random((2, rows)) < 0.8
     home = np.where(kept[0], homes[owner], rng.integers(0, 6, rows)).astype(np.uint8)
     level = np.where(kept[1], levels[owner], rng.integers(0, 5, rows)).astype(np.uint8)
     sex = sexes[owner].astype(np.uint8)
@@ -65,5 +65,4 @@ def anova(groups: list[list[float]]) -> float:
 
 
 def apart(a: Counter, b: Counter) -> float:
-    """The total variation distance of two counted distributions."""
     return sum(abs(a[x] / a.total() - b[x] / b.total()) for x in a.keys() | b.keys()) / 2

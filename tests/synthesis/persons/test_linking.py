@@ -118,7 +118,6 @@ def answers_of(
 
 
 def check(linked: Linked, table: CodedTable, times: Ints, unit: PersonUnit) -> None:
-    """What holds of every result."""
     records, sizes = times.size, np.diff(linked.starts)
     assert np.array_equal(np.sort(linked.members), np.arange(records))
     assert np.array_equal(np.sort(linked.time_of), np.arange(records))

@@ -9,7 +9,6 @@ from exchange import Request, request, said, write_codes
 
 
 def main(asked: Request) -> None:
-    """One synthetic table."""
     sizes = asked.domain
     frame = pd.read_csv(asked.files["real"])[list(sizes)]
     kind = MSTPipeline if asked.method == "mst" else AIMPipeline

@@ -35,7 +35,6 @@ def request() -> Request:
 
 
 def read_codes(path: str) -> dict[str, np.ndarray]:
-    """The columns of a table of codes."""
     with Path(path).open(encoding="utf-8", newline="") as file:
         header = next(csv.reader(file))
         codes = np.loadtxt(file, delimiter=",", dtype=np.int64, ndmin=2)
@@ -43,7 +42,6 @@ def read_codes(path: str) -> dict[str, np.ndarray]:
 
 
 def write_codes(path: str, columns: dict[str, Any]) -> None:
-    """A table of codes."""
     names = list(columns)
     codes = np.column_stack([np.asarray(columns[n]).astype(np.int64) for n in names])
     with Path(path).open("w", encoding="utf-8", newline="") as file:

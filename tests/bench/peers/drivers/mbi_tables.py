@@ -30,24 +30,20 @@ class Rows:
         self.columns, self.sizes = columns, sizes
 
     def counts(self, clique: Clique) -> np.ndarray:
-        """The marginal as a flat array, the last column fastest."""
         shape = [self.sizes[c] for c in clique]
         cells = np.ravel_multi_index([self.columns[c] for c in clique], shape)
         return np.bincount(cells, minlength=math.prod(shape)).astype(float)
 
     def noisy(self, clique: Clique, sigma: float, rng: np.random.Generator) -> mbi.LinearMeasurement:
-        """The marginal with Gaussian noise."""
         exact = self.counts(clique)
         return mbi.LinearMeasurement(exact + rng.normal(0, sigma, exact.size), clique, sigma)
 
     def merged(self, mapping: dict[str, np.ndarray]) -> Rows:
-        """The same rows with values merged."""
         columns = {c: mapping[c][v] if c in mapping else v for c, v in self.columns.items()}
         return Rows(columns, self.sizes | {c: int(m.max()) + 1 for c, m in mapping.items()})
 
     @property
     def domain(self) -> mbi.Domain:
-        """The library's domain."""
         return mbi.Domain(tuple(self.sizes), tuple(self.sizes.values()))
 
 
@@ -58,7 +54,6 @@ def fit(rows: Rows, known: list[mbi.LinearMeasurement], steps: int, start: mbi.M
 
 
 def drawn(scores: np.ndarray, epsilon: float, sensitivity: float, rng: np.random.Generator) -> int:
-    """The exponential mechanism."""
     odds = 0.5 * epsilon / sensitivity * (scores - scores.max())
     shares = np.exp(odds)
     return int(rng.choice(scores.size, p=shares / shares.sum()))
@@ -175,7 +170,6 @@ def undone(made: dict[str, np.ndarray], mapping: dict[str, np.ndarray], rng: np.
 
 
 def main(asked: Request) -> None:
-    """One synthetic table."""
     rng = np.random.default_rng()
     rows = Rows(read_codes(asked.files["real"]), asked.domain)
     rho = zcdp(asked.epsilon, asked.delta)

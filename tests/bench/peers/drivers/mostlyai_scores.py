@@ -13,7 +13,6 @@ from mostlyai import qa
 
 
 def main(asked: Request) -> None:
-    """One report."""
     qa.set_random_state(0)
     real, synthetic, holdout = (pd.read_csv(asked.files[n]) for n in ("real", "synthetic", "holdout"))
     page = Path(asked.files["output"]).with_suffix(".html")

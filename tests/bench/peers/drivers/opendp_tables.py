@@ -39,7 +39,6 @@ def _sum_upwards(a: float, b: float) -> float:
 
 
 def main(asked: Request) -> None:
-    """One synthetic table."""
     dp.enable_features("contrib")
     wanted = zcdp(asked.epsilon, asked.delta)
     rho = accepted(wanted, len(asked.domain)) if asked.method == "mst" else wanted

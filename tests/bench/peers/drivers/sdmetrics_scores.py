@@ -8,7 +8,6 @@ from sdmetrics.reports.single_table import QualityReport
 
 
 def main(asked: Request) -> None:
-    """One report."""
     real, synthetic = (pd.read_csv(asked.files[n], dtype=str) for n in ("real", "synthetic"))
     report = QualityReport()
     report.generate(real, synthetic, {"columns": {n: {"sdtype": "categorical"} for n in real}}, verbose=False)

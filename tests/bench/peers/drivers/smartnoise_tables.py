@@ -8,7 +8,6 @@ from snsynth import Synthesizer
 
 
 def main(asked: Request) -> None:
-    """One synthetic table."""
     sizes = asked.domain
     frame = pd.read_csv(asked.files["real"])[list(sizes)]
     maker = Synthesizer.create(asked.method, epsilon=asked.epsilon, delta=asked.delta)
