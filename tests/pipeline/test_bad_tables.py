@@ -18,7 +18,6 @@ ROLES = ["evaluation.time=sex", "evaluation.segment=job"]
 
 
 def score(real: pd.DataFrame, made: pd.DataFrame, *settings: str) -> dict:
-    """Both frames as files, scored."""
     real.to_csv("town.csv", index=False)
     made.to_csv("made.csv", index=False)
     assert command("score", *SCORE, *(settings or (CHEAP, *ROLES))) == 0

@@ -30,7 +30,6 @@ SEEN = ("real", "accuracy", "MGD", "distance 0", "good", "weak", "loses", "value
 
 @pytest.fixture
 def lossy(town: Path) -> Path:
-    """A town of which a tenth of the sexes are no declared value."""
     table = people(600)
     table.loc[:59, "sex"] = "?"
     table.to_csv(town / "town.csv", index=False)
@@ -226,16 +225,13 @@ def test_all_absent_columns_of_a_table_are_told(town: Path) -> None:
 )
 def test_names_of_the_world(override: str, value: object) -> None:
     assert OverridesParser.create().parse_override(spelled(override)).value() == value
+    for stays in ("privacy.epsilon=0.5,1", "a=[[x,y]]", "b={c: [1, 2]}", "d='e'"):
+        assert readable(stays) and spelled(stays) == stays
 
 
 def test_where_with_umlauts() -> None:
     config = typed(compose_config("query", ["where={Straße/Bezirk: [Mitte], Alter: [10, 20]}"]), QueryConfig)
     assert config.where == {"Straße/Bezirk": ["Mitte"], "Alter": [10, 20]}
-
-
-def test_what_can_be_read_stays() -> None:
-    for override in ("privacy.epsilon=0.5,1", "a=[[x,y]]", "b={c: [1, 2]}", "d='e'"):
-        assert readable(override) and spelled(override) == override
 
 
 def test_a_release_with_commas_against_a_table_with_semicolons(folder, capsys):

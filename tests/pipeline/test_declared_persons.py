@@ -53,7 +53,6 @@ def stays() -> pd.DataFrame:
 
 @pytest.fixture
 def clinic(folder: Path) -> Path:
-    """A folder with stays.csv, and stays.yaml with a unit; it is the current one."""
     stays().to_csv("stays.csv", index=False)
     Path("stays.yaml").write_text(SCHEMA + UNIT)
     return folder

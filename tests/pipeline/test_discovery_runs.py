@@ -44,7 +44,6 @@ def once(tmp_path_factory):
 
 
 def facts_of(run):
-    """The text of its release's page, where each stands."""
     return " ".join((run / "release" / "statement.html").read_text(encoding="utf-8").split())
 
 

@@ -248,7 +248,6 @@ BUDGET = ["budget.ledger=town.json", "budget.limit={epsilon: 3, delta: 1e-6}", "
 
 @pytest.fixture(scope="module")
 def booked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The town, a run R of it, and the budget that the run booked in."""
     return done_once(tmp_path_factory.mktemp("finished"), "run", *TOWN, *PAIRS, *BUDGET, "hydra.run.dir=R")
 
 

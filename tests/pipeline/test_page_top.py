@@ -24,7 +24,6 @@ from tests.public.table_worlds import source
 
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a town scored without a schema, against a holdout."""
     folder = write_town(tmp_path_factory.mktemp("top"))
     people(500, seed=2).to_csv(folder / "made.csv", index=False)
     people(400, seed=3).to_csv(folder / "aside.csv", index=False)

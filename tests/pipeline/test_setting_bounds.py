@@ -170,7 +170,6 @@ def refused(held: Held, value: Any) -> None:
 
 @pytest.fixture(scope="module")
 def place(one_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The town, and a run R of it."""
     folder = write_town(tmp_path_factory.mktemp("bounds"))
     shutil.copytree(one_run, folder / "R")
     return folder

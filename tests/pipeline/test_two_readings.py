@@ -12,7 +12,7 @@ import pytest
 
 from mechanisms.public.tables.persons import addresses, may_be_names, said_persons
 from tests.pipeline.conftest import command, reply
-from tests.pipeline.looks import checked, drafted
+from tests.pipeline.looks import checked, drafted, guess_of
 
 pytestmark = pytest.mark.usefixtures("folder")
 N = 600
@@ -26,11 +26,6 @@ def made(cell, seed=1):
 def days(form):
     """Days of two years, as a function of one writes them."""
     return made(lambda rng, _: form(pd.Timestamp("2023-01-01") + pd.Timedelta(days=rng.randrange(700))))
-
-
-def guess_of(text, name):
-    """The comment of a draft above a column."""
-    return text.split(f"\n  {name}:")[0].splitlines()[-1]
 
 
 MAY_MEAN = [
@@ -149,13 +144,6 @@ def test_texts_with_a_name_after_a_title_or_a_telephone_number_are_never_listed_
     assert look["status"] == "warning"
 
 
-def test_staff_streets_hours_and_codes_are_no_names_after_a_title():
-    plain = ["Nurse Practitioner", "Nurse Station", "Doctor Visit", "nurse on duty", "Prof-specialty", "OA"]
-    numbers = ["01067-01069", "2024-01-05", "12345-6789", "0100-0199", "0002-1433-80", "pH 7.35-7.45", "Phone 1"]
-    numbers += ["12.10.2020 10:15", "100-200", "Penicillin (since 2019)", "D.R.", "Lakeview Dr"]
-    assert addresses([*plain, *numbers]) == []
-
-
 TELEPHONES = ["0171 2345678", "(555) 123-4567", "030/1234567", "(0351) 24 84 45", "044 668 18 00", "06 12345678"]
 TELEPHONES += ["01 23 45 67 89", "020 7946 0958", "555 123 4567", "030 / 123 45 67"]
 NAMED = ["Maria Huber", "HUBER, MARIA", "Anna-Lena van der Berg", "Jan K.", "see Maria Huber", "bitte an Jan Kuhn"]
@@ -169,11 +157,14 @@ HARMLESS = {
     "code": ["0173-0682-20", "0815/4711", "978-3-16-148410-0", "A12-3456", "01 02 2020", "01.02.20 10.15", "1 234 567"],
     "range": ["0700-1500", "01000 02000", "0.5 - 1.5", "100 000 000", "2024/2025", "0986 494 653x"],
     "brand": ["Hugo Boss", "Martin Baker", "John Deere"],
+    "duty": ["Nurse Practitioner", "Nurse Station", "Doctor Visit", "nurse on duty", "Prof-specialty", "OA"],
+    "part": ["01067-01069", "2024-01-05", "12345-6789", "0100-0199", "0002-1433-80", "pH 7.35-7.45", "Phone 1"],
+    "note": ["12.10.2020 10:15", "100-200", "Penicillin (since 2019)", "D.R.", "Lakeview Dr"],
 }
 
 
 @pytest.mark.parametrize("column", HARMLESS)
-def test_ordinary_lists_hold_no_telephone_and_no_name(column):
+def test_ordinary_lists_staff_streets_hours_and_codes_hold_no_telephone_and_no_name(column):
     assert said_persons(column, HARMLESS[column], "listed") == ""
 
 
