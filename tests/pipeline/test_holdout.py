@@ -1,7 +1,6 @@
 """Units set aside before anything is counted, by secret coins, in runs and challenges; and scores with a holdout."""
 
 import json
-from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -54,19 +53,6 @@ def test_records_have_coins_of_their_own_where_a_record_is_the_unit_and_their_nu
     assert np.abs(np.diff(table.aside.astype(int))).sum() > 200  # no runs
     assert table.public_rows(Neighbouring.REPLACE) is None
     assert private(town, PrivacyUnit(), share=None, name="w2").public_rows(Neighbouring.REPLACE) == 600
-
-
-def test_of_records_that_are_units_the_same_are_set_aside_in_any_order_of_the_file(town):
-    def contents(table):
-        rows = np.stack([np.asarray(column) for column in table.coded.columns], axis=1)
-        return Counter(map(tuple, rows.tolist()))
-
-    first = contents(private(town, PrivacyUnit(), share=0.5))
-    people(600).iloc[::-1].to_csv(town / "town.csv", index=False)
-    assert contents(private(town, PrivacyUnit(), share=0.5, name="w2")) == first
-    people(600).iloc[1:].to_csv(town / "town.csv", index=False)
-    without = contents(private(town, PrivacyUnit(), share=0.5, name="w3"))
-    assert (first - without).total() <= 1 and not without - first
 
 
 def test_a_row_without_an_id_is_set_aside_alone_or_never(town):
