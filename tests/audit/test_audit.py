@@ -88,6 +88,10 @@ def test_a_run_that_is_cut_off_or_cheated_on_spends_nothing_twice(folder):
     )
 
 
+def test_a_row_more_changes_no_other_row_s_coin_and_the_coins_are_a_secret():
+    assert protocol.check_aside(40) == 40
+
+
 def test_a_bound_that_is_discovered_follows_from_noisy_counts_alone(folder):
     assert protocol.check_bound(folder) == 3
     check, found = caught(MUTANTS["c chosen from exact sizes of units"], folder)

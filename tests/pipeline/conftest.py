@@ -128,7 +128,6 @@ def put_back(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def statement_of(run: Path | str) -> dict[str, Any]:
-    """The statement of a run's release."""
     return json.loads(Path(run, "release", "privacy.json").read_text(encoding="utf-8"))
 
 

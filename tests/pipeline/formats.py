@@ -32,7 +32,6 @@ def content_of(path: Path):
 
 
 def problems(name: str, content) -> list[str]:
-    """Where the content of a file departs from its schema."""
     return [f"{name}{error.json_path[1:]}: {error.message[:200]}" for error in validator(name).iter_errors(content)]
 
 

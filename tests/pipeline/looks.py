@@ -41,3 +41,10 @@ def checked(
         Path("t.yaml").write_text(FORM + (declared if str(declared).startswith("columns:") else f"columns: {columns}"))
     schema = "s.yaml" if declared is None else "t.yaml"
     return json.loads(reply(capsys, "check", "data.path=t.csv", f"data.schema={schema}", "format=json", *more).out)
+
+
+def guess_of(text: str, column: str) -> str:
+    """The comment of a draft about a column, above it or behind it."""
+    lines = text.splitlines()
+    place = next(i for i, line in enumerate(lines) if line.startswith((f"  {column}:", f'  - "{column}"')))
+    return lines[place] if lines[place].startswith("  - ") else lines[place - 1]

@@ -74,6 +74,5 @@ def messy_hospital(rows: int, seed: int = 3) -> pd.DataFrame:
 
 
 def write_messy_hospital(path: Path, rows: int, seed: int = 3) -> Path:
-    """The table as a CSV file."""
     messy_hospital(rows, seed).to_csv(path, index=False)
     return path

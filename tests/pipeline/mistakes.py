@@ -23,7 +23,6 @@ class Ending:
 
 
 def files_of(folder: Path) -> dict[str, str]:
-    """Every file by its digest, and every folder."""
     return {
         str(p.relative_to(folder)): hashlib.blake2b(p.read_bytes()).hexdigest() if p.is_file() else "folder"
         for p in folder.rglob("*")
@@ -32,7 +31,6 @@ def files_of(folder: Path) -> dict[str, str]:
 
 
 def ending(folder: Path, action: Callable[[], int]) -> Ending:
-    """Do it in the folder, and look at what is there before and after."""
     before, out, err = files_of(folder), io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
         code = action()

@@ -81,7 +81,6 @@ def wrong_paths() -> Iterator[Mistake]:
 
 
 def damaged_tables() -> Iterator[Mistake]:
-    """The table is damaged as a whole, or in its header."""
     headers = {kind: replaced(*texts) for kind, texts in wrong.HEADERS.items()}
     yield from damaged("town.csv", ["run", "sweep", "check"], but(["cut off"]) | headers)
     del headers["another delimiter"], headers["a name is absent"]  # `score` finds the one, and tells of the other
@@ -92,7 +91,6 @@ def damaged_tables() -> Iterator[Mistake]:
 
 
 def damaged_releases() -> Iterator[Mistake]:
-    """A file of the release is damaged, foreign, gone, or a folder."""
 
     def gone(path: str, folder: Path, *, again: bool) -> None:
         (folder / path).unlink()
@@ -108,7 +106,6 @@ def damaged_releases() -> Iterator[Mistake]:
 
 
 def damaged_runs() -> Iterator[Mistake]:
-    """A file that a run or a budget keeps is damaged."""
     for name in ("scores", "figures"):
         kinds = {kind: DAMAGES[kind] for kind in ("empty", "binary", "cut off", "null")}
         yield from damaged(f"R/internal/{name}.json", ["report"], kinds)
@@ -188,5 +185,4 @@ KINDS: dict[str, list[Mistake]] = {
 
 
 def random_mistake(rng: random.Random) -> Mistake:
-    """One mistake of a random kind, in a random command that may have it."""
     return rng.choice(rng.choice(list(KINDS.values())))

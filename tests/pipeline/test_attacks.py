@@ -23,7 +23,6 @@ def ran_once(tmp_path_factory):
 
 @pytest.fixture
 def ran(ran_once, tmp_path, monkeypatch):
-    """A copy of the town with a run `out` of it, which is the current folder."""
     return copy_of(ran_once, tmp_path, monkeypatch)
 
 

@@ -158,12 +158,16 @@ def test_a_time_and_its_parts_are_missing_together_so_that_no_hour_is_free_of_a_
         parse_schema(derived | {"calendar": {"received": ["hour"]}}, where="s.yaml")
 
 
-def test_a_part_of_a_schema_keeps_the_rule_where_it_keeps_all_of_its_columns():
+def test_a_part_of_a_schema_keeps_the_rule_where_it_keeps_all_of_its_columns_and_the_parts_that_are_asked_for():
     rule = {"received": {"weekday": "day", "hour": "hour"}}
     own = {"received": TIME, "day": COLUMNS["weekday"], "hour": COLUMNS["hour"], "other": {"kind": "flag"}}
     schema = parse_schema({"columns": own, "calendar": rule}, where="s.yaml")
     assert part_of(schema, ["received", "day", "hour"], where="test").rules.calendar[0].columns == rule["received"]
     assert part_of(schema, ["received", "hour", "other"], where="test").rules.calendar == ()
+    schema = schema_of(rule={"received": ["weekday", "hour"]})
+    assert [c.name for c in schema.columns if c.cell_of] == ["received_weekday", "received_hour"]
+    one = part_of(schema, asked := ("received", "received_hour"), where="test")
+    assert one.rules.declared == {"calendar": {"received": ["hour"]}} and one.domain.names == asked
 
 
 def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_written(folder, capsys):
@@ -199,16 +203,6 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     release.save("saved")
     assert reply(capsys, "verify", "from=saved").out.strip().endswith("sound")
     assert load_schema(Path("saved/schema.yaml")).to_yaml() == release.schema.to_yaml()
-
-
-def test_a_part_of_a_schema_keeps_the_parts_of_times_that_are_asked_for():
-    schema = schema_of(rule={"received": ["weekday", "hour"]})
-    assert [c.name for c in schema.columns if c.cell_of] == ["received_weekday", "received_hour"]
-    one = part_of(schema, ["received", "received_hour"], where="test")
-    assert one.rules.declared == {"calendar": {"received": ["hour"]}} and one.domain.names == (
-        "received",
-        "received_hour",
-    )
 
 
 def test_records_of_a_person_keep_their_distance_beside_the_hours_and_weekdays_of_their_rows():

@@ -82,12 +82,6 @@ def test_check_names_what_each_column_loses_and_the_cure_and_leaves_nothing(hosp
     assert "'patient_id' looks like an id" in said and "privacy.unit=patient_id" in said
 
 
-def test_a_plan_warns_where_an_id_is_left_out_and_rows_are_the_units(hospital, capsys):
-    warned = "'patient_id' looks like an id: privacy.unit=patient_id"
-    for unit, says in (([], True), (["privacy.unit=patient_id", "privacy.max_records=1"], False)):
-        assert (warned in reply(capsys, "plan", "data=table", *CHECK, *unit).out) is says
-
-
 def test_check_prints_a_line_per_column_marked_not_private_and_counts_rows_without_a_unit(hospital, capsys):
     out = reply(capsys, "check", *CHECK, "privacy.unit=patient_id", "privacy.max_records=1", "data.max_unplaced=1").out
     lines = out.splitlines()

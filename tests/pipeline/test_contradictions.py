@@ -43,7 +43,6 @@ def copied(made_once, folder):
 
 
 def read(release):
-    """Its statement, and the list of its answers."""
     return [json.loads((release / n).read_text(encoding="utf-8")) for n in ("privacy.json", "measurements/index.json")]
 
 

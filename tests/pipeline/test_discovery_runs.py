@@ -8,7 +8,6 @@ import re
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import pipeline
@@ -44,7 +43,6 @@ def once(tmp_path_factory):
 
 
 def facts_of(run):
-    """The text of its release's page, where each stands."""
     return " ".join((run / "release" / "statement.html").read_text(encoding="utf-8").split())
 
 
@@ -281,38 +279,3 @@ def test_a_plan_a_look_a_rehearsal_and_a_frame_know_it(run_by_unit: Path, capsys
     facts = {"schema": "town.yaml", "unit": "person", "max_records": "discover", "epsilon": 20, "selection": "pairs"}
     release = pipeline.fit(people(600), **facts, **{"privacy.max_records_cap": 20}, quiet=True)
     assert release.statement["unit"]["max_records"] in (2, 4, 8, 16)  # 20 only if noise is 5 of its standard deviations
-
-
-#: Games on either side: the standard error of an AUC of 0.5 is about 0.08.
-GAMES = 24
-PRIVACY = ["privacy.epsilon=1", "privacy.delta=1e-6", "evaluation.enabled=false"]
-
-
-def auc(with_target, without):
-    """How often a score is larger where the target is in; ties count half."""
-    one, two = np.array(with_target)[:, None], np.array(without)[None, :]
-    return float((one > two).mean() + (one == two).mean() / 2)
-
-
-def score(path):
-    """What an attacker reads off a released schema who knows the target: a rare job, and an age beyond all others."""
-    schema = load_schema(path)
-    return 1000.0 * ("king of the town" in schema["job"].values) + schema["age"].high
-
-
-@pytest.mark.slow
-def test_an_outlier_shows_in_a_drafted_schema_and_not_in_a_discovered_one(town):
-    (town / "town.yaml").write_text(OPEN, encoding="utf-8")
-    drafted, discovered = ([], []), ([], [])
-    for game in range(GAMES):
-        for target in (0, 1):
-            rows = people(600, game).assign(age=lambda t: t["age"].clip(0, 80))
-            rows.loc[: target - 1, ["person", "job", "age"]] = ["the king", "king of the town", 104]
-            rows.to_csv("town.csv", index=False)
-            assert command("schema", "town.csv", f"output=draft-{game}-{target}.yaml") == 0
-            drafted[target].append(score(town / f"draft-{game}-{target}.yaml"))
-            root = town / f"out-{game}-{target}"
-            assert command("run", *TOWN, *PAIRS, *PRIVACY, f"hydra.run.dir={root}") == 0
-            discovered[target].append(score(root / "release" / "schema.yaml"))
-    assert auc(drafted[1], drafted[0]) > 0.95
-    assert abs(auc(discovered[1], discovered[0]) - 0.5) < 0.25

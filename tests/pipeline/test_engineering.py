@@ -1,18 +1,28 @@
-"""Runs with declared steps, zeros, unit ids and rules of a draft: every synthesizer keeps to them."""
+"""Runs with declared steps, zeros, unit ids, rules of a draft and computed columns: every synthesizer keeps to them."""
 
+from __future__ import annotations
+
+import json
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import pipeline
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import load_schema
+from pipeline.release_folder import read_release
 from pipeline.settings.build import build_schema, build_workload
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.stages import run
-from tests.pipeline.conftest import TOWN, command, edit, people, reply, worded
+from synthesis.records_per_unit import records_shares, with_records
+from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, done_in, edit, people, reply, statement_of, worded
 from tests.public.table_worlds import loosened
 
 RULES = """\
@@ -197,3 +207,151 @@ def test_rules_that_a_draft_proposes_keep_impossible_pairs_out_of_the_rows(folde
     assert command("run", *own) == 0
     found = broken(pd.read_csv("out/release/synthetic.csv"))
     assert all(share == 0 if taken else share > 0.02 for share in found.values()), found
+
+
+UNIT = "unit_id: {name: person, records: measured, same: [sex], order_by: [age]}\n"
+PERSON = ["privacy.unit=person", "privacy.max_records=6", "privacy.epsilon=20", "privacy.delta=1e-6"]
+
+
+@pytest.fixture
+def flats(town: Path) -> Path:
+    """600 rows: 60 persons with 4 records each, 180 with 2; the schema asks for their numbers."""
+    frame = pd.read_csv("town.csv")
+    frame["person"] = [f"a{i // 4}" for i in range(240)] + [f"b{i // 2}" for i in range(360)]
+    frame.to_csv("town.csv", index=False)
+    (town / "town.yaml").write_text(SCHEMA + UNIT)
+    return town
+
+
+@pytest.mark.parametrize("selection", [["selection=pairs"], ["selection=mst"]])
+def test_synthetic_units_have_as_many_records_as_the_noisy_histogram_says(flats, selection):
+    settings = [*TOWN, *PERSON, *selection, "synthesis=independent"]
+    assert command("run", *settings, "hydra.run.dir=out") == 0
+    frame = pd.read_csv("out/release/synthetic.csv")
+    sizes = frame.person.value_counts().value_counts(normalize=True)
+    assert frame.person.value_counts().max() <= 6
+    assert abs(sizes[2] - 0.75) < 0.1 and abs(sizes[4] - 0.25) < 0.1
+    assert (frame.groupby("person").sex.nunique() == 1).all()
+    statement = statement_of("out")
+    charge = next(e for e in statement["events"] if e["id"] == "units:person")
+    assert charge["sensitivity"] == 1.0 and charge["share"] == 0.05 and charge["answered"]
+    assert statement["private"] and 0.999 < statement["spent"]["epsilon"] / 20 <= 1
+    assert "measured" in Path("out/release/schema.yaml").read_text()
+    (flats / "town.yaml").unlink()
+    assert command("synth", "from=out/release", "output=more", "synthesis.rows=300", "synthesis=independent") == 0
+    assert abs(pd.read_csv("more/release/synthetic.csv").person.value_counts().mean() - 2.4) < 0.4
+
+
+def test_jobs_of_a_sweep_share_the_counted_units(flats):
+    values = ["privacy.unit_id_share=0.1,0.5", "synthesis=independent", "evaluation.enabled=false"]
+    assert command("run", "-m", *TOWN, *PERSON, *values, "hydra.sweep.dir=many", "hydra/launcher=basic") == 0
+    jobs = sorted(Path("many").glob("*/release"))
+    assert len(jobs) == 2
+    scales = [load_measurements(j / "measurements").histogram.scale for j in jobs]
+    assert scales[0] > 1.5 * scales[1]
+    assert all("person" in pd.read_csv(j / "synthetic.csv").columns for j in jobs)
+
+
+def test_plan_shows_the_histogram_and_its_noise_before_a_row_is_read(flats, capsys):
+    (flats / "town.csv").unlink()
+    said = reply(capsys, "plan", *TOWN, *PERSON, "privacy.neighbouring=replace", "privacy.accountant=zcdp").out
+    line = next(x for x in said.splitlines() if "records per person" in x)
+    assert "1.41421 (L2)" in line or "2 (L1)" in line
+    assert "5 %" in line
+
+
+def test_a_histogram_of_noise_is_made_non_negative_and_one_without_units_makes_every_row_its_own(town):
+    def noisy(values: list[float]) -> NoisyMarginal:
+        return NoisyMarginal(("records per id",), Identity(len(values)), np.array(values), "gaussian", 1.0, "units:id")
+
+    assert records_shares(noisy([6.0, -2.0, 3.0])) == ((1, 5 / 7), (3, 2 / 7))
+    assert records_shares(noisy([-1.0, -2.0])) == ((1, 1.0),)
+    (town / "town.yaml").write_text(SCHEMA + UNIT)
+    schema = load_schema(town / "town.yaml")
+    lost = Measurements(Domain((Attribute("age", 2),)), ())
+    assert with_records(schema, lost) is schema
+
+
+STAYS = """
+name: stays
+confirmed_public: true
+columns:
+  ward: {kind: categorical, values: [icu, surgery], missing: false}
+  admitted: {kind: date, min: 2024-01-01, max: 2024-12-31, bins: month, missing: false}
+  nights: {kind: integer, min: 0, max: 30, bins: {count: 6}}
+  discharged: {kind: date, min: 2024-01-01, max: 2025-01-31, bins: month}
+derive: {discharged: {expression: admitted + nights}}
+"""
+SETTINGS = ["data=table", "data.path=stays.csv", "data.schema=stays.yaml"]
+
+
+def whole_stays(rows: int = 300) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    admitted = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 366, rows), unit="D")
+    nights = rng.integers(0, 31, rows)
+    ward = np.where(nights > 9, "icu", "surgery")
+    left = admitted + pd.to_timedelta(nights, unit="D")
+    return pd.DataFrame({"ward": ward, "admitted": admitted, "nights": nights, "discharged": left})
+
+
+def kept(table: pd.DataFrame) -> bool:
+    days = (pd.to_datetime(table.discharged) - pd.to_datetime(table.admitted)).dt.days
+    return bool((days.fillna(-1) == table.nights.fillna(-1)).all())
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    computed = tmp_path_factory.mktemp("stays")
+    table = whole_stays()
+    table.loc[:59, "discharged"] = pd.Timestamp("2024-12-31")
+    table.to_csv(computed / "stays.csv", index=False)
+    (computed / "stays.yaml").write_text(STAYS, encoding="utf-8")
+    own = ["privacy.epsilon=5", "evaluation.metrics=[anita_1way]", "hydra.run.dir=out"]
+    return done_in(computed, "run", *SETTINGS, *PAIRS, *own)
+
+
+@pytest.fixture
+def computed(done: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(done)
+    return done
+
+
+def test_the_release_keeps_to_the_rule_nothing_of_the_column_was_measured_and_scores_know_its_values(computed) -> None:
+    assert kept(pd.read_csv("out/release/synthetic.csv"))
+    _, _, measurements = read_release(Path("out/release"))
+    assert not any("discharged" in a.clique for a in measurements.answers)
+    assert command("verify", "from=out/release") == 0
+    numbers = {n["column"]: n for n in json.loads(Path("out/internal/scores.json").read_text())["numbers"]}
+    assert numbers["discharged"]["synthetic"]["mean"] > numbers["admitted"]["synthetic"]["mean"]
+    assert "discharged" in Path("out/internal/figures.json").read_text()
+
+
+def test_check_counts_the_rows_that_break_it(computed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = reply(capsys, "check", *SETTINGS[1:]).out
+    assert "derive 'discharged': " in said and "of the rows hold another value than it says" in said
+
+
+def test_new_rows_keep_to_it_and_a_condition_on_it_is_refused(computed, capsys):
+    assert command("synth", "from=out/release", "rows=40", "where={ward: icu}", "output=more") == 0
+    assert kept(pd.read_csv("more/release/synthetic.csv"))
+    assert command("synth", "from=out/release", "where={discharged: '2024-02-01'}", "output=none") == 1
+    assert "conditions on admitted, nights" in capsys.readouterr().err
+    assert command("query", "from=out/release", "marginal=[discharged]") == 1
+    assert "ask about the columns that it is made from" in capsys.readouterr().err
+
+
+def test_frames_go_in_and_come_out(computed: Path) -> None:
+    settings = {"epsilon": 5, "quiet": True, "selection": "oneway"}
+    release = pipeline.fit(whole_stays(), "stays.yaml", **settings)
+    release.save("saved")
+    for own in (release, pipeline.load("saved")):
+        made = own.sample(60)
+        assert len(made) == 60 and kept(made) and list(made) == list(whole_stays())
+        with pytest.raises(UserError, match="computed after rows are drawn"):
+            own.sample(5, where={"discharged": "2024-02-01"})
+
+
+def test_a_rehearsal_keeps_to_it(computed: Path) -> None:
+    own = ["plan.rows=50", "evaluation.enabled=false", "hydra.run.dir=again"]
+    assert command("rehearse", SETTINGS[0], SETTINGS[2], *PAIRS, *own) == 0
+    assert kept(pd.read_csv("again/rehearsal.csv"))

@@ -17,7 +17,6 @@ LEDGER = ["budget.ledger=shared.json", "budget.limit={epsilon: 1000, delta: 1e-3
 
 
 def files_of(kind: str) -> list[str]:
-    """The choices that run an experiment."""
     every = {name: yaml.safe_load(path.read_text(encoding="utf-8")) for name, path in FILES.items()}
     return [name for name, given in every.items() if (given.get("experiment") or given).get("kind") == kind]
 

@@ -42,7 +42,6 @@ def refused(capsys):
 
 
 def refused_to_load():
-    """Those of Python."""
     with pytest.raises(UserError) as error:
         pipeline.load("out/release")
     return of_nothing_else(str(error.value))
@@ -114,7 +113,6 @@ def seconds(most):
 
 
 def said_by(capsys, reader):
-    """The words with which a reader refuses the release."""
     with seconds(20):
         if reader == "load":
             return refused_to_load()

@@ -61,7 +61,6 @@ PROMISES_NOTHING = (
 
 @pytest.fixture(scope="module")
 def release_of(tmp_path_factory):
-    """The release of a name, made when it is first asked for."""
 
     @cache
     def make(name: str) -> Path:
@@ -74,7 +73,6 @@ def release_of(tmp_path_factory):
 
 
 def fresh(release: Path, work: Path) -> Path:
-    """A copy of the release, in the place of the one before."""
     shutil.rmtree(work, ignore_errors=True)
     return shutil.copytree(release, work)
 
@@ -155,7 +153,6 @@ def added(said):
 
 
 def told(place, statement) -> bool:
-    """Whether `verify` says that the run alone tells it."""
     names = [k for k in place if not isinstance(k, int)]
     for list_of, kind in (("public_facts", "fact"), ("outside", "stop")):
         if names[0] == list_of and len(place) > 1 and isinstance(place[1], int):
@@ -277,7 +274,6 @@ def test_every_small_forgery_of_the_other_papers_is_refused_but_of_words_that_pr
 
 
 def edited(name, old, new):
-    """One place of a text is another."""
 
     def change(release):
         text = (release / name).read_text(encoding="utf-8")
@@ -288,7 +284,6 @@ def edited(name, old, new):
 
 
 def with_file(name):
-    """A file with what nobody paid for."""
     return lambda release: (release / name).write_text("age,count\n34,12\n", encoding="utf-8")
 
 

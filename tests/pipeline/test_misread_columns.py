@@ -43,19 +43,8 @@ def test_words_and_one_digit_again_and_again_are_asked_about_as_no_id_and_no_day
     assert "'00000000': a gap? missing: [\"00000000\"]" in looked["columns"]["day"]["hints"][0]
 
 
-def test_days_in_digits_alone_are_drafted_as_dates_and_warned_of_where_they_are_numbers(folder, capsys):
-    days = [f"2021{m:02}{d:02}" for m in range(1, 13) for d in range(1, 29)] * 3
-    cells = {"booked": days, "pay": [str(20210000 + i % 900) for i in range(len(days))]}
-    found = drafted(cells)[0]
-    assert (found["booked"]["kind"], found["booked"]["format"]) == ("date", "%Y%m%d")
-    assert found["pay"]["kind"] == "integer"
-    whole = "{kind: integer, min: 20210000, max: 20220000, bins: {count: 5}}"
-    columns = checked(capsys, cells, f"columns: {{booked: {whole}, pay: {whole}}}")["columns"]
-    assert columns["booked"]["status"] == "warning" and columns["pay"]["status"] == "ok"
-    assert 'kind: date, format: "%Y%m%d"' in columns["booked"]["hints"][0]
-
-
 IN_DIGITS = {
+    "%Y%m%d": (8, 'kind: date, format: "%Y%m%d"'),
     "%Y%m": (6, 'kind: date, format: "%Y%m"'),
     "%d%m%Y": (8, 'kind: date, format: "%d%m%Y"'),
     "%m%d%Y": (8, 'kind: date, format: "%m%d%Y"'),
@@ -66,7 +55,7 @@ IN_DIGITS = {
 }
 
 
-def test_days_and_times_in_digits_of_any_form_are_warned_of(folder, capsys):
+def test_days_and_times_in_digits_of_any_form_are_warned_of_and_plain_ones_are_drafted_as_such(folder, capsys):
     times = pd.date_range("2003-01-31 07:10:05", "2031-11-20", 900)
     cells, wide, codes, said = {}, {}, {}, {}
     for i, (form, (width, words)) in enumerate(IN_DIGITS.items()):
@@ -76,6 +65,8 @@ def test_days_and_times_in_digits_of_any_form_are_warned_of(folder, capsys):
         wide |= {f"at{i}": number, f"pay{i}": number}
         if width < 9:
             codes[f"at{i}"] = {"kind": "zip", "digits": width, "prefix": 2, "missing": False}
+    found = drafted(cells)[0]
+    assert (found["at0"]["kind"], found["at0"]["format"]) == ("date", "%Y%m%d") and found["pay0"]["kind"] == "integer"
     for declared in (wide, wide | codes):
         columns = checked(capsys, cells, declared)["columns"]
         for name, look in columns.items():
@@ -148,11 +139,13 @@ def test_a_form_with_day_and_month_changed_over_is_named_instead_of_the_declared
     assert any('formats: ["%m/%d/%Y"] instead?' in hint for hint in hints), hints
 
 
-def test_the_id_of_a_person_is_named_before_that_of_a_case(folder, capsys):
+def test_a_plan_names_an_id_that_is_left_out_the_person_s_before_a_case_s_where_rows_are_the_units(folder, capsys):
     columns = "columns: {sex: {kind: categorical, values: [F, M], missing: false}}\nleave_out: [case_no, client]"
     Path("t.yaml").write_text(f"{FORM}{columns}\n")
-    out = reply(capsys, "plan", "data=table", "data.schema=t.yaml").out
+    plan = ["plan", "data=table", "data.schema=t.yaml"]
+    out = reply(capsys, *plan).out
     assert "'client' looks like an id: privacy.unit=client" in out and "case_no" not in out
+    assert "looks like an id" not in reply(capsys, *plan, "privacy.unit=client", "privacy.max_records=1").out
 
 
 def test_fit_without_a_folder_names_no_file_that_is_gone_and_shows_the_look_where_asked(folder, capsys):

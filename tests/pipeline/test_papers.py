@@ -267,7 +267,6 @@ UNSAID = {
 
 
 def texts(node) -> list[str]:
-    """All that stands in a file of YAML or JSON."""
     if isinstance(node, dict):
         return [t for k, v in node.items() for t in (str(k), *texts(v))]
     return [t for v in node for t in texts(v)] if isinstance(node, list) else [str(node)]
@@ -282,7 +281,6 @@ def papers_of(release) -> dict[str, str]:
 
 @pytest.fixture
 def towns(town):
-    """The town with other schemas, and a public table beside it."""
     unsure = SCHEMA.replace("confirmed_public: true", "confirmed_public: false")
     for name, text in {"unsure": unsure, "open": OPEN, "sizes": SIZES, "whole": WHOLE}.items():
         (town / f"{name}.yaml").write_text(text)

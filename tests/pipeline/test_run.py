@@ -1,7 +1,11 @@
-"""`run` from end to end: a table in; a private synthetic table, its statement and its scores out."""
+"""`run` from end to end: a table in; a private table, its statement and scores out; its look before, rows in chunks."""
 
+from __future__ import annotations
+
+import filecmp
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -12,16 +16,36 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.dialect import Dialect
+from mechanisms.public.schema.table_schema import load_schema, parse_schema
+from mechanisms.public.tables.scan import open_table
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.kept_table import kept_private
+from mechanisms.sensitive.private_table import EMBEDDED
+from pipeline import api
 from pipeline.folders import RunFolder
+from pipeline.look import run_look
+from pipeline.look.run_look import look_before_spending, not_made
+from pipeline.measuring.attempts import DrawChunk, streamed_rows
+from pipeline.release_folder import read_release
 from pipeline.settings import build, memory
-from pipeline.settings.config import load_config
+from pipeline.settings.compose import compose_config
+from pipeline.settings.config import Config, load_config
 from pipeline.settings.design import design_of, post_processing
 from pipeline.settings.specs import build_specs
+from pipeline.stage_bars import Stages
+from pipeline.stages import run
 from pipeline.statement.digests import file_digests
+from synthesis.numbers.value_shapes import for_synthesis
+from synthesis.synthesizers import SYNTHESIZERS
 from tests.pipeline.conftest import TOWN, command, people, reply, statement_of
+from tests.public.table_worlds import source
 
 UNSCORED = ["evaluation.enabled=false"]
 
@@ -245,3 +269,132 @@ def test_a_run_that_is_killed_many_times_never_measures_twice(town):
     charged = charged_in(town / "out")
     assert len(charged) == len(set(charged)) == 6
     assert statement_of(town / "out")["spent"]["epsilon"] <= 1
+
+
+QUIET = ["data=table", "data.schema=town.yaml", "evaluation.enabled=false", "synthesis=independent"]
+
+
+def test_a_look_that_cannot_be_made_stops_no_run_and_says_nothing_of_it(town, capsys, monkeypatch):
+    """One text that is no UTF-8, in a column that the schema leaves out: no answer depends on it, nor does the run."""
+    monkeypatch.setattr(run_look, "not_made", not_made)
+    table = pa.Table.from_pandas(people(600), preserve_index=False)
+    parts = [None, pa.py_buffer(np.arange(601, dtype=np.int32)), pa.py_buffer(b"\xff" + b"x" * 599)]
+    odd = pa.Array.from_buffers(pa.string(), 600, parts)
+    said = []
+    for note in (table["note"], odd):
+        pq.write_table(table.set_column(table.schema.get_field_index("note"), "note", note), town / "town.parquet")
+        assert command("run", *QUIET, "data.path=town.parquet", f"hydra.run.dir=out{len(said)}") == 0
+        text = re.sub(r"out\d|[\d.]+ (m?s|ms)", "", " ".join(capsys.readouterr().err.split()))
+        said.append(text)
+    assert "could not be looked at" in (town / "out1/internal/check.txt").read_text()
+    assert "could not be looked at" not in (town / "out0/internal/check.txt").read_text()
+    assert "what the schema does to the rows" in said[1] and "looked at" not in said[1]
+
+
+def test_a_look_changes_no_file_of_the_table_that_the_jobs_of_a_sweep_share(town, tmp_path):
+    table = people(600)
+    table.loc[:9, "sex"] = "x"
+    table.to_csv(town / "town.csv", index=False)
+    schema = load_schema(town / "town.yaml")
+    rows = source(town / "town.csv")
+    private = kept_private(tmp_path / "shared", rows, schema, PrivacyUnit(), data="", key=bytes(32))
+    assert private.as_read(schema) is None and private.kept is not None
+    before = {p: p.stat().st_mtime_ns for p in private.kept.rglob("*.codes")}
+    folder = RunFolder(tmp_path / "run")
+    folder.internal.mkdir(parents=True)
+    look_before_spending(private, rows, schema, Config(), folder, Stages(quiet=True))
+    assert folder.look.read_text().startswith("town.csv: 600 rows") and before
+    assert {p: p.stat().st_mtime_ns for p in private.kept.rglob("*.codes")} == before
+
+
+def test_the_jobs_of_a_sweep_share_no_table_that_is_read_in_another_dialect(town, tmp_path):
+    """É and é are one unit's id in one encoding, and other letters, of several units, in another."""
+    rows = "".join(f"q{letter}{i},1\n" for i in range(9) for letter in "Éé")
+    Path("ids.csv").write_bytes(f"person,age\n{rows}".encode("cp1252"))
+    schema = load_schema(town / "town.yaml")
+    ages = parse_schema({**schema.to_fields(), "columns": {"age": schema.to_fields()["columns"]["age"]}}, where="ages")
+    unit, totals = PrivacyUnit("person", 1), []
+    for encoding in ("cp437", "cp1252"):
+        limits = {"workdir": tmp_path, "memory_limit_bytes": 1 << 28, "threads": 1}
+        rows = open_table(Path("ids.csv"), dialect=Dialect(encoding=encoding), **limits)
+        private = kept_private(tmp_path / "shared", rows, ages, unit, data="the same bytes", key=bytes(32))
+        weights = private.coded.weights
+        totals.append(private.coded.rows if weights is None else int(weights.sum()) / 2**WEIGHT_BITS)
+    assert totals == [18, 9]
+
+
+@pytest.mark.parametrize("text", ["\x9bJ", "\x7fx", "\u202ex", "\x1b[2J", "a\nb"])
+def test_texts_of_a_table_neither_clear_a_terminal_nor_write_its_lines(text, town, capsys):
+    table = people(600).astype({"age": object})
+    table.loc[:9, "age"] = text
+    table.to_csv(town / "town.csv", index=False)
+    assert command("check", *TOWN[1:]) == 0
+    assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
+
+
+RUN = ["run", *TOWN, "selection=pairs", "seed=5", "evaluation.enabled=false"]
+
+
+def rows_of(folder: str) -> pd.DataFrame:
+    return pd.read_csv(Path(folder) / "release" / "synthetic.csv")
+
+
+@pytest.mark.parametrize("synthesis", ["pgm", "auto", "independent"])
+def test_more_rows_than_a_chunk_holds_have_the_models_marginals(town, monkeypatch, synthesis) -> None:
+    settings = [*RUN, f"synthesis={synthesis}", "synthesis.rows=2500"]
+    assert command(*settings, "hydra.run.dir=whole") == 0
+    monkeypatch.setattr("pipeline.settings.memory.CHUNK_ROWS", 1000)
+    for folder in ("one", "other"):
+        assert command(*settings, f"hydra.run.dir={folder}") == 0
+    whole, one, other = (rows_of(folder) for folder in ("whole", "one", "other"))
+    pd.testing.assert_frame_equal(one, other)
+    assert len(one) == 2500 and not any(Path("one/internal/tmp").glob("*"))
+    for column in ("sex", "job"):
+        shares = [table[column].value_counts(normalize=True).sort_index() for table in (whole, one)]
+        assert np.abs(shares[0] - shares[1]).max() < 0.02
+
+
+def test_a_chunk_depends_on_the_seed_and_its_number_alone(one_run, tmp_path) -> None:
+    schema, _, measurements = read_release(one_run / "release")
+    coarse = for_synthesis(measurements, schema)
+    model = SYNTHESIZERS["pgm"]().model(coarse)
+    made = [
+        streamed_rows(
+            DrawChunk(model, schema, coarse, measurements, n, 100, tuple(np.random.default_rng(3).spawn(chunks))),
+            tmp_path / str(n),
+            EMBEDDED.spread,
+        )
+        for n, chunks in ((250, 3), (430, 5))
+    ]
+    assert [t.rows for t in made] == [250, 430]
+    for one, other in zip(made[0].columns, made[1].columns, strict=True):
+        assert (one[:200] == other[:200]).all()
+    assert any((c[:100] != c[100:200]).any() for c in made[1].columns)
+
+
+def test_only_rows_that_are_changed_until_they_fit_need_memory_for_all_of_them(town, capsys) -> None:
+    asked = [*TOWN, "selection=pairs", "synthesis.rows=20000000000"]
+    megabytes = re.search(r"predicted memory: ([0-9,]+) MB", reply(capsys, "plan", *asked, "synthesis=pgm").out)
+    assert megabytes is not None and int(megabytes[1].replace(",", "")) < 2_000
+    assert "is predicted to need" in reply(capsys, "run", *asked, "synthesis=gum", "hydra.run.dir=out", code=1).err
+    assert not Path("out/internal/ledger.jsonl").exists() and not Path("out/release").exists()
+
+
+def test_synth_without_overrides_makes_the_table_of_the_run_again(town: Path, tmp_path: Path) -> None:
+    settings = [*TOWN, "privacy.noise_seed=3", "synthesis.seed=4", "evaluation.enabled=false"]
+    done = run(load_config(settings), tmp_path / "run", quiet=True)
+    again = api.synthesize(done, tmp_path / "again", "synthesis.seed=4")
+    assert filecmp.cmp(done.table, again, shallow=False)
+    of_run, of_synth = (compose_config(command, []).synthesis for command in ("config", "synth"))
+    assert of_run == of_synth and of_synth.kind == "auto"
+    other = api.synthesize(done, tmp_path / "other", "synthesis.seed=4", "synthesis=gum")
+    assert not filecmp.cmp(done.table, other, shallow=False)
+
+
+@pytest.mark.slow  # of fewer rows no pair is asked twice
+def test_so_it_does_where_pairs_over_coarser_values_were_asked_twice(tmp_path: Path) -> None:
+    """What is read from the release are other objects than what was asked: their answers are summed up all the same."""
+    settings = ["data.rows=20000", "privacy.unit=record", "privacy.epsilon=5", "seed=5", "evaluation.enabled=false"]
+    done = run(load_config(settings), tmp_path / "run", quiet=True)
+    again = api.synthesize(done, tmp_path / "again", "seed=5")
+    assert filecmp.cmp(done.table, again, shallow=False)

@@ -21,7 +21,7 @@ from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage
 from pipeline.report.last_lines import names_found
 from tests.pipeline.conftest import command, done_in, edit, reply
-from tests.pipeline.looks import FORM, checked, drafted
+from tests.pipeline.looks import FORM, checked, drafted, guess_of
 
 ROWS = 900
 
@@ -49,20 +49,12 @@ def _visits() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def drafts(tmp_path_factory: pytest.TempPathFactory) -> MappingProxyType[str, str]:
-    """The text of a draft by patient, and of one by record."""
     folder = tmp_path_factory.mktemp("visits")
     _visits().to_csv(folder / "v.csv", index=False)
     _visits().drop(columns="patient").to_csv(folder / "r.csv", index=False)
     done_in(folder, "schema", "v.csv", "privacy.unit=patient", "output=p.yaml")
     done_in(folder, "schema", "r.csv", "output=r.yaml")
     return MappingProxyType({n: (folder / f"{n[0]}.yaml").read_text() for n in ("patient", "record")})
-
-
-def _guess(text: str, column: str) -> str:
-    """The comment about a column, above it or behind it."""
-    lines = text.splitlines()
-    place = next(i for i, line in enumerate(lines) if line.startswith((f"  {column}:", f'  - "{column}"')))
-    return lines[place] if lines[place].startswith("  - ") else lines[place - 1]
 
 
 def test_what_is_true_of_one_record_is_no_constant_of_its_person(drafts):
@@ -74,7 +66,7 @@ def test_what_is_true_of_one_record_is_no_constant_of_its_person(drafts):
 
 
 def test_zips_of_two_lengths_names_in_a_list_and_logins_are_asked_about(drafts):
-    plz, comment, visum = (_guess(drafts["patient"], name) for name in ("plz", "comment", "visum"))
+    plz, comment, visum = (guess_of(drafts["patient"], name) for name in ("plz", "comment", "visum"))
     assert "600 of 900 codes have 4 digits or so, and are read as 04123 is: lost zeros, or another" in plz
     assert "1 of the 5 frequent texts hold names" in comment and "discover" not in comment
     assert "and the frequent texts would be released as they are" in visum
@@ -82,8 +74,8 @@ def test_zips_of_two_lengths_names_in_a_list_and_logins_are_asked_about(drafts):
 
 def test_values_of_persons_in_a_few_rows_each_are_asked_about_where_a_row_is_the_unit(drafts):
     text = drafts["record"]
-    assert "30 values stand in two rows or more" in _guess(text, "nino")
-    assert "does it name persons?" in _guess(text, "household")
+    assert "30 values stand in two rows or more" in guess_of(text, "nino")
+    assert "does it name persons?" in guess_of(text, "household")
 
 
 UNIT = "unit: {column: patient, constant: [sex, adverse_event, referral], order: visit, records: {max: 3}}\n"
