@@ -56,11 +56,11 @@ def first_few(texts: Iterable[str], most: int = 3) -> str:
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:
-    """``did you mean 'x'?`` for the one known word that ends so behind a dot, else the closest; or an empty text."""
+    """``did you mean 'x'?`` for the known words that end so behind a dot, else the closest; or an empty text."""
     every = [str(k) for k in names]
     ending = [k for k in every if k.endswith(f".{word}")]
-    close = ending if len(ending) == 1 else difflib.get_close_matches(word, every, n=1, cutoff=0.6)
-    return f"did you mean {close[0]!r}?" if close else ""
+    close = ending if 0 < len(ending) <= 3 else difflib.get_close_matches(word, every, n=1, cutoff=0.6)
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def check_known(given: Iterable[object], known: Collection[Any], what: str, *, where: str, fix: str = "") -> None:

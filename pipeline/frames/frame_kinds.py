@@ -66,9 +66,10 @@ def kind_of_pandas(label: Any, dtype: Any, arrow: Any, column: Column | None) ->
 
     Args:
         arrow: the type of the Arrow array that it makes.
-        column: as the schema declares it; the kind of objects and of categories follows from it alone.
+        column: as the schema declares it; the kind of objects, of categories and of plain `bool` follows from it.
     """
-    if (category := isinstance(dtype, pd.CategoricalDtype)) or of_objects(dtype):
+    objects = of_objects(dtype) or dtype == np.dtype(bool)  # which one gap makes objects of
+    if (category := isinstance(dtype, pd.CategoricalDtype)) or objects:
         return Kind(label, _declared_family(column), category=category, ordered=category and bool(dtype.ordered))
     gaps_fit = pd.api.types.is_extension_array_dtype(dtype) or dtype.kind in "fM"
     return Kind(label, _family(arrow), dtype if gaps_fit else None)

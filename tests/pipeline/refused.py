@@ -82,6 +82,7 @@ REFUSED = [
         RUN,
         ("privacy.epsilo=1", "did you mean 'privacy.epsilon'"),
         ("epsilon=1", "did you mean 'privacy.epsilon'"),
+        ("delta=1e-6", "did you mean 'privacy.delta' or 'evaluation.delta'?"),
         (["privacy.delta=0", "mechanism=gaussian"], "privacy.delta"),
         ("privacy.delta=0", "privacy.delta"),
         ("privacy.accountant=gpd", "did you mean 'gdp'"),

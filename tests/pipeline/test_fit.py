@@ -91,9 +91,11 @@ def test_dtypes_do_not_tell_whether_the_private_frame_has_gaps(hospital):
     with_gap = patients().astype({"stay": "float64", "smoker": object})
     without = patients().astype({"stay": "int64", "smoker": bool})
     with_gap.loc[3, ["stay", "smoker"]] = [np.nan, None]
-    kinds = [pipeline.fit(f, FEW, **QUICK).sample(5).dtypes.to_dict() for f in (with_gap, without)]
-    assert kinds[0] == kinds[1]
-    assert str(kinds[0]["stay"]) == "Int64" and str(kinds[0]["smoker"]) == "boolean"
+    for flag, dtype in (({}, "boolean"), ({"true": ["yes"], "false": ["no"], "spellings": "common"}, "object")):
+        facts = FEW | {"columns": FEW["columns"] | {"smoker": COLUMNS["smoker"] | flag}}
+        kinds = [pipeline.fit(f, facts, **QUICK).sample(5).dtypes.to_dict() for f in (with_gap, without)]
+        assert kinds[0] == kinds[1]
+        assert str(kinds[0]["stay"]) == "Int64" and str(kinds[0]["smoker"]) == dtype
 
 
 def test_one_unit_whose_id_is_the_end_of_time_weighs_no_more_than_its_bound():

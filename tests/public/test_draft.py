@@ -500,6 +500,16 @@ def test_numbers_that_no_bins_tell_apart_are_left_out_and_the_others_drafted(tmp
     assert [*facts.domain.names] == ["age"] and text.count("numbers too large, or too close together") == 2
 
 
+def test_whole_numbers_whose_bounds_would_be_rounded_beyond_all_whole_ones_are_drafted(tmp_path: Path) -> None:
+    rows = "".join(f"{2**53 // 500 * i + i % 7}\n" for i in range(500))
+    assert drafted(csv(tmp_path, f"bytes\n{rows}"))[1]["bytes"].kind == "float"
+
+
+def test_of_columns_that_are_all_constant_one_is_drafted_as_measured_and_said_to_be(tmp_path: Path) -> None:
+    text, facts = drafted(csv(tmp_path, "a,b\n" + "x,\n" * 30))
+    assert [c.constant for c in facts.columns] == [False, True] and "measured, as no other column is; is it" in text
+
+
 def test_listed_texts_are_texts_to_every_reader_of_yaml_and_the_lists_of_a_column_have_one_form(tmp_path: Path) -> None:
     postcodes = [f"{1000 + i:05}" for i in range(80)]
     words = ["no", "on", "North", "1e5", "0x1f", "12:30", "a: b", "-", "x # y", "~"]

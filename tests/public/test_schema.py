@@ -199,7 +199,8 @@ COLUMN_MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"kind": "float", "min": 1, "max": 1}, "min must lie below max"),
     ({"kind": "integer", "min": "zero", "max": 9}, "min: got 'zero'"),
     ({"kind": "integer", "min": 0.5, "max": 9}, "min: got 0.5"),
-    ({"kind": "integer", "min": 0, "max": 2**60}, "a whole number up to 2^53"),
+    ({"kind": "integer", "min": 0, "max": 2**60}, "a whole number below 2^53"),
+    ({"kind": "integer", "min": 2**53 - 9, "max": 2**53}, "a whole number below 2^53"),  # no number ends its last bin
     ({"kind": "float", "min": float("-inf"), "max": 9}, "a number up to 1e20"),
     ({"kind": "float", "min": 0, "max": 1e32}, "a number up to 1e20"),  # it ended runs after all charges
     ({"kind": "integer", "min": 0, "max": 1_000_000}, "1,000,001 codes"),

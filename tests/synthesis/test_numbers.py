@@ -136,6 +136,16 @@ def test_without_noise_the_curve_goes_through_every_fine_cell():
     np.testing.assert_allclose(below, np.cumsum(fine)[1:-2], atol=0.05)
 
 
+@pytest.mark.parametrize(("low", "high"), [(0, 3e14), (1.6e15, 1.7e15), (-(2**53) + 1, 2**53 - 1)])
+def test_whole_numbers_that_logarithms_do_not_tell_apart_have_a_curve(low, high):
+    """Microseconds since 1970: a run on them ended after all its charges."""
+    column = column_of(min=int(low), max=int(high), bins={"count": 20}, fine=200)
+    bins = 100.0 * np.arange(1, column.size + 1) ** 2
+    cells = np.diff(cells_of_bins(column))
+    fine = np.repeat(bins / cells, cells)
+    np.testing.assert_allclose(shape_of(column, (fine, 1e-6), (bins, 1e-6)).counts, bins, atol=0.01)
+
+
 def test_records_that_noise_hides_are_spread_and_not_piled_up_on_one_code():
     """Ages in bins that hold some hundred records, a year of them about half of its noise."""
     edges = [0, 18, 30, 45, 60, 70, 80, 96]

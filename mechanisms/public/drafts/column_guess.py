@@ -162,7 +162,7 @@ def _of_numbers(
     low, high = bounds
     if seen.wholes == seen.count and far_flung(facts.distinct, high - low):
         return None  # a list
-    if (size := max(abs(low), abs(high))) > 2**53 and not (size <= 1e20 and (high - low) / 20 > 16 * math.ulp(size)):
+    if (size := max(abs(low), abs(high))) >= 2**52 and not (size <= 1e20 and (high - low) / 20 > 16 * math.ulp(size)):
         return None, "numbers too large, or too close together, for bins of their own: ids, or is one a gap?"
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
@@ -185,7 +185,7 @@ def _of_numbers(
 
 def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     """Bounds that a person would write, and bins that grow where few numbers are large."""
-    whole = seen.wholes == seen.count and abs(low) <= 2**53 and abs(high) <= 2**53
+    whole = seen.wholes == seen.count and max(abs(low), abs(high)) < 2**52  # bounds are rounded outwards
     outwards = "bounds are the least and the largest seen, rounded outwards"
     if whole and high - low < 100:
         low, high = _round_ends(int(low), int(high))

@@ -147,6 +147,7 @@ def draft_schema(
 
 def _measured(column: str, fields: FieldDict, guess: str) -> tuple[str, FieldDict, str]:
     """A constant, or a column that was left out, as one that is measured."""
+    guess = guess.replace("not measured", "measured, as no other column is")
     return column, {"kind": "categorical", "values": [fields.get("value", "value")], "other": "Other"}, guess
 
 
@@ -179,7 +180,7 @@ def _dependent_columns(
     Args:
         constants: of persons, which no map names.
     """
-    if not drafted:
+    if all(fields["kind"] == "constant" for fields in drafted.values()):
         return [], []
     schema = parse_schema({"columns": dict(drafted)}, where="the draft")
     batches_of = partial(code_batches, source, schema)

@@ -168,8 +168,8 @@ def bound(value: object, kind: str, form: str | None, field: str, where: str) ->
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         whole = kind == "integer"
-        if not abs(number) <= (2**53 if whole else 1e20) or (whole and number != int(number)):
-            allowed = "a whole number up to 2^53" if whole else "a number up to 1e20, as of a larger unit"
+        if not abs(number) <= (2**53 - 1 if whole else 1e20) or (whole and number != int(number)):
+            allowed = "a whole number below 2^53" if whole else "a number up to 1e20, as of a larger unit"
             raise UserError(f"{field}: got {repr(value)[:60]}", where=where, fix=allowed)
         return int(number) if whole else number
     moment, day_only = _moment(value, form)
