@@ -91,9 +91,9 @@ def after(step: Step, zeros: Zeros, before: Domain, domain: Domain) -> Zeros | N
     if not gone:
         return permuted(domain, clique, cells)
     if isinstance(step, Coarsen):
-        axis = clique.index(step.fine.name)
+        axis = clique.index(step.takes[0])
         table = np.moveaxis(cells.reshape(before.shape(clique)), axis, 0)
-        merged = np.ones((step.coarse.size, *table.shape[1:]), np.bool_)
+        merged = np.ones((step.gives[0].size, *table.shape[1:]), np.bool_)
         np.logical_and.at(merged, step.groups, table)
         return permuted(domain, clique, np.moveaxis(merged, 0, axis))
     names = [n for n in clique if n not in gone]
