@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
 
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import NO_ANSWER, short_words
@@ -299,36 +298,29 @@ def misspelt(texts: Texts) -> str:
     """Words that differ from a far more frequent one in capitals or by one edit, as a sentence; none: empty."""
     near: dict[str, list[str]] = {}
     for text in texts:
-        for key in _shortened(text):
+        for key in _one_edit_away(text):
             near.setdefault(key, []).append(text)
     pairs = []
     for text, n in texts.items():
-        close = {o for key in _shortened(text) for o in near[key] if texts[o] >= RARER * n and _one_edit(text, o)}
+        close = {o for key in _one_edit_away(text) for o in near[key] if texts[o] >= RARER * n and o != text}
         if n and close:
             pairs.append((text, max(close, key=lambda o: (texts[o], o))))
     few = ", ".join(f"{t!r} ({texts[t]:,} rows) for {o!r} ({texts[o]:,})" for t, o in pairs[:MISSPELT_SHOWN])
     return f"{len(pairs)} may be misspelt: {few}{', …' if len(pairs) > MISSPELT_SHOWN else ''}" if pairs else ""
 
 
-def _shortened(text: str) -> set[str]:
-    """A text without capitals, and, where it is a word and no code, also without any one of its letters."""
+def _one_edit_away(text: str) -> set[str]:
+    """Patterns that a text shares with those that differ in capitals, by a letter, or by two that changed places.
+
+    Of what is no word, but a code or short, only those that words with a letter more have.
+    """
     folded = text.strip().casefold()
     word = len(folded) >= SHORTEST_WORD and not re.search(r"\d", folded)
-    return {folded, *(folded[:i] + folded[i + 1 :] for i in range(len(folded) if word else 0))}
-
-
-def _one_edit(text: str, other: str) -> bool:
-    """Whether two texts differ in capitals, by one letter, or by two neighbours that changed places."""
-    a, b = text.strip().casefold(), other.strip().casefold()
-    front = _alike_in_front(a, b)
-    a, b = a[front:], b[front:]
-    back = _alike_in_front(a[::-1], b[::-1])
-    a, b = a[: len(a) - back], b[: len(b) - back]
-    return text != other and (max(len(a), len(b)) <= 1 or (len(a) == 2 and a == b[::-1]))
-
-
-def _alike_in_front(text: str, other: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+    ends = [(folded[:i], folded[i:]) for i in range(len(folded) + 1)]
+    patterns = {folded, *(f"{front}\0{back}" for front, back in ends)}
+    for front, back in ends if word else ():
+        patterns |= {f"{front}\0{back[1:]}", f"{front}\0{''.join(sorted(back[:2]))}\0{back[2:]}"}
+    return patterns
 
 
 def may_be_thousands(texts: Texts, mark: str = ".") -> int:
