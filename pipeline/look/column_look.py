@@ -63,9 +63,6 @@ class Seen:
         low, high: the least and the largest number that is no code of gaps.
         most: the size that 99 % of these numbers do not exceed.
         codes: numbers that often stand for gaps → how often each occurs.
-        alike: numbers that are others with point and comma changed over, as 1.234 is.
-        plain, shown, other: texts with a point or a comma that are numbers as declared alone, those of them that show
-            the mark of thousands, where there is one, and numbers the other way alone.
     """
 
     distinct: int
@@ -73,10 +70,6 @@ class Seen:
     high: float | None = None
     most: float | None = None
     codes: Mapping[float, int] | None = None
-    alike: int = 0
-    plain: int = 0
-    shown: int = 0
-    other: int = 0
 
 
 @dataclass(frozen=True)
@@ -298,16 +291,22 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
     return []
 
 
-def two_notations(column: Column, seen: Seen) -> list[str]:
-    """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant."""
-    declared = NumberForm(column.strip, column.decimal)
-    certain = seen.shown if declared.dots else seen.plain or declared.plain
-    if not seen.alike or (certain and not seen.other):
+def two_notations(declared: NumberForm, shapes: Mapping[str, int]) -> list[str]:
+    """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant.
+
+    Args:
+        shapes: what the texts look like as numbers → in how many rows.
+    """
+    other = declared.other_way
+    alone = {t: n for t, n in shapes.items() if re.search("[.,]", t) and declared.reads(t) and not other.reads(t)}
+    certain = any(m in t for t in alone for m in declared.dots) if declared.dots else alone or declared.plain
+    others = any(other.reads(t) and not declared.reads(t) for t in shapes)
+    if not (alike := declared.doubtful(shapes)) or (certain and not others):
         return []
     example = "1.234" if "." in (declared.decimal, *declared.marks) else "1,234"
-    doubtful = f"{seen.alike:,} of the {seen.alike + seen.plain:,} numbers with a point or a comma, such as {example}"
-    why = "others are written that way" if seen.other else "no cell shows which way is meant"
-    return [f"{doubtful}, would be others with a decimal {declared.other_way.mark_name}: {why}"]
+    doubtful = f"{alike:,} of the {alike + sum(alone.values()):,} numbers with a point or a comma, such as {example}"
+    why = "others are written that way" if others else "no cell shows which way is meant"
+    return [f"{doubtful}, would be others with a decimal {other.mark_name}: {why}"]
 
 
 def far_bounds(column: Column, seen: Seen) -> list[str]:

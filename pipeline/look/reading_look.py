@@ -73,17 +73,18 @@ LAST_OF_TWO_DIGITS = 2068
 
 def read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
     """In which way the column may be read as something else than it means."""
-    warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
-    warnings += what_is_stripped(source, column) + mixed_units(source, column) + clock_times(source, column, seen)
-    warnings += [] if column.width is None else shorter_codes(shapes_of(source, column), column.width)
-    reading = NumberForm(column.strip, column.decimal)
-    if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
-        warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
+    reading, texts = NumberForm(column.strip, column.decimal), not source.typed(source.declared(column.name))
+    shapes = shapes_of(source, column) if column.width or (column.kind in {"integer", "float"} and texts) else {}
+    warnings = shorter_codes(shapes, column.width) if column.width else two_notations(reading, shapes)
+    warnings += dates_read_wrongly(source, column) + what_is_stripped(reading, shapes)
+    warnings += mixed_units(source, column) + clock_times(source, column, seen)
+    if not column.width and reading.plain and (column.decimals or 0) < THOUSANDTHS and reading.doubtful(shapes):
+        warnings += [said for said in [said_thousands(reading, shapes)] if said]
     warnings += short_years(texts_of(source, column)) if column.kind == "categorical" else []
     if column.numeric and not warnings:
-        texts, each = texts_of(source, column), report.rows / max(seen.distinct, 1)
-        others = [] if column.width else numbers_of_others(texts, column.name, each) or numbers_apart(texts, reading)
-        warnings += number_doubts(texts) or others
+        often, each = texts_of(source, column), report.rows / max(seen.distinct, 1)
+        others = [] if column.width else numbers_of_others(often, column.name, each) or numbers_apart(often, reading)
+        warnings += number_doubts(often) or others
     if (rounded := report.rounded.get(column.name, 0) / max(report.rows, 1)) > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
@@ -172,30 +173,26 @@ def rows_of_totals(source: Source) -> list[str]:
     ]
 
 
-def what_is_stripped(source: Source, column: Column) -> list[str]:
-    """That a text which is taken out may change a number: brackets, and units or signs that some numbers alone have."""
-    reading = NumberForm(column.strip, column.decimal)
-    signs = [sign for sign in reading.signs if sign.strip()]
-    if not signs or source.typed(index := source.names.index(column.name)):
-        return []
-    number, text = read_sql(source, index, column), source.text(index)
-    has = [f"contains({text}, {literal(sign)})" for sign in signs]
-    beside = [h for h, sign in zip(has, signs, strict=True) if sign not in BRACKETS] or ["false"]
-    gaps = ", ".join(map(literal, ("", *column.missing_texts)))
-    each = ", ".join(f"count({number}) FILTER ({h})" for h in [*has, f"NOT ({' OR '.join(beside)})"])
-    sql = f"SELECT count({number}), {each} FROM {source.relation} WHERE {text} NOT IN ({gaps})"
-    numbers, *counts, bare = source.lines(sql)[0]
-    held = {sign: n for sign, n in zip(signs, counts, strict=False) if n}
-    warnings = []
+def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:
+    """That a text which is taken out may change a number: brackets, and units or signs that some numbers alone have.
+
+    Args:
+        shapes: what the texts look like as numbers → in how many rows.
+    """
+    numbers = {t: n for t, n in shapes.items() if reading.reads(t)}
+    signs = [sign for sign in reading.signs if sign.strip()] if numbers else []
+    held = {sign: n for sign in signs if (n := sum(n for t, n in numbers.items() if sign in t))}
+    bare = sum(n for t, n in numbers.items() if not any(s in t for s in signs if s not in BRACKETS))
+    whole, warnings = sum(numbers.values()), []
     if enclosed := max((held.pop(b) for b in BRACKETS if b in held), default=0):
-        in_brackets = f"{enclosed:,} of {numbers:,} numbers stand in brackets, and are read without a minus"
+        in_brackets = f"{enclosed:,} of {whole:,} numbers stand in brackets, and are read without a minus"
         warnings.append(f"{in_brackets}: are they below 0? Write them with one in the table")
-    if len(held) > 1 and min(held.values()) < numbers:
+    if len(held) > 1 and min(held.values()) < whole:
         few = ", ".join(f"{sign!r} ({n:,} times)" for sign, n in held.items())
         warnings.append(f"taken out of some numbers alone: {few}: do all mean the same? One unit in the table")
     elif bare and (lone := [s for s in held if s == "%" or s not in CURRENCIES]):
         same = "are they per cent too?" if lone == ["%"] else "do they mean the same?"
-        warnings.append(f"{bare:,} of {numbers:,} numbers have no {lone[0]}: {same}")
+        warnings.append(f"{bare:,} of {whole:,} numbers have no {lone[0]}: {same}")
     return warnings
 
 

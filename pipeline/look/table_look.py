@@ -24,7 +24,7 @@ from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, 
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberForm, may_be_id
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, readings_of_ids
 from pipeline.look.column_look import (
@@ -259,35 +259,16 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
         parts.append(f"approx_count_distinct({source.text(index)})")
         column = schema[name] if name in schema.domain.names else None
         if column is None or column.kind not in {"integer", "float"}:
-            parts += ["NULL"] * 8
+            parts += ["NULL"] * 4
             continue
         number = read_sql(source, index, column)
         gaps = ", ".join(map(literal, ("", *column.missing_texts)))
         inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {source.text(index)} NOT IN ({gaps}))"
         parts += [f"min({number}) {inside}", f"max({number}) {inside}", f"quantile_cont(abs({number}), 0.99) {inside}"]
         parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
-        if source.typed(index) or column.width is not None:
-            parts += ["0"] * 4
-            continue
-        other, text = _other_way(source, index, column), source.text(index)
-        alone = f"{number} IS NOT NULL AND {other} IS NULL"
-        marks = [f"contains({text}, '{m}')" for m in NumberForm(column.strip, column.decimal).dots or ",."]
-        for which in (
-            f"{number} <> {other}",
-            f"regexp_matches({text}, '[.,]') AND {alone}",
-            f"({' OR '.join(marks)}) AND {alone}",
-            f"{other} IS NOT NULL AND {number} IS NULL",
-        ):
-            parts.append(f"count(*) FILTER ({which})")
     row = source.lines(f"SELECT {', '.join(parts)} FROM {source.relation}")[0]
-    each = {name: row[9 * i : 9 * i + 9] for i, name in enumerate(source.names)}
-    return {n: Seen(int(v[0] or 0), *v[1:5], *(int(k or 0) for k in v[5:])) for n, v in each.items()}
-
-
-def _other_way(source: Source, index: int, column: Column) -> str:
-    """SQL for the number that a cell is with point and comma changed over."""
-    other = NumberForm(column.strip, column.decimal).other_way
-    return source.number(index, strip=other.strip, decimal=other.decimal)
+    each = {name: row[5 * i : 5 * i + 5] for i, name in enumerate(source.names)}
+    return {n: Seen(int(v[0] or 0), *v[1:]) for n, v in each.items()}
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:

@@ -115,6 +115,11 @@ class NumberForm:
         """Whether a text is a number."""
         return self.number(text) is not None
 
+    def doubtful(self, texts: Texts) -> int:
+        """In how many rows a text is a number, and another one with point and comma changed over."""
+        both = ((self.number(t), self.other_way.number(t), n) for t, n in texts.items())
+        return sum(n for a, b, n in both if a is not None and b is not None and a != b)
+
     @property
     def marks(self) -> tuple[str, ...]:
         """What parts thousands."""
@@ -288,10 +293,7 @@ def _parts(mark: str, texts: Collection[str]) -> bool:
 
 def either_way(reading: NumberForm, texts: Texts) -> int:
     """In how many rows a text such as 1.234 is one number with a mark of thousands, and another with a decimal one."""
-    marks = (NumberForm((*reading.signs, *({",", "."} - {d})), d) for d in ",.")
-    comma, point = marks
-    both = ((comma.number(t), point.number(t), n) for t, n in texts.items())
-    return sum(n for a, b, n in both if a is not None and b is not None and a != b)
+    return NumberForm((*reading.signs, "."), ",").doubtful(texts)
 
 
 def misspelt(texts: Texts) -> str:
