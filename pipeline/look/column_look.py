@@ -60,12 +60,14 @@ class Seen:
 
     Attributes:
         distinct: about how many distinct texts.
+        totals: texts of rows of totals → how often each occurs.
         low, high: the least and the largest number that is no code of gaps.
         most: the size that 99 % of these numbers do not exceed.
         codes: numbers that often stand for gaps → how often each occurs.
     """
 
     distinct: int
+    totals: Mapping[str, int] | None = None
     low: float | None = None
     high: float | None = None
     most: float | None = None

@@ -21,13 +21,11 @@ from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.doubts import (
     FEWEST_PARTS,
     LITTLE,
-    TOTALS,
     number_doubts,
     numbers_apart,
     numbers_of_others,
     short_years,
     shorter_codes,
-    totals,
 )
 from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql
 from mechanisms.public.tables.losses import percent
@@ -158,19 +156,6 @@ def _most(source: Source, column: Column, sql: str) -> dict[str, int]:
     gaps, text = ", ".join(map(literal, ("", *column.missing_texts))), source.text(source.declared(column.name))
     sql = f"SELECT {sql} AS s, count(*) AS n FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
     return dict(source.lines(f"{sql} GROUP BY s ORDER BY n DESC, hash(s) LIMIT {LOOKED_AT}"))
-
-
-def rows_of_totals(source: Source) -> list[str]:
-    """Rows of totals, as some column names them."""
-    texts = [(name, source.text(i)) for i, name in enumerate(source.names) if source.types[i] in {"VARCHAR", "BLOB"}]
-    if not texts:
-        return []
-    which = "histogram({0}) FILTER (regexp_full_match(lower(trim({0})), {1}))"
-    each = ", ".join(which.format(text, literal(TOTALS)) for _, text in texts)
-    held = source.lines(f"SELECT {each} FROM {source.relation}")[0]
-    return [
-        f"column {name!r}: {said}" for (name, _), seen in zip(texts, held, strict=True) if (said := totals(seen or {}))
-    ]
 
 
 def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:

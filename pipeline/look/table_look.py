@@ -17,7 +17,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
-from mechanisms.public.tables.doubts import cut_short
+from mechanisms.public.tables.doubts import TOTALS, cut_short, totals
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, read_sql
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, fate, loss_of
@@ -45,7 +45,6 @@ from pipeline.look.reading_look import (
     joined_cells,
     other_words,
     read_wrongly,
-    rows_of_totals,
     shapes_of,
 )
 from pipeline.look.relation_look import broken, conflicts, kept_without_a_rule, one_to_one
@@ -162,7 +161,8 @@ def look_at(
         units, warned = of_units.result()
     hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
     hints += (*conflicts(source, coded, schema, workdir),)
-    warned = [*broken(source, schema, coded), *rows_of_totals(source), *warned]
+    of_totals = ((name, totals(own.totals or {})) for name, own in seen.items())
+    warned = [*broken(source, schema, coded), *(f"column {n!r}: {said}" for n, said in of_totals if said), *warned]
     return TableLook(report.rows, source.names, columns, tuple(warned), hints, at_most)
 
 
@@ -252,22 +252,24 @@ def _persons_released(source: Source, column: Column, seen: Seen, rows: int, uni
 
 
 def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
-    """Distinct values of every column of the table, and codes of gaps among the numbers, in one pass."""
+    """Of every column distinct values, texts of totals, and codes of gaps among its numbers, in one pass."""
     codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
     parts = []
     for index, name in enumerate(source.names):
-        parts.append(f"approx_count_distinct({source.text(index)})")
+        text, named = source.text(index), source.types[index] in {"VARCHAR", "BLOB"}
+        total = f"histogram({text}) FILTER (regexp_full_match(lower(trim({text})), {literal(TOTALS)}))"
+        parts += [f"approx_count_distinct({text})", total if named else "NULL"]
         column = schema[name] if name in schema.domain.names else None
         if column is None or column.kind not in {"integer", "float"}:
             parts += ["NULL"] * 4
             continue
         number = read_sql(source, index, column)
         gaps = ", ".join(map(literal, ("", *column.missing_texts)))
-        inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {source.text(index)} NOT IN ({gaps}))"
+        inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {text} NOT IN ({gaps}))"
         parts += [f"min({number}) {inside}", f"max({number}) {inside}", f"quantile_cont(abs({number}), 0.99) {inside}"]
         parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
     row = source.lines(f"SELECT {', '.join(parts)} FROM {source.relation}")[0]
-    each = {name: row[5 * i : 5 * i + 5] for i, name in enumerate(source.names)}
+    each = {name: row[6 * i : 6 * i + 6] for i, name in enumerate(source.names)}
     return {n: Seen(int(v[0] or 0), *v[1:]) for n, v in each.items()}
 
 

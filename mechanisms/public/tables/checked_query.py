@@ -102,6 +102,12 @@ class Database(Protocol):
     def alike(self, query: str, other: str) -> bool:
         """Whether the database reads two queries alike, where its grammar ranks operators in an order of its own."""
 
+    def columns(self, query: str) -> list[tuple[str, bool]]:
+        """The columns of the result, and whether equal values of each have one text."""
+
+    def texts(self, query: str, names: Sequence[str]) -> Iterator[Any]:
+        """The result as Arrow record batches of texts."""
+
 
 def checked_query(query: str, database: Database, source: Source, *, promised: bool) -> str:
     """The query to ask: its rows are the same whenever it is asked, and none pushes another out.
