@@ -29,6 +29,7 @@ from mechanisms.public.drafts.rule_guess import (
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
@@ -121,22 +122,26 @@ def draft_schema(
                 drafted.append((column, fields, guess))
         kin = {} if who is None else ids_of_others(whole, engine, who, many)
         left_out = [e for e in left_out if e[0] not in kin] + [(c, f"{said}: {KIN}") for c, said in kin.items()]
-        weeks = guess_weeks(whole, engine, {name: fields for name, fields, _ in drafted})
+        weeks = guess_weeks(whole, engine, _as_columns({name: fields for name, fields, _ in drafted}))
         left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
         drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
         by_name = {name: fields for name, fields, _ in drafted}
-        persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, by_name)
-        varied = {name: fields for name, fields in by_name.items() if name not in constant}
-        calendar = guess_calendar(whole, engine, varied)
+        columns = _as_columns(by_name)
+        persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, columns)
+        calendar, weekdays = guess_calendar(whole, engine, {n: c for n, c in columns.items() if n not in constant})
+    for column, values in weekdays.items():
+        by_name[column]["values"] = values
+    columns = _as_columns(by_name)
+    varied = {n: c for n, c in columns.items() if n not in constant}
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
-    derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
+    derived = guess_derived(source, columns, {*calendar, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
-    orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in computed})
-    dependent = _dependent_columns(source, {n: f for n, f in by_name.items() if n not in computed}, constant)
+    orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
+    dependent = _dependent_columns(source, [c for n, c in columns.items() if n not in computed], constant)
     held = {time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()}
     parts = guess_parts(source, varied, held)
     said = _said_of_pairs(orders, alike, parts)
-    lost = lost_lengths(source, by_name, [(low, high) for low, high, _, _ in orders])
+    lost = lost_lengths(source, columns, [(low, high) for low, high, _, _ in orders])
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         drafted.insert(0, _measured(*(drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1]))))
@@ -171,23 +176,25 @@ def _calendar(
     return rule
 
 
+def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
+    """The drafted columns by their names."""
+    return {c.name: c for c in parse_schema({"columns": drafted}, where="the draft").columns} if drafted else {}
+
+
 def _dependent_columns(
-    source: Source, drafted: Mapping[str, FieldDict], constants: Collection[str]
+    source: Source, columns: Sequence[Column], constants: Collection[str]
 ) -> tuple[Sequence[Determined], Sequence[Skipped]]:
     """Columns that follow from others, and those that are empty where others have certain values.
 
     Args:
         constants: of persons, which no map names.
     """
-    if not drafted:
-        return [], []
-    schema = parse_schema({"columns": dict(drafted)}, where="the draft")
-    batches_of = partial(code_batches, source, schema)
+    batches_of = partial(code_batches, source)
     follows = [
         replace(one, complete=one.complete and not {one.source, one.target} & {*constants})
-        for one in guess_determined(schema.columns, batches_of)
+        for one in guess_determined(columns, batches_of)
     ]
-    return follows, guess_skipped(schema.columns, batches_of)
+    return follows, guess_skipped(columns, batches_of)
 
 
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
