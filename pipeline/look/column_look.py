@@ -6,11 +6,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.drafts.seen import Spread
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
 from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
@@ -31,6 +32,7 @@ from mechanisms.public.tables.text_forms import (
     number_reading,
     share_of,
     since_1970,
+    without,
 )
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
@@ -55,23 +57,19 @@ FAR = 10
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(Spread):
     """What one pass over the table says of a column.
 
     Attributes:
+        codes: how many rows, not units, hold each.
         distinct: about how many distinct texts.
         totals: texts of rows of totals → how often each occurs.
-        low, high: the least and the largest number that is no code of gaps.
-        most: the size that 99 % of these numbers do not exceed.
-        codes: numbers that often stand for gaps → how often each occurs.
+        most: the size that 99 % of the numbers do not exceed.
     """
 
-    distinct: int
-    totals: Mapping[str, int] | None = None
-    low: float | None = None
-    high: float | None = None
+    distinct: int = 0
+    totals: Mapping[str, int] = field(default_factory=dict)
     most: float | None = None
-    codes: Mapping[float, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -189,9 +187,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
 
 def _below_zero(text: str, reading: NumberForm) -> bool:
     """Whether a text is a number below 0 as accounts have it: 12.50- and (12.50), with signs beside or without."""
-    for sign in reading.signs:
-        text = text.replace(sign, "")
-    match = BELOW.fullmatch(text.strip())
+    match = BELOW.fullmatch(without(text, reading.signs))
     return match is not None and reading.number(match[1]) is not None
 
 

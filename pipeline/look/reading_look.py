@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS
-from mechanisms.public.drafts.seen import FEWEST_UNITS, OFTEN, gap_codes
+from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import plain_edges
 from mechanisms.public.schema.readings import ISO
@@ -32,6 +32,7 @@ from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
+    AS_THEY_ARE,
     CODE_NAME,
     CURRENCIES,
     NumberForm,
@@ -41,6 +42,8 @@ from mechanisms.public.tables.text_forms import (
 )
 from pipeline.look.column_look import FEW_ROWS, Seen, listed, two_notations
 
+#: A number is asked about as a gap where it stands at least so often, apart from all others.
+OFTEN = 3
 #: Texts that are looked at, the most frequent ones.
 LOOKED_AT = 1000
 #: Of texts that join a value so many are looked at; so many are shown, of so many values.
@@ -245,8 +248,8 @@ def _asked(column: Column, held: Mapping[Any, int], beside: str = "") -> list[st
 
 def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
     """Codes of gaps beyond all other numbers, with how often each occurs."""
-    codes, listed_gaps = seen.codes or {}, [NumberForm().number(t) for t in column.missing_texts]
-    apart = [c for c in gap_codes(codes, seen.low, seen.high) if c not in listed_gaps]
+    codes, listed_gaps = seen.codes, [AS_THEY_ARE.number(t) for t in column.missing_texts]
+    apart = [c for c in seen.apart if codes[c] >= OFTEN and c not in listed_gaps]
     digits = [f"{c:g}" if column.width is None or c < 0 else f"{c:0{column.width}g}" for c in apart]
     return [(text, codes[c]) for text, c in zip(digits, apart, strict=True)]
 

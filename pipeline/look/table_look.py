@@ -161,7 +161,7 @@ def look_at(
         units, warned = of_units.result()
     hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
     hints += (*conflicts(source, coded, schema, workdir),)
-    of_totals = ((name, totals(own.totals or {})) for name, own in seen.items())
+    of_totals = ((name, totals(own.totals)) for name, own in seen.items())
     warned = [*broken(source, schema, coded), *(f"column {n!r}: {said}" for n, said in of_totals if said), *warned]
     return TableLook(report.rows, source.names, columns, tuple(warned), hints, at_most)
 
@@ -270,7 +270,10 @@ def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
         parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
     row = source.lines(f"SELECT {', '.join(parts)} FROM {source.relation}")[0]
     each = {name: row[6 * i : 6 * i + 6] for i, name in enumerate(source.names)}
-    return {n: Seen(int(v[0] or 0), *v[1:]) for n, v in each.items()}
+    return {
+        n: Seen(low, high, codes=gaps or {}, distinct=int(distinct or 0), totals=of_totals or {}, most=most)
+        for n, (distinct, of_totals, low, high, most, gaps) in each.items()
+    }
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:

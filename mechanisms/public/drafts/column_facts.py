@@ -133,7 +133,7 @@ class Look:
         if self.source.typed(index):
             return self.facts[index].plain
         if reading not in self._numbers or index not in self._numbers[reading]:
-            sql = self._cells.number(0, strip=reading.strip, decimal=reading.decimal)
+            sql = self._cells.number(0, reading)
             self._numbers[reading] = self._numbers_of(self._odd | {index}, sql, reading.decimal)
         return self._numbers[reading].get(index, Numbers())
 

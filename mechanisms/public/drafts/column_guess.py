@@ -17,6 +17,7 @@ from mechanisms.public.tables.doubts import numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
+    AS_THEY_ARE,
     CLOCK_FORMS,
     CODE_NAME,
     CODES_OF_GAPS,
@@ -124,16 +125,16 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     shapes = {} if look.source.typed(index) else look.shapes(index)
     if not odd:
-        return _of_numbers(facts.plain, NumberForm(), facts, [], "", shapes)
+        return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], "", shapes)
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
     if few_words(words):
-        return _of_numbers(facts.plain, NumberForm(), facts, *_gaps(look, index, words, odd), shapes)
+        return _of_numbers(facts.plain, AS_THEY_ARE, facts, *_gaps(look, index, words, odd), shapes)
     if facts.distinct <= MAX_VALUES:
         return None
-    doubt = _unread(odd, facts, look.told(index, words)) + _other_way(NumberForm(), look.shapes(index))
-    return _of_numbers(facts.plain, NumberForm(), facts, [], doubt, shapes)
+    doubt = _unread(odd, facts, look.told(index, words)) + _other_way(AS_THEY_ARE, look.shapes(index))
+    return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], doubt, shapes)
 
 
 def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:

@@ -9,8 +9,6 @@ from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, TypeAlias
 
-#: A number is asked about as a gap where it stands at least so often, apart from all others.
-OFTEN = 3
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
 #: bound far from all others: it may be one person's.
 FEWEST_UNITS = 10
@@ -45,10 +43,17 @@ class Spread:
     @cached_property
     def apart(self) -> tuple[Any, ...]:
         """Codes that lie apart from all others: days half the range of the others away."""
-        if not isinstance(self.low, date):
-            return gap_codes(self.codes, self.low, self.high, 0)
-        far = max(self.high - self.low, timedelta(1))
-        return tuple(d for d in self.codes if 2 * max(self.low - d, d - self.high) >= far)
+        low, high, codes = self.low, self.high, self.codes
+        if low is None or high is None:
+            return ()
+        if isinstance(low, date):
+            return tuple(d for d in codes if 2 * max(low - d, d - high) >= max(high - low, timedelta(1)))
+        # Beside −1, −2 is the end of a scale, unless it is the more frequent one, as of a question that is skipped.
+        if -2 in codes and -1 in codes and (high <= 2 or (low <= 0 and codes[-2] <= codes[-1])):
+            low = min(low, -2)
+        answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
+        far = (c for c in codes if c < min(0, 1.5 * low) or c > max(1.5 * high, high + 1))
+        return tuple(sorted(c for c in far if not (answers and c == -1)))
 
     @property
     def gaps(self) -> tuple[Any, ...]:
@@ -109,20 +114,6 @@ class Numbers(Spread):
 def step(rank: int) -> float:
     """1, 2, 5, 10, … by rank; 0.5 before 1."""
     return float(f"{(1, 2, 5)[rank % 3]}e{rank // 3}")
-
-
-def gap_codes(
-    codes: Mapping[float, int], low: float | None, high: float | None, often: int = OFTEN
-) -> tuple[float, ...]:
-    """Those of the codes that occur so often, and lie beyond all other numbers, which go from `low` to `high`."""
-    if low is None or high is None:
-        return ()
-    # Beside −1, −2 is the end of a scale, unless it is the more frequent one, as of a question that is skipped.
-    if -2 in codes and -1 in codes and (high <= 2 or (low <= 0 and codes[-2] <= codes[-1])):
-        low = min(low, -2)
-    apart = {c: n for c, n in codes.items() if c < min(0, 1.5 * low) or c > max(1.5 * high, high + 1)}
-    answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
-    return tuple(sorted(c for c, n in apart.items() if n >= often and not (answers and c == -1)))
 
 
 @dataclass(frozen=True)

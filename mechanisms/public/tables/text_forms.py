@@ -95,10 +95,7 @@ class NumberForm:
 
     def number(self, text: str) -> float | None:
         """The number that a text is, or None; as `Source.number` reads it."""
-        text = text.replace(MINUS, "-")
-        for sign in self.signs:
-            text = text.replace(sign, "")
-        text = text.strip()
+        text = without(text.replace(MINUS, "-"), self.signs)
         if any(mark in text for mark in self.marks):
             if not re.fullmatch(self.parted, text):
                 return None
@@ -156,6 +153,10 @@ class NumberForm:
         """As a column of a schema says it."""
         fields: dict[str, object] = {"strip": list(self.strip)} if self.strip else {}
         return fields | ({"decimal": self.decimal} if self.decimal != "." else {})
+
+
+#: Numbers as any program reads them.
+AS_THEY_ARE = NumberForm()
 
 
 def few_words(texts: Collection[str]) -> bool:
@@ -243,7 +244,7 @@ def number_reading(texts: Texts) -> tuple[NumberForm, float]:
     numeric = {t: n for t, n in texts.items() if re.search(r"\d", t)}
     signs = [c for c in CURRENCIES if any(_beside(t, c) for t in numeric)]
     signs += _unit_of_measure(numeric)
-    bare = {t: _without(t, signs) for t in numeric}
+    bare = {t: without(t, signs) for t in numeric}
     thousands, points = ([m] if _parts(m, bare.values()) else [] for m in ",.")
     spaces = [s for s in (" ", "\xa0", "'") if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
     dotted = NumberForm((*signs, *thousands, *spaces))
@@ -267,7 +268,8 @@ def _beside(text: str, sign: str) -> bool:
     return bare.startswith(sign) or bare.endswith(sign)
 
 
-def _without(text: str, signs: Sequence[str]) -> str:
+def without(text: str, signs: Sequence[str]) -> str:
+    """A text without currencies or units, and spaces around it."""
     for sign in signs:
         text = text.replace(sign, "")
     return text.strip()
@@ -347,7 +349,7 @@ def said_thousands(reading: NumberForm, texts: Texts) -> str:
     Money is: no price has three decimals.
     """
     mark = reading.dots[0] if reading.dots else reading.decimal
-    bare = {_without(t, reading.signs): n for t, n in texts.items()}
+    bare = {without(t, reading.signs): n for t, n in texts.items()}
     money = any(s in CURRENCIES and s != "%" for s in reading.signs)
     if money or not (rows := may_be_thousands(bare, mark)):
         return ""
