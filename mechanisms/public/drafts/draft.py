@@ -14,7 +14,7 @@ import yaml
 
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
-from mechanisms.public.drafts.metadata.metadata_files import as_json
+from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.order_guess import guess_ordered, in_groups, lost_lengths, rows_in_words
 from mechanisms.public.drafts.rule_guess import (
     Determined,
@@ -34,7 +34,6 @@ from mechanisms.public.schema.fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
-from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.persons import STAFF_COLUMN
@@ -211,15 +210,16 @@ def _columns(
     source: Source, name: str, drafted: Sequence[tuple[str, FieldDict, str]], left_out: Sequence[tuple[str, str]]
 ) -> str:
     """The head of a schema, its columns, and those that are left out, with why."""
-    parts = [_entry(*entry) for entry in drafted]
     head = yaml.safe_dump({"name": name, "source": DRAFTED, "confirmed_public": False}, sort_keys=False)
     written = f"dialect: {json.dumps(source.dialect.fields)}  # how the file is written; a release is, too\n"
     head += written if source.dialect.fields else ""
-    text = f"{head}columns:\n{''.join(parts)}"
-    if left_out:
-        text += "leave_out:\n"
-        text += "".join(f"  - {as_json(column)}  # {why}\n" for column, why in left_out)
-    return text
+    return head + columns_text([(c, fields, f"guess: {g}") for c, fields, g in drafted], left_out, _has_doubtful_texts)
+
+
+def _has_doubtful_texts(fields: Fields) -> bool:
+    """Whether some reader of YAML takes a text in lists for another thing."""
+    lists = texts_in([value for value in fields.values() if not isinstance(value, str)])
+    return not all(map(BARE.fullmatch, lists))
 
 
 def guess_unit(source: Source, engine: Any) -> str | None:
@@ -322,13 +322,6 @@ def _rules(
 
 def _share(rule: Determined) -> str:
     return f"in {rule.follows:,} of the {rule.rows:,} rows that tell"
-
-
-def _entry(column: str, fields: FieldDict, guess: str) -> str:
-    lists = texts_in([value for value in fields.values() if not isinstance(value, str)])
-    quoted = not all(map(BARE.fullmatch, lists))
-    lines = dump_yaml({column: fields}, quoted=quoted).splitlines(keepends=True)
-    return f"  # guess: {guess}\n{''.join(f'  {line}' for line in lines)}"
 
 
 def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[FieldDict, str]:

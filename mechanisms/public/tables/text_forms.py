@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.readings import ISO, moment_of
 from mechanisms.public.schema.spellings import NO_ANSWER, short_words
 from mechanisms.public.tables.persons import PERSONS, STAFF
 
@@ -212,14 +212,9 @@ def _fits(text: str, form: str) -> bool:
 @lru_cache(1 << 16)
 def as_moment(text: str, form: str) -> datetime.datetime | None:
     """The day or time that a text is in that form, or None."""
-    if not _fits(text.strip(), form):
+    if not _fits(text := text.strip(), form):
         return None  # nearly all texts are of another form, and reading takes far longer
-    try:
-        if form == ISO:
-            return datetime.datetime.fromisoformat(text.strip())
-        return datetime.datetime.strptime(text.strip(), form)
-    except ValueError:
-        return None
+    return moment_of(text, None if form == ISO else form)
 
 
 def date_forms(texts: Texts) -> list[tuple[str, float]]:
