@@ -107,11 +107,8 @@ def _categorical(given: Fields, where: str) -> FieldDict:
         fix = "values: [a, b, ...]; or size: n for the whole numbers 0 … n − 1"
         raise UserError("categorical needs either values or size", where=where, fix=fix)
     if values is None:
-        return (
-            parts
-            | parse_spellings(given, (), where)
-            | {"codes": whole_number(size, "size", where, low=1, high=MAX_CODES)}
-        )
+        parts["codes"] = whole_number(size, "size", where, low=1, high=MAX_CODES)
+        return parts | parse_spellings(given, (), where)
     texts = text_list(values, "values", where)
     if len(texts) > MAX_CODES:
         fix = f"at most {MAX_CODES:,}; other: takes the rest"
