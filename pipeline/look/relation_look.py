@@ -72,8 +72,7 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     with source.connect() as engine:
         varied = {n: c for n, c in columns.items() if n not in constants}
-        calendar, _ = guess_calendar(source, engine, varied, ASCENDING)
-    held = {time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()}
+        held, kept, _ = guess_calendar(source, engine, varied, ASCENDING)
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
@@ -82,10 +81,10 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         for time, (own, rule, bins) in parts.items()
     ]
     return hints + [
-        f"{name!r} is the {part} of {time!r} in {right:,} of {rows:,} rows, {NO_RULE}: "
+        f"{name!r} is the {part} of {time!r} in {kept[time, name][0]:,} of {kept[time, name][1]:,} rows, {NO_RULE}: "
         f"calendar: {as_json({time: {part: name}})}"
-        for time, parts in calendar.items()
-        for part, (name, right, rows) in parts.items()
+        for time, parts_held in held.items()
+        for part, name in parts_held.items()
         if (time, part) not in ruled
     ]
 

@@ -91,7 +91,7 @@ def draft_schema(
     Raises:
         UserError: the table lacks a column that has a hierarchy, or the unit.
     """
-    trees = trees or {}
+    trees, places = trees or {}, places or {}
     for column in trees:
         source.index(column, where="cluster")
     drafted: list[tuple[str, FieldDict, str]] = []
@@ -101,43 +101,39 @@ def draft_schema(
         engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
         whole = replace(source, relation="whole")
         who = guess_unit(whole, engine) if unit == GUESS else None if unit == RECORD else unit
-        every = ((look, index) for look in looks(whole, engine, who) for index in look.columns)
         same = twins(whole, engine)
-        for look, index in every:
+        for look, index in ((some, i) for some in looks(whole, engine, who) for i in some.columns):
             column = source.names[index]
             if column in same and column not in trees:
                 left_out.append((column, f"the same as {same[column]!r} in all rows: one of the two is enough"))
                 continue
-            tree = trees.get(column)
             many += [column] if look.facts[index].distinct > FEW_IDS else []
-            guessed = guess_column(look, index) if tree is None else None
-            fields, guess = guessed or _listed(look, index, trees[column])
-            if fields is not None and column in (places or {}):
-                fields |= place_fields((places or {})[column])
+            fields, guess = _listed(look, index, trees[column]) if column in trees else guess_column(look, index)
+            if fields is not None and column in places:
+                fields |= place_fields(places[column])
             guess += _of_whom(look, index, fields) if who is None and unit == GUESS else ""
             if fields is None:
                 left_out.append((column, guess))
             else:
                 drafted.append((column, fields, guess))
         kin = {} if who is None else ids_of_others(whole, engine, who, many)
-        left_out = [e for e in left_out if e[0] not in kin] + [(c, f"{said}: {KIN}") for c, said in kin.items()]
-        weeks = guess_weeks(whole, engine, _as_columns({name: fields for name, fields, _ in drafted}))
-        left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
-        drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
+        gone = {c: f"{said}: {KIN}" for c, said in kin.items()}
+        gone |= guess_weeks(whole, engine, _as_columns({name: fields for name, fields, _ in drafted}))
+        left_out = [e for e in left_out if e[0] not in gone] + [*gone.items()]
+        drafted = [entry for entry in drafted if entry[0] not in gone]
         by_name = {name: fields for name, fields, _ in drafted}
         columns = _as_columns(by_name)
         persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, columns)
-        calendar, weekdays = guess_calendar(whole, engine, {n: c for n, c in columns.items() if n not in constant})
+        held, _, weekdays = guess_calendar(whole, engine, {n: c for n, c in columns.items() if n not in constant})
     for column, values in weekdays.items():
         by_name[column]["values"] = values
     columns = _as_columns(by_name)
     varied = {n: c for n, c in columns.items() if n not in constant}
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
-    derived = guess_derived(source, columns, {*calendar, *constant, order or ""})
+    derived = guess_derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
     dependent = _dependent_columns(source, [c for n, c in columns.items() if n not in computed], constant)
-    held = {time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()}
     parts = guess_parts(source, varied, held)
     said = _said_of_pairs(orders, alike, parts)
     lost = lost_lengths(source, columns, [(low, high) for low, high, _, _ in orders])

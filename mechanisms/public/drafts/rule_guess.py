@@ -138,7 +138,7 @@ def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]
 
 
 def guess_weeks(source: Source, engine: Any, columns: ByName) -> dict[str, str]:
-    """Column of weeks, as 2024-W05 → the column of the days that lie in them, in all rows of the table. NOT private."""
+    """Column of weeks, as 2024-W05 → that a column of days lies in them, in all rows of the table. NOT private."""
     weeks = [n for n, c in columns.items() if c.values and all(WEEK.fullmatch(v.strip()) for v in c.values)]
     found: dict[str, str] = {}
     for week, day in itertools.product(weeks, times_among(columns)):
@@ -146,21 +146,23 @@ def guess_weeks(source: Source, engine: Any, columns: ByName) -> dict[str, str]:
         same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
         broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
         if engine.execute(broken).fetchone() == (0,):
-            found.setdefault(week, day.name)
+            found.setdefault(week, f"the weeks of {day.name!r} in all rows: the days tell them")
     return found
 
 
 def guess_calendar(
     source: Source, engine: Any, columns: ByName, least: float = 1
-) -> tuple[dict[str, dict[str, tuple[str, int, int]]], dict[str, list[str]]]:
-    """Date or time → part → the column that holds it in at least that share of its rows, and how many. NOT private.
+) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], tuple[int, int]], dict[str, list[str]]]:
+    """Date or time → part → the column that holds it in at least that share of its rows. NOT private.
 
-    Beside it columns of weekdays: their seven names, from Monday on, whatever their language.
+    Beside it in how many rows each of these columns does, of how many; and of those of weekdays their seven names, from
+    Monday on, whatever their language.
     """
     names = {n: [v for v in c.values if re.search(r"[^\W\d_]", v)] for n, c in columns.items()}
     parts = {n: "weekday" for n, values in names.items() if len(values) == len(DAYS) == len(columns[n].values)}
     parts |= {c.name: "hour" for c in amounts(columns, ("integer",)) if (c.low, c.high) == (0, 23)}
-    found: dict[str, dict[str, tuple[str, int, int]]] = {}
+    held: dict[str, dict[str, str]] = {}
+    kept: dict[tuple[str, str], tuple[int, int]] = {}
     weekdays: dict[str, list[str]] = {}
     for time in times_among(columns) if parts else ():
         moment = read_sql(source, source.names.index(time.name), time)
@@ -182,8 +184,9 @@ def guess_calendar(
                 if sorted(order) != [*range(1, len(DAYS) + 1)]:
                     continue
                 weekdays[name] = [order[day] for day in sorted(order)]
-            found.setdefault(time.name, {}).setdefault(part, (name, right, rows))
-    return found, weekdays
+            if held.setdefault(time.name, {}).setdefault(part, name) == name:
+                kept[time.name, name] = right, rows
+    return held, kept, weekdays
 
 
 def guess_parts(
