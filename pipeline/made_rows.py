@@ -62,7 +62,7 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
         return None
     known_columns(where, schema.domain.names, where="where", of="")
     for name in where:
-        if sources := next((s.sources for s in schema.rules.computed if s.target == name), None):
+        if sources := next((s.reads for s in schema.rules.computed if s.target == name), None):
             fix = f"conditions on {', '.join(sources)}; or more rows, of which you keep those"
             raise UserError(f"{name!r} is computed after rows are drawn, by derive", where="where", fix=fix)
     weights = {name: code_weights(schema, name, value) for name, value in where.items()}

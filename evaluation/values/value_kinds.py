@@ -16,6 +16,7 @@ from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import reader, spelled_yes_or_no
 from mechanisms.public.tables.text_forms import (
+    AS_THEY_ARE,
     GAPS,
     NumberForm,
     date_forms,
@@ -34,8 +35,6 @@ MOSTLY = 0.95
 WITH_WORDS = 0.8
 #: So many of the most frequent texts tell what the others look like.
 SAMPLED = 1000
-#: Numbers that any program reads as they are.
-PLAIN = NumberForm()
 #: Columns with fewer values are no ids.
 FEW_ROWS = 20
 #: A column of texts is an id where so large a part of its values differ from all others.
@@ -54,7 +53,7 @@ class ValueKind:
     """
 
     kind: Kind
-    reading: NumberForm = PLAIN
+    reading: NumberForm = AS_THEY_ARE
     forms: tuple[str, ...] = ()
     column: Column | None = None
 
@@ -93,7 +92,7 @@ def _kind_of_texts(name: str, texts: NDArray[np.object_], counts: NDArray[np.int
     often = np.argsort(-counts, kind="stable")[:SAMPLED]
     sample = {str(texts[i]): int(counts[i]) for i in often}
     padded = any(re.match(r" *-?0[0-9]", t) for t in sample)
-    numbers = _numbers(texts, PLAIN)
+    numbers = _numbers(texts, AS_THEY_ARE)
     if not padded and _mostly(np.isfinite(numbers), texts, counts):
         return ValueKind("category" if _codes(numbers) else _kind_of_numbers(name, numbers, counts))
     digits = sum(n for t, n in sample.items() if any(c.isdigit() for c in t))

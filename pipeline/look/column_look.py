@@ -6,11 +6,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.drafts.seen import Spread
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
 from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
@@ -31,6 +32,7 @@ from mechanisms.public.tables.text_forms import (
     number_reading,
     share_of,
     since_1970,
+    without,
 )
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
@@ -55,28 +57,19 @@ FAR = 10
 
 
 @dataclass(frozen=True)
-class Seen:
+class Seen(Spread):
     """What one pass over the table says of a column.
 
     Attributes:
+        codes: how many rows, not units, hold each.
         distinct: about how many distinct texts.
-        low, high: the least and the largest number that is no code of gaps.
-        most: the size that 99 % of these numbers do not exceed.
-        codes: numbers that often stand for gaps → how often each occurs.
-        alike: numbers that are others with point and comma changed over, as 1.234 is.
-        plain, shown, other: texts with a point or a comma that are numbers as declared alone, those of them that show
-            the mark of thousands, where there is one, and numbers the other way alone.
+        totals: texts of rows of totals → how often each occurs.
+        most: the size that 99 % of the numbers do not exceed.
     """
 
-    distinct: int
-    low: float | None = None
-    high: float | None = None
+    distinct: int = 0
+    totals: Mapping[str, int] = field(default_factory=dict)
     most: float | None = None
-    codes: Mapping[float, int] | None = None
-    alike: int = 0
-    plain: int = 0
-    shown: int = 0
-    other: int = 0
 
 
 @dataclass(frozen=True)
@@ -194,9 +187,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
 
 def _below_zero(text: str, reading: NumberForm) -> bool:
     """Whether a text is a number below 0 as accounts have it: 12.50- and (12.50), with signs beside or without."""
-    for sign in reading.signs:
-        text = text.replace(sign, "")
-    match = BELOW.fullmatch(text.strip())
+    match = BELOW.fullmatch(without(text, reading.signs))
     return match is not None and reading.number(match[1]) is not None
 
 
@@ -298,16 +289,22 @@ def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int
     return []
 
 
-def two_notations(column: Column, seen: Seen) -> list[str]:
-    """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant."""
-    declared = NumberForm(column.strip, column.decimal)
-    certain = seen.shown if declared.dots else seen.plain or declared.plain
-    if not seen.alike or (certain and not seen.other):
+def two_notations(declared: NumberForm, shapes: Mapping[str, int]) -> list[str]:
+    """Numbers that would be others with point and comma changed over, where the rest does not tell which is meant.
+
+    Args:
+        shapes: what the texts look like as numbers → in how many rows.
+    """
+    other = declared.other_way
+    alone = {t: n for t, n in shapes.items() if re.search("[.,]", t) and declared.reads(t) and not other.reads(t)}
+    certain = any(m in t for t in alone for m in declared.dots) if declared.dots else alone or declared.plain
+    others = any(other.reads(t) and not declared.reads(t) for t in shapes)
+    if not (alike := declared.doubtful(shapes)) or (certain and not others):
         return []
     example = "1.234" if "." in (declared.decimal, *declared.marks) else "1,234"
-    doubtful = f"{seen.alike:,} of the {seen.alike + seen.plain:,} numbers with a point or a comma, such as {example}"
-    why = "others are written that way" if seen.other else "no cell shows which way is meant"
-    return [f"{doubtful}, would be others with a decimal {declared.other_way.mark_name}: {why}"]
+    doubtful = f"{alike:,} of the {alike + sum(alone.values()):,} numbers with a point or a comma, such as {example}"
+    why = "others are written that way" if others else "no cell shows which way is meant"
+    return [f"{doubtful}, would be others with a decimal {other.mark_name}: {why}"]
 
 
 def far_bounds(column: Column, seen: Seen) -> list[str]:

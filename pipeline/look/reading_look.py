@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS
-from mechanisms.public.drafts.seen import FEWEST_UNITS, OFTEN, gap_codes
+from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import plain_edges
 from mechanisms.public.schema.readings import ISO
@@ -21,19 +21,18 @@ from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.doubts import (
     FEWEST_PARTS,
     LITTLE,
-    TOTALS,
     number_doubts,
     numbers_apart,
     numbers_of_others,
     short_years,
     shorter_codes,
-    totals,
 )
 from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
+    AS_THEY_ARE,
     CODE_NAME,
     CURRENCIES,
     NumberForm,
@@ -43,6 +42,8 @@ from mechanisms.public.tables.text_forms import (
 )
 from pipeline.look.column_look import FEW_ROWS, Seen, listed, two_notations
 
+#: A number is asked about as a gap where it stands at least so often, apart from all others.
+OFTEN = 3
 #: Texts that are looked at, the most frequent ones.
 LOOKED_AT = 1000
 #: Of texts that join a value so many are looked at; so many are shown, of so many values.
@@ -73,17 +74,18 @@ LAST_OF_TWO_DIGITS = 2068
 
 def read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
     """In which way the column may be read as something else than it means."""
-    warnings = two_notations(column, seen) + dates_read_wrongly(source, column)
-    warnings += what_is_stripped(source, column) + mixed_units(source, column) + clock_times(source, column, seen)
-    warnings += [] if column.width is None else shorter_codes(shapes_of(source, column), column.width)
-    reading = NumberForm(column.strip, column.decimal)
-    if seen.alike and reading.plain and (column.decimals or 0) < THOUSANDTHS:
-        warnings += [said for said in [said_thousands(reading, shapes_of(source, column))] if said]
+    reading, texts = NumberForm(column.strip, column.decimal), not source.typed(source.declared(column.name))
+    shapes = shapes_of(source, column) if column.width or (column.kind in {"integer", "float"} and texts) else {}
+    warnings = shorter_codes(shapes, column.width) if column.width else two_notations(reading, shapes)
+    warnings += dates_read_wrongly(source, column) + what_is_stripped(reading, shapes)
+    warnings += mixed_units(source, column) + clock_times(source, column, seen)
+    if not column.width and reading.plain and (column.decimals or 0) < THOUSANDTHS and reading.doubtful(shapes):
+        warnings += [said for said in [said_thousands(reading, shapes)] if said]
     warnings += short_years(texts_of(source, column)) if column.kind == "categorical" else []
     if column.numeric and not warnings:
-        texts, each = texts_of(source, column), report.rows / max(seen.distinct, 1)
-        others = [] if column.width else numbers_of_others(texts, column.name, each) or numbers_apart(texts, reading)
-        warnings += number_doubts(texts) or others
+        often, each = texts_of(source, column), report.rows / max(seen.distinct, 1)
+        others = [] if column.width else numbers_of_others(often, column.name, each) or numbers_apart(often, reading)
+        warnings += number_doubts(often) or others
     if (rounded := report.rounded.get(column.name, 0) / max(report.rows, 1)) > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
@@ -159,43 +161,26 @@ def _most(source: Source, column: Column, sql: str) -> dict[str, int]:
     return dict(source.lines(f"{sql} GROUP BY s ORDER BY n DESC, hash(s) LIMIT {LOOKED_AT}"))
 
 
-def rows_of_totals(source: Source) -> list[str]:
-    """Rows of totals, as some column names them."""
-    texts = [(name, source.text(i)) for i, name in enumerate(source.names) if source.types[i] in {"VARCHAR", "BLOB"}]
-    if not texts:
-        return []
-    which = "histogram({0}) FILTER (regexp_full_match(lower(trim({0})), {1}))"
-    each = ", ".join(which.format(text, literal(TOTALS)) for _, text in texts)
-    held = source.lines(f"SELECT {each} FROM {source.relation}")[0]
-    return [
-        f"column {name!r}: {said}" for (name, _), seen in zip(texts, held, strict=True) if (said := totals(seen or {}))
-    ]
+def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:
+    """That a text which is taken out may change a number: brackets, and units or signs that some numbers alone have.
 
-
-def what_is_stripped(source: Source, column: Column) -> list[str]:
-    """That a text which is taken out may change a number: brackets, and units or signs that some numbers alone have."""
-    reading = NumberForm(column.strip, column.decimal)
-    signs = [sign for sign in reading.signs if sign.strip()]
-    if not signs or source.typed(index := source.names.index(column.name)):
-        return []
-    number, text = read_sql(source, index, column), source.text(index)
-    has = [f"contains({text}, {literal(sign)})" for sign in signs]
-    beside = [h for h, sign in zip(has, signs, strict=True) if sign not in BRACKETS] or ["false"]
-    gaps = ", ".join(map(literal, ("", *column.missing_texts)))
-    each = ", ".join(f"count({number}) FILTER ({h})" for h in [*has, f"NOT ({' OR '.join(beside)})"])
-    sql = f"SELECT count({number}), {each} FROM {source.relation} WHERE {text} NOT IN ({gaps})"
-    numbers, *counts, bare = source.lines(sql)[0]
-    held = {sign: n for sign, n in zip(signs, counts, strict=False) if n}
-    warnings = []
+    Args:
+        shapes: what the texts look like as numbers → in how many rows.
+    """
+    numbers = {t: n for t, n in shapes.items() if reading.reads(t)}
+    signs = [sign for sign in reading.signs if sign.strip()] if numbers else []
+    held = {sign: n for sign in signs if (n := sum(n for t, n in numbers.items() if sign in t))}
+    bare = sum(n for t, n in numbers.items() if not any(s in t for s in signs if s not in BRACKETS))
+    whole, warnings = sum(numbers.values()), []
     if enclosed := max((held.pop(b) for b in BRACKETS if b in held), default=0):
-        in_brackets = f"{enclosed:,} of {numbers:,} numbers stand in brackets, and are read without a minus"
+        in_brackets = f"{enclosed:,} of {whole:,} numbers stand in brackets, and are read without a minus"
         warnings.append(f"{in_brackets}: are they below 0? Write them with one in the table")
-    if len(held) > 1 and min(held.values()) < numbers:
+    if len(held) > 1 and min(held.values()) < whole:
         few = ", ".join(f"{sign!r} ({n:,} times)" for sign, n in held.items())
         warnings.append(f"taken out of some numbers alone: {few}: do all mean the same? One unit in the table")
     elif bare and (lone := [s for s in held if s == "%" or s not in CURRENCIES]):
         same = "are they per cent too?" if lone == ["%"] else "do they mean the same?"
-        warnings.append(f"{bare:,} of {numbers:,} numbers have no {lone[0]}: {same}")
+        warnings.append(f"{bare:,} of {whole:,} numbers have no {lone[0]}: {same}")
     return warnings
 
 
@@ -263,8 +248,8 @@ def _asked(column: Column, held: Mapping[Any, int], beside: str = "") -> list[st
 
 def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
     """Codes of gaps beyond all other numbers, with how often each occurs."""
-    codes, listed_gaps = seen.codes or {}, [NumberForm().number(t) for t in column.missing_texts]
-    apart = [c for c in gap_codes(codes, seen.low, seen.high) if c not in listed_gaps]
+    codes, listed_gaps = seen.codes, [AS_THEY_ARE.number(t) for t in column.missing_texts]
+    apart = [c for c in seen.apart if codes[c] >= OFTEN and c not in listed_gaps]
     digits = [f"{c:g}" if column.width is None or c < 0 else f"{c:0{column.width}g}" for c in apart]
     return [(text, codes[c]) for text, c in zip(digits, apart, strict=True)]
 

@@ -27,7 +27,7 @@ from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.table_schema import Schema, column_fields
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import rows_that_differ, value_batches
@@ -43,8 +43,8 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     rules = schema.rules
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.held if c.discover is None and not (c.constant or c.unmeasured))
-    fields = {c.name: column_fields(c) for c in measured if c.name not in apart}
-    ordered, alike = guess_ordered(source, fields)
+    columns = {c.name: c for c in measured if c.name not in apart}
+    ordered, alike = guess_ordered(source, columns)
     hints = [
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups(
@@ -52,13 +52,13 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         )
     ]
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
-    hints += [said for said in [lost_lengths(source, fields, sorted(pairs))] if said]
+    hints += [said for said in [lost_lengths(source, columns, sorted(pairs))] if said]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"
         for a, b, same, both in alike
     ]
     taken = {name for step in rules.steps for name in step.takes}
-    listed = [schema[n] for n in fields if n not in taken or n in constants]
+    listed = [c for n, c in columns.items() if n not in taken or n in constants]
     batches_of = partial(_code_batches, coded)
     hints += [
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
@@ -71,9 +71,8 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     with source.connect() as engine:
-        varied = {n: f for n, f in fields.items() if n not in constants}
-        calendar = guess_calendar(source, engine, varied, ASCENDING)
-    held = {time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()}
+        varied = {n: c for n, c in columns.items() if n not in constants}
+        held, kept, _ = guess_calendar(source, engine, varied, ASCENDING)
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
@@ -82,10 +81,10 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         for time, (own, rule, bins) in parts.items()
     ]
     return hints + [
-        f"{name!r} is the {part} of {time!r} in {right:,} of {rows:,} rows, {NO_RULE}: "
+        f"{name!r} is the {part} of {time!r} in {kept[time, name][0]:,} of {kept[time, name][1]:,} rows, {NO_RULE}: "
         f"calendar: {as_json({time: {part: name}})}"
-        for time, parts in calendar.items()
-        for part, (name, right, rows) in parts.items()
+        for time, parts_held in held.items()
+        for part, name in parts_held.items()
         if (time, part) not in ruled
     ]
 
@@ -159,7 +158,7 @@ def _descending(source: Source, schema: Schema, rows: int) -> list[tuple[str, fl
     pairs = [pair for group in schema.rules.ordered for pair in itertools.combinations(group.columns, 2)]
     if not pairs:
         return []
-    each = ascending_rows(source, schema, pairs)
+    each = ascending_rows(source, {c.name: c for c in schema.columns}, pairs)
     return [(f"{a} ≤ {b}", (both - up) / max(rows, 1)) for (a, b), (both, up, _) in each.items()]
 
 

@@ -17,14 +17,14 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
-from mechanisms.public.tables.doubts import cut_short
+from mechanisms.public.tables.doubts import TOTALS, cut_short, totals
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, read_sql
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, fate, loss_of
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, NumberForm, may_be_id
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, readings_of_ids
 from pipeline.look.column_look import (
@@ -45,7 +45,6 @@ from pipeline.look.reading_look import (
     joined_cells,
     other_words,
     read_wrongly,
-    rows_of_totals,
     shapes_of,
 )
 from pipeline.look.relation_look import broken, conflicts, kept_without_a_rule, one_to_one
@@ -161,7 +160,8 @@ def look_at(
         units, warned = of_units.result()
     hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
     hints += (*conflicts(source, coded, schema, workdir),)
-    warned = [*broken(source, schema, coded), *rows_of_totals(source), *warned]
+    of_totals = ((name, totals(own.totals)) for name, own in seen.items())
+    warned = [*broken(source, schema, coded), *(f"column {n!r}: {said}" for n, said in of_totals if said), *warned]
     return TableLook(report.rows, source.names, columns, tuple(warned), hints, at_most)
 
 
@@ -251,42 +251,28 @@ def _persons_released(source: Source, column: Column, seen: Seen, rows: int, uni
 
 
 def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
-    """Distinct values of every column of the table, and codes of gaps among the numbers, in one pass."""
+    """Of every column distinct values, texts of totals, and codes of gaps among its numbers, in one pass."""
     codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
     parts = []
     for index, name in enumerate(source.names):
-        parts.append(f"approx_count_distinct({source.text(index)})")
+        text, named = source.text(index), source.types[index] in {"VARCHAR", "BLOB"}
+        total = f"histogram({text}) FILTER (regexp_full_match(lower(trim({text})), {literal(TOTALS)}))"
+        parts += [f"approx_count_distinct({text})", total if named else "NULL"]
         column = schema[name] if name in schema.domain.names else None
         if column is None or column.kind not in {"integer", "float"}:
-            parts += ["NULL"] * 8
+            parts += ["NULL"] * 4
             continue
         number = read_sql(source, index, column)
         gaps = ", ".join(map(literal, ("", *column.missing_texts)))
-        inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {source.text(index)} NOT IN ({gaps}))"
+        inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {text} NOT IN ({gaps}))"
         parts += [f"min({number}) {inside}", f"max({number}) {inside}", f"quantile_cont(abs({number}), 0.99) {inside}"]
         parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
-        if source.typed(index) or column.width is not None:
-            parts += ["0"] * 4
-            continue
-        other, text = _other_way(source, index, column), source.text(index)
-        alone = f"{number} IS NOT NULL AND {other} IS NULL"
-        marks = [f"contains({text}, '{m}')" for m in NumberForm(column.strip, column.decimal).dots or ",."]
-        for which in (
-            f"{number} <> {other}",
-            f"regexp_matches({text}, '[.,]') AND {alone}",
-            f"({' OR '.join(marks)}) AND {alone}",
-            f"{other} IS NOT NULL AND {number} IS NULL",
-        ):
-            parts.append(f"count(*) FILTER ({which})")
     row = source.lines(f"SELECT {', '.join(parts)} FROM {source.relation}")[0]
-    each = {name: row[9 * i : 9 * i + 9] for i, name in enumerate(source.names)}
-    return {n: Seen(int(v[0] or 0), *v[1:5], *(int(k or 0) for k in v[5:])) for n, v in each.items()}
-
-
-def _other_way(source: Source, index: int, column: Column) -> str:
-    """SQL for the number that a cell is with point and comma changed over."""
-    other = NumberForm(column.strip, column.decimal).other_way
-    return source.number(index, strip=other.strip, decimal=other.decimal)
+    each = {name: row[6 * i : 6 * i + 6] for i, name in enumerate(source.names)}
+    return {
+        n: Seen(low, high, codes=gaps or {}, distinct=int(distinct or 0), totals=of_totals or {}, most=most)
+        for n, (distinct, of_totals, low, high, most, gaps) in each.items()
+    }
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:

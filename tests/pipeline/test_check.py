@@ -15,6 +15,7 @@ import yaml
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of, percent
+from mechanisms.public.tables.text_forms import NumberForm
 from tests.pipeline.conftest import TOWN, command, edit, people, reply, worded
 from tests.pipeline.looks import checked, drafted
 from tests.pipeline.messy_hospital import write_messy_hospital
@@ -278,7 +279,7 @@ def test_amounts_in_two_notations_are_lost_where_they_are_written_the_other_way_
     assert "100.0 % of what cannot be read are numbers written the other way, with a decimal" in cost["hints"][0]
     table = source(Path("t.csv"))
     with table.connect() as engine:
-        number = table.number(0, strip=["€", "EUR", "."], decimal=",")
+        number = table.number(0, NumberForm(("€", "EUR", "."), ","))
         ((most,),) = engine.execute(f"SELECT max({number}) FROM {table.relation}").fetchall()
     assert most <= amounts.max()
 
@@ -311,9 +312,9 @@ def test_check_says_which_numbers_would_be_others_the_other_way(declared, cells,
     said = [hint for hint in cost["hints"] if "would be others" in hint or "may mean" in hint]
     assert said == [] if says is None else says in said[0]
     if "1.234" in cells and declared == GERMAN:
-        table = source(Path("t.csv"))
+        table, german = source(Path("t.csv")), NumberForm((".",), ",")
         with table.connect() as engine:
-            numbers = engine.execute(f"SELECT DISTINCT {table.number(0, **declared)} FROM {table.relation}").fetchall()
+            numbers = engine.execute(f"SELECT DISTINCT {table.number(0, german)} FROM {table.relation}").fetchall()
         assert (1234.0,) in numbers and (1.234,) not in numbers
 
 

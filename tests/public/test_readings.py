@@ -84,7 +84,7 @@ def test_thousands_are_parted_by_exactly_three_digits_and_both_readers_agree(str
     path, reading = csv(tmp_path, "a\n" + "".join(f'"{a}"\n' for a in AMOUNTS)), NumberForm(strip, decimal)
     table = source(path)
     with table.connect() as engine:
-        sql = f"SELECT {table.number(0, strip=strip, decimal=decimal)} FROM {table.relation}"
+        sql = f"SELECT {table.number(0, reading)} FROM {table.relation}"
         read = dict(zip(AMOUNTS, (row[0] for row in engine.execute(sql).fetchall()), strict=True))
     assert read == {a: reading.number(a) for a in AMOUNTS}
     point, comma = (",", ".") if decimal == "." else (".", ",")

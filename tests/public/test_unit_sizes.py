@@ -18,7 +18,7 @@ from mechanisms.accounting.calibrate import Charge, calibrate
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted
+from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted, union_sensitivity
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.write_table import write_table
@@ -62,7 +62,7 @@ def test_the_sensitivity_is_the_largest_move_however_many_records_a_unit_has(nor
         )
         for a, b in pairs
     ]
-    assert max(moves) == pytest.approx(asked.sensitivity(norm=norm, neighbouring=relation))
+    assert max(moves) == pytest.approx(union_sensitivity(norm, relation))
 
 
 @settings(deadline=None, max_examples=200)
@@ -112,7 +112,7 @@ def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(ac
     plan = plan_discovery(wanted, budget, share=0.2, mechanism="auto", cells=(2, 4, 9))
     (slot,) = plan.charges
     kind = plan.noise
-    one = SizeQuestion(2).sensitivity(norm=plan.norm, neighbouring=relation)
+    one = union_sensitivity(plan.norm, relation)
     charges = [Charge("c", kind, one, 0.2), *(Charge(f"{i}", kind, one, 0.8 / 3) for i in range(3))]
     first, *rest = (as_noise(e) for e in calibrate(charges, budget))
     assert slot.event.sensitivity == one and slot.event.scale == pytest.approx(first.scale, rel=1e-6)

@@ -55,9 +55,6 @@ DATED = (
     "|^ *([0-9]+[- ][A-Za-z]{3,9}[- ]|[A-Za-z]{3,9} [0-9]+, )[0-9]{2}"
 )
 
-#: What a column without a row looks like.
-_NO_NUMBERS = Numbers(0, 0, None, None, 0)
-_NOTHING = ColumnFacts(0, 0, (), False, 0, 0, 0, 0, 0, 0, _NO_NUMBERS)
 #: Which texts are sampled, as SQL: all, words among numbers, and what is not digits alone.
 ALL, WORDS, NO_DIGITS = "true", "x IS NULL", "NOT regexp_matches(t, '^[0-9]+$')"
 
@@ -117,13 +114,13 @@ class Look:
             FROM (SELECT *, regexp_matches(t, '^[0-9]+$') AS d FROM seen) GROUP BY i"""
         ).fetchall()
         plain = self._numbers_of(self.columns, "y", ".")
-        facts = dict.fromkeys(self.columns, _NOTHING)
+        facts = dict.fromkeys(self.columns, ColumnFacts())
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
             padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
             gap_texts = tuple(sorted(gaps or ()))
             held = int(filled or 0)
             seen = int(rows_seen), held, gap_texts, bool(empty), min(int(distinct), held)
-            facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, _NO_NUMBERS))
+            facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, Numbers()))
         return facts
 
     @cached_property
@@ -136,9 +133,9 @@ class Look:
         if self.source.typed(index):
             return self.facts[index].plain
         if reading not in self._numbers or index not in self._numbers[reading]:
-            sql = self._cells.number(0, strip=reading.strip, decimal=reading.decimal)
+            sql = self._cells.number(0, reading)
             self._numbers[reading] = self._numbers_of(self._odd | {index}, sql, reading.decimal)
-        return self._numbers[reading].get(index, _NO_NUMBERS)
+        return self._numbers[reading].get(index, Numbers())
 
     def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
         """The numbers that SQL over a cell makes of some columns."""
@@ -151,8 +148,8 @@ class Look:
         steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({positive}) GROUP BY i, r", int)
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
-            min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
             coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0),
+            min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
             {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
         ).fetchall()
         each = [f"sum(n) FILTER (abs(x / {s} - round(x / {s})) < 1e-6)" for s in STEPS]
@@ -161,10 +158,10 @@ class Look:
             i: dict(zip((0, *STEPS), (int(n or 0) for n in every), strict=True))
             for i, *every in self._engine.execute(whole).fetchall()
         }
-        found = {i: (codes_seen.get(i, {}), steps.get(i, {})) for i, *_ in rows}
+        held = {i: (codes_seen.get(i, {}), steps.get(i, {}), of_steps.get(i, {})) for i, *_ in rows}
         return {
-            i: Numbers(int(c), int(w), a, b, int(d), *found[i], (p, q), of_steps.get(i, {}))
-            for i, c, w, a, b, d, p, q in rows
+            i: Numbers(a, b, (p, q), held[i][0], int(c), int(w), int(d), *held[i][1:])
+            for i, c, w, d, a, b, p, q in rows
         }
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:
@@ -186,9 +183,8 @@ class Look:
                 often: Counter[date] = Counter()
                 for day, n in codes or ():
                     often[day] = max(often[day], int(n))
-                by_column[i] = Moments.of(
-                    [int(n) for n in read], (low, high), (least, most), bool(days), of_clocks, often
-                )
+                ends = low, high, (least, most), often
+                by_column[i] = Moments(*ends, tuple(map(int, read)), bool(days), tuple(of_clocks))
         return by_column[index]
 
     def sample(self, index: int, which: str = ALL, most: int = SAMPLED) -> dict[str, int]:

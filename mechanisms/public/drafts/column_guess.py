@@ -17,6 +17,7 @@ from mechanisms.public.tables.doubts import numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
+    AS_THEY_ARE,
     CLOCK_FORMS,
     CODE_NAME,
     CODES_OF_GAPS,
@@ -124,16 +125,16 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     shapes = {} if look.source.typed(index) else look.shapes(index)
     if not odd:
-        return _of_numbers(facts.plain, NumberForm(), facts, [], "", shapes)
+        return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], "", shapes)
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
     if few_words(words):
-        return _of_numbers(facts.plain, NumberForm(), facts, *_gaps(look, index, words, odd), shapes)
+        return _of_numbers(facts.plain, AS_THEY_ARE, facts, *_gaps(look, index, words, odd), shapes)
     if facts.distinct <= MAX_VALUES:
         return None
-    doubt = _unread(odd, facts, look.told(index, words)) + _other_way(NumberForm(), look.shapes(index))
-    return _of_numbers(facts.plain, NumberForm(), facts, [], doubt, shapes)
+    doubt = _unread(odd, facts, look.told(index, words)) + _other_way(AS_THEY_ARE, look.shapes(index))
+    return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], doubt, shapes)
 
 
 def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
@@ -156,7 +157,7 @@ def _of_numbers(
     seen: Numbers, reading: NumberForm, facts: ColumnFacts, gaps: list[str], doubt: str, shapes: Mapping[str, int]
 ) -> Guess | None:
     """A column of numbers, as one code each or in bins."""
-    bounds, codes = seen.bounds(), seen.gap_codes()
+    bounds, codes = seen.bounds(), seen.gaps
     if bounds is None:
         return None
     low, high = bounds
@@ -238,10 +239,10 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     forms += [form for form, share in date_forms(others) if share * odd >= LEAST_FORM * facts.filled]
     rest, seen = look.unread(index, forms), look.moments(index, forms)
     read, n = seen.read, seen.read[-1]
-    if n < MOSTLY * facts.filled or seen.low is None:
+    if n < MOSTLY * facts.filled or (bounds := seen.bounds()) is None:
         return None
     clock = forms[0] in CLOCK_FORMS  # of a day that is read as the first of 1900
-    low, high = (str(seen.low),) * 2 if clock else _outwards(str(seen.low), str(seen.high))
+    low, high = (str(bounds[0]),) * 2 if clock else _outwards(*map(str, bounds))
     fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     odd = facts.filled - n
@@ -252,7 +253,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     taken = [t for t in look.told(index, texts) if any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
     gaps = sorted({*facts.gaps, *words, *taken})
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
-    doubt += f"; {few_units(look.unit)} {seen.few}" if seen.few else ""
+    doubt += f"; {few_units(look.unit)} {few}" if (few := seen.few_beyond()) else ""
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)

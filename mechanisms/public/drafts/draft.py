@@ -14,7 +14,7 @@ import yaml
 
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
-from mechanisms.public.drafts.metadata.metadata_files import as_json
+from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.order_guess import guess_ordered, in_groups, lost_lengths, rows_in_words
 from mechanisms.public.drafts.rule_guess import (
     Determined,
@@ -29,11 +29,11 @@ from mechanisms.public.drafts.rule_guess import (
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
-from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.persons import STAFF_COLUMN
@@ -91,7 +91,7 @@ def draft_schema(
     Raises:
         UserError: the table lacks a column that has a hierarchy, or the unit.
     """
-    trees = trees or {}
+    trees, places = trees or {}, places or {}
     for column in trees:
         source.index(column, where="cluster")
     drafted: list[tuple[str, FieldDict, str]] = []
@@ -101,42 +101,42 @@ def draft_schema(
         engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
         whole = replace(source, relation="whole")
         who = guess_unit(whole, engine) if unit == GUESS else None if unit == RECORD else unit
-        every = ((look, index) for look in looks(whole, engine, who) for index in look.columns)
         same = twins(whole, engine)
-        for look, index in every:
+        for look, index in ((some, i) for some in looks(whole, engine, who) for i in some.columns):
             column = source.names[index]
             if column in same and column not in trees:
                 left_out.append((column, f"the same as {same[column]!r} in all rows: one of the two is enough"))
                 continue
-            tree = trees.get(column)
             many += [column] if look.facts[index].distinct > FEW_IDS else []
-            guessed = guess_column(look, index) if tree is None else None
-            fields, guess = guessed or _listed(look, index, trees[column])
-            if fields is not None and column in (places or {}):
-                fields |= place_fields((places or {})[column])
+            fields, guess = _listed(look, index, trees[column]) if column in trees else guess_column(look, index)
+            if fields is not None and column in places:
+                fields |= place_fields(places[column])
             guess += _of_whom(look, index, fields) if who is None and unit == GUESS else ""
             if fields is None:
                 left_out.append((column, guess))
             else:
                 drafted.append((column, fields, guess))
         kin = {} if who is None else ids_of_others(whole, engine, who, many)
-        left_out = [e for e in left_out if e[0] not in kin] + [(c, f"{said}: {KIN}") for c, said in kin.items()]
-        weeks = guess_weeks(whole, engine, {name: fields for name, fields, _ in drafted})
-        left_out += [(c, f"the weeks of {day!r} in all rows: the days tell them") for c, day in weeks.items()]
-        drafted = [entry for entry in drafted if entry[0] not in {*kin, *weeks}]
+        gone = {c: f"{said}: {KIN}" for c, said in kin.items()}
+        gone |= guess_weeks(whole, engine, _as_columns({name: fields for name, fields, _ in drafted}))
+        left_out = [e for e in left_out if e[0] not in gone] + [*gone.items()]
+        drafted = [entry for entry in drafted if entry[0] not in gone]
         by_name = {name: fields for name, fields, _ in drafted}
-        persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, by_name)
-        varied = {name: fields for name, fields in by_name.items() if name not in constant}
-        calendar = guess_calendar(whole, engine, varied)
+        columns = _as_columns(by_name)
+        persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, columns)
+        held, _, weekdays = guess_calendar(whole, engine, {n: c for n, c in columns.items() if n not in constant})
+    for column, values in weekdays.items():
+        by_name[column]["values"] = values
+    columns = _as_columns(by_name)
+    varied = {n: c for n, c in columns.items() if n not in constant}
     left_out = [(c, g) for c, g in left_out if not persons or c != who]
-    derived = guess_derived(source, by_name, {*calendar, *constant, order or ""})
+    derived = guess_derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
-    orders, alike = guess_ordered(source, {n: f for n, f in varied.items() if n not in computed})
-    dependent = _dependent_columns(source, {n: f for n, f in by_name.items() if n not in computed}, constant)
-    held = {time: {part: name for part, (name, *_) in own.items()} for time, own in calendar.items()}
+    orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
+    dependent = _dependent_columns(source, [c for n, c in columns.items() if n not in computed], constant)
     parts = guess_parts(source, varied, held)
     said = _said_of_pairs(orders, alike, parts)
-    lost = lost_lengths(source, by_name, [(low, high) for low, high, _, _ in orders])
+    lost = lost_lengths(source, columns, [(low, high) for low, high, _, _ in orders])
     drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
     if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
         drafted.insert(0, _measured(*(drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1]))))
@@ -172,23 +172,27 @@ def _calendar(
     return rule
 
 
+def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
+    """The drafted columns by their names; none where each is a constant."""
+    if all(fields["kind"] == "constant" for fields in drafted.values()):
+        return {}
+    return {c.name: c for c in parse_schema({"columns": drafted}, where="the draft").columns}
+
+
 def _dependent_columns(
-    source: Source, drafted: Mapping[str, FieldDict], constants: Collection[str]
+    source: Source, columns: Sequence[Column], constants: Collection[str]
 ) -> tuple[Sequence[Determined], Sequence[Skipped]]:
     """Columns that follow from others, and those that are empty where others have certain values.
 
     Args:
         constants: of persons, which no map names.
     """
-    if all(fields["kind"] == "constant" for fields in drafted.values()):
-        return [], []
-    schema = parse_schema({"columns": dict(drafted)}, where="the draft")
-    batches_of = partial(code_batches, source, schema)
+    batches_of = partial(code_batches, source)
     follows = [
         replace(one, complete=one.complete and not {one.source, one.target} & {*constants})
-        for one in guess_determined(schema.columns, batches_of)
+        for one in guess_determined(columns, batches_of)
     ]
-    return follows, guess_skipped(schema.columns, batches_of)
+    return follows, guess_skipped(columns, batches_of)
 
 
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
@@ -205,15 +209,16 @@ def _columns(
     source: Source, name: str, drafted: Sequence[tuple[str, FieldDict, str]], left_out: Sequence[tuple[str, str]]
 ) -> str:
     """The head of a schema, its columns, and those that are left out, with why."""
-    parts = [_entry(*entry) for entry in drafted]
     head = yaml.safe_dump({"name": name, "source": DRAFTED, "confirmed_public": False}, sort_keys=False)
     written = f"dialect: {json.dumps(source.dialect.fields)}  # how the file is written; a release is, too\n"
     head += written if source.dialect.fields else ""
-    text = f"{head}columns:\n{''.join(parts)}"
-    if left_out:
-        text += "leave_out:\n"
-        text += "".join(f"  - {as_json(column)}  # {why}\n" for column, why in left_out)
-    return text
+    return head + columns_text([(c, fields, f"guess: {g}") for c, fields, g in drafted], left_out, _has_doubtful_texts)
+
+
+def _has_doubtful_texts(fields: Fields) -> bool:
+    """Whether some reader of YAML takes a text in lists for another thing."""
+    lists = texts_in([value for value in fields.values() if not isinstance(value, str)])
+    return not all(map(BARE.fullmatch, lists))
 
 
 def guess_unit(source: Source, engine: Any) -> str | None:
@@ -316,13 +321,6 @@ def _rules(
 
 def _share(rule: Determined) -> str:
     return f"in {rule.follows:,} of the {rule.rows:,} rows that tell"
-
-
-def _entry(column: str, fields: FieldDict, guess: str) -> str:
-    lists = texts_in([value for value in fields.values() if not isinstance(value, str)])
-    quoted = not all(map(BARE.fullmatch, lists))
-    lines = dump_yaml({column: fields}, quoted=quoted).splitlines(keepends=True)
-    return f"  # guess: {guess}\n{''.join(f'  {line}' for line in lines)}"
 
 
 def _listed(look: Look, index: int, tree: Hierarchy) -> tuple[FieldDict, str]:

@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, Drafted, Pair
-from mechanisms.public.schema.column import DATE_KINDS
-from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts
+from mechanisms.public.schema.bins import DAY
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import first_rows, value_batches
 
@@ -44,22 +44,18 @@ WORDS: tuple[tuple[str, str], ...] = (
 )
 
 
-def guess_ordered(source: Source, drafted: Drafted) -> tuple[list[Pair], list[Pair]]:
-    """Pairs that ascend, and that nearly always agree, once each; rows that do, and that hold both. NOT private.
-
-    Args:
-        drafted: column → its declaration.
-    """
-    likely = _ascending_numbers(source, drafted)
-    if not (tried := list(dict.fromkeys([*_tried(drafted), *likely]))):
+def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pair]]:
+    """Pairs that ascend, and that nearly always agree, once each; rows that do, and that hold both. NOT private."""
+    likely = _ascending_numbers(source, columns)
+    if not (tried := list(dict.fromkeys([*_tried(columns), *likely]))):
         return [], []
-    schema = parse_schema({"columns": {n: drafted[n] for pair in tried for n in pair}}, where="the draft")
-    enough = [(a, b, *n) for (a, b), n in ascending_rows(source, schema, tried).items() if n[0] >= FEWEST_ROWS]
+    asked = {n: columns[n] for pair in tried for n in pair}
+    enough = [(a, b, *n) for (a, b), n in ascending_rows(source, asked, tried).items() if n[0] >= FEWEST_ROWS]
     least = dict.fromkeys(tried, ASCENDING) | dict.fromkeys(likely, NEARLY_ALL)
     ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= least[a, b] * n and same <= EQUAL * n]
     alike = {frozenset((a, b)): (a, b, same, n) for a, b, n, _, same in reversed(enough) if same > EQUAL * n}
     pairs = {(a, b) for a, b, _, _ in ordered}
-    pairs |= {(a.name, d.name) for a, d in itertools.permutations(schema.columns, 2) if a.high <= d.low}
+    pairs |= {(a.name, d.name) for a, d in itertools.permutations(asked.values(), 2) if a.high <= d.low}
     chains = ((a, b, d) for (a, b, *_), (c, d, *_) in itertools.product(ordered, repeat=2) if b == c)
     gaps = {(b, d) for a, b, d in chains if (a, d) not in pairs}
     return [each for each in ordered if each[:2] not in gaps], [*alike.values()]
@@ -87,19 +83,19 @@ def rows_in_words(group: Sequence[str], ascend: int, both: int) -> str:
     return f"in {ascend:,} of the {both:,} rows that hold {'both' if len(group) == 2 else 'two of them'}"
 
 
-def lost_lengths(source: Source, drafted: Drafted, pairs: Collection[tuple[str, str]]) -> str:
+def lost_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, str]]) -> str:
     """That lengths are lost between two dates or times, none between them, mostly less than half a bin apart; or ''.
 
     Args:
         pairs: of columns that ascend.
     """
-    times = [pair for pair in pairs if all(n in drafted and drafted[n]["kind"] in DATE_KINDS for n in pair)]
+    times = [pair for pair in pairs if all(n in columns and columns[n].kind in DATE_KINDS for n in pair)]
     between = {(a, d) for (a, b), (c, d) in itertools.product(times, repeat=2) if b == c}
     if not (near := {pair: np.zeros(2, np.int64) for pair in times if pair not in between}):
         return ""
-    schema = parse_schema({"columns": {n: drafted[n] for pair in near for n in pair}}, where="the draft")
-    half = {c.name: (c.high - c.low + 1) / c.value_codes / 2 for c in schema.columns}
-    for values in value_batches(source, schema.columns):
+    asked = [columns[n] for n in dict.fromkeys(n for pair in near for n in pair)]
+    half = {c.name: (c.high - c.low + 1) / c.value_codes / 2 for c in asked}
+    for values in value_batches(source, asked):
         for (a, b), seen in near.items():
             gap = values[b] - values[a]
             seen += (int((gap < min(half[a], half[b])).sum()), int((~np.isnan(gap)).sum()))
@@ -107,14 +103,12 @@ def lost_lengths(source: Source, drafted: Drafted, pairs: Collection[tuple[str, 
     return LOST.format(", ".join(lost)) if lost else ""
 
 
-def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]]:
+def _ascending_numbers(source: Source, by_name: ByName) -> list[tuple[str, str]]:
     """Pairs of numbers that ascend in the first rows, where unrelated ones would not: paid and claimed."""
-    bounded = {n: f for n, f in drafted.items() if f["kind"] in ("integer", "float") and f.keys() >= {"min", "max"}}
-    names = list(bounded)[:MOST_NUMBERS]
-    schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft") if len(names) > 1 else None
-    if schema is None:
+    columns = amounts(by_name)[:MOST_NUMBERS]
+    if len(columns) < 2:
         return []
-    rows, columns = first_rows(source, schema.columns, TRIED_ROWS), schema.columns
+    rows = first_rows(source, columns, TRIED_ROWS)
     held = ~np.isnan(rows)
     both = held.T.astype(np.int64) @ held
     descend = np.array([(own[:, None] > rows).sum(axis=0) for own in rows.T])
@@ -131,31 +125,29 @@ def _ascending_numbers(source: Source, drafted: Drafted) -> list[tuple[str, str]
 
 
 def ascending_rows(
-    source: Source, schema: Schema, pairs: Sequence[tuple[str, str]]
+    source: Source, columns: ByName, pairs: Sequence[tuple[str, str]]
 ) -> dict[tuple[str, str], tuple[int, int, int]]:
     """Pair of columns → rows that hold both values, of these those that ascend or agree, and those that agree."""
     counts = {pair: np.zeros(3, np.int64) for pair in pairs}
-    for values in value_batches(source, [schema[n] for n in dict.fromkeys(n for pair in pairs for n in pair)]):
+    for values in value_batches(source, [columns[n] for n in dict.fromkeys(n for pair in pairs for n in pair)]):
         for (a, b), seen in counts.items():
             gap = (values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])]
             seen += (gap.size, int((gap >= 0).sum()), int((gap == 0).sum()))
     return {pair: (int(both), int(up), int(same)) for pair, (both, up, same) in counts.items()}
 
 
-def _tried(drafted: Drafted) -> list[tuple[str, str]]:
+def _tried(columns: ByName) -> list[tuple[str, str]]:
     """Pairs of dates, of times, or of the day's clock, whose ranges overlap, and of numbers whose names say so."""
     pairs: list[tuple[str, str]] = []
-    for kind in ("date", "datetime"):
-        names = [n for n, f in drafted.items() if f["kind"] == kind][:MOST]
+    for kind in DATE_KINDS:
+        own = [c for c in columns.values() if c.kind == kind][:MOST]
         pairs += [
-            (a, b)
-            for a, b in itertools.permutations(names, 2)
-            if drafted[a]["min"] <= drafted[b]["max"]
-            and drafted[b]["min"] <= drafted[a]["max"]
-            and (drafted[a]["min"] == drafted[a]["max"]) == (drafted[b]["min"] == drafted[b]["max"])
+            (a.name, b.name)
+            for a, b in itertools.permutations(own, 2)
+            if a.low <= b.high and b.low <= a.high and of_one_day(a) == of_one_day(b)
         ]
     for kind in ("integer", "float"):
-        numbers = {n.lower(): n for n, f in drafted.items() if f["kind"] == kind and f.keys() >= {"min", "max"}}
+        numbers = {c.name.lower(): c.name for c in amounts(columns, (kind,))}
         pairs += dict.fromkeys(
             (numbers[n], numbers[other])
             for n in sorted(numbers)
@@ -163,3 +155,8 @@ def _tried(drafted: Drafted) -> list[tuple[str, str]]:
             if low in n and (other := n.replace(low, high)) in numbers
         )
     return pairs
+
+
+def of_one_day(column: Column) -> bool:
+    """Whether the bounds of dates or times are one day, as those of a clock are."""
+    return column.high - column.low < (1 if column.kind == "date" else DAY)

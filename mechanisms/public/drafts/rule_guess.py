@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any
 
@@ -23,8 +23,8 @@ from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.schema.bins import DAY, Bins
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
-from mechanisms.public.schema.fields import FieldDict, Fields
-from mechanisms.public.schema.table_schema import Schema, parse_schema
+from mechanisms.public.schema.fields import FieldDict
+from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 from mechanisms.public.tables.encode import encoding, read_sql
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import agree, first_rows, value_batches
@@ -59,37 +59,44 @@ MOST_DETERMINED, MOST_CODES, LONGEST = 150, 5_000, 2_000
 #: A pair that more rows break than the first, and so many times the share that may, is given up before the last row.
 HOPELESS = (1_000, 20)
 
-Drafted = Mapping[str, Fields]
+#: Columns by their names, as a draft has them, or a schema.
+ByName = Mapping[str, Column]
 Pair = tuple[str, str, int, int]
 #: Of some columns: column → codes of the rows, batch by batch.
 BatchesOf = Callable[[Sequence[Column]], Iterable[Mapping[str, NDArray[np.int64]]]]
 
 
-def guess_derived(source: Source, drafted: Drafted, measured: Collection[str]) -> list[tuple[str, str, int]]:
+def amounts(columns: ByName, kinds: Collection[str] = ("integer", "float")) -> list[Column]:
+    """The columns of numbers that are no postal codes."""
+    return [c for c in columns.values() if c.kind in kinds and c.width is None]
+
+
+def times_among(columns: ByName) -> list[Column]:
+    """The columns of dates and of times."""
+    return [c for c in columns.values() if c.kind in DATE_KINDS]
+
+
+def guess_derived(source: Source, columns: ByName, measured: Collection[str]) -> list[tuple[str, str, int]]:
     """Column, expression, and in how many rows it holds: all of the table's. NOT private.
 
     Args:
-        drafted: column → its declaration.
         measured: columns of which no expression is proposed, nor one that adds them.
     """
-    drafted = {n: f for n, f in drafted.items() if n and "`" not in n}  # others no expression names
-    numbers = [n for n, f in drafted.items() if f["kind"] in ("integer", "float")]
-    dates = [n for n, f in drafted.items() if f["kind"] in DATE_KINDS][:MOST]
-    whole = [n for n in numbers if drafted[n]["kind"] == "integer"][: MOST**3 // max(1, len(dates)) ** 2]
-    added = [n for n in numbers if n not in measured][:SUMMED]
-    names = dict.fromkeys([*(dates if whole else ()), *(whole if dates else ()), *(added if len(added) > 2 else ())])
-    if not names:
-        return []
-    schema = parse_schema({"columns": {n: drafted[n] for n in names}}, where="the draft")
-    types = value_types({c.name: c for c in schema.columns})
-    each = [(schema[n], schema[a], schema[b]) for n in whole for a, b in itertools.permutations(dates, 2)]
+    columns = {n: c for n, c in columns.items() if n and "`" not in n}  # others no expression names
+    dates = times_among(columns)[:MOST]
+    whole = amounts(columns, ("integer",))[: MOST**3 // max(1, len(dates)) ** 2]
+    added = [c for c in amounts(columns) if c.name not in measured][:SUMMED]
+    every = [*(dates if whole else ()), *(whole if dates else ()), *(added if len(added) > 2 else ())]
+    asked = {c.name: c for c in every}
+    types = value_types(asked)
+    each = [(n, a, b) for n in whole for a, b in itertools.permutations(dates, 2)]
     lengths = [(n, a, b) for n, a, b in each if a.kind == b.kind and n.low >= 0 and b.name not in measured]
     texts = [(b, f"{_marked(a)} + {_marked(n)}{part}") for n, a, b in lengths for part in LENGTHS[a.kind]]
     texts += [(n, f"{word}({_marked(a)}, {_marked(b)})") for n, a, b in each for word in TRIED]
-    texts += _sums(source, [schema[n] for n in added]) if len(added) > 2 else []
+    texts += _sums(source, added) if len(added) > 2 else []
     tried = [(target, parse_expression(text, types, "the draft")) for target, text in texts]
     held: dict[str, tuple[Expression, int]] = {}
-    for target, expression, rows in _holding(source, schema.columns, tried) if tried else ():
+    for target, expression, rows in _holding(source, [*asked.values()], tried) if tried else ():
         if target not in held and not any(target in held[n][0].sources for n in expression.sources if n in held):
             held[target] = (expression, rows)
     return [(target, expression.text, rows) for target, (expression, rows) in held.items()]
@@ -130,34 +137,34 @@ def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]
     return sums
 
 
-def guess_weeks(source: Source, engine: Any, drafted: Drafted) -> dict[str, str]:
-    """Column of weeks, as 2024-W05 → the column of the days that lie in them, in all rows of the table. NOT private."""
-    weeks = [n for n, f in drafted.items() if all(WEEK.fullmatch(str(v).strip()) for v in f.get("values", [""]))]
-    days = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS}
-    columns = parse_schema({"columns": days}, where="the draft").columns if weeks and days else ()
+def guess_weeks(source: Source, engine: Any, columns: ByName) -> dict[str, str]:
+    """Column of weeks, as 2024-W05 → that a column of days lies in them, in all rows of the table. NOT private."""
+    weeks = [n for n, c in columns.items() if c.values and all(WEEK.fullmatch(v.strip()) for v in c.values)]
     found: dict[str, str] = {}
-    for week, day in itertools.product(weeks, columns):
+    for week, day in itertools.product(weeks, times_among(columns)):
         text, moment = source.text(source.names.index(week)), read_sql(source, source.names.index(day.name), day)
         same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
         broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
         if engine.execute(broken).fetchone() == (0,):
-            found.setdefault(week, day.name)
+            found.setdefault(week, f"the weeks of {day.name!r} in all rows: the days tell them")
     return found
 
 
 def guess_calendar(
-    source: Source, engine: Any, drafted: Mapping[str, FieldDict], least: float = 1
-) -> dict[str, dict[str, tuple[str, int, int]]]:
-    """Date or time → part → the column that holds it in at least that share of its rows, and how many. NOT private.
+    source: Source, engine: Any, columns: ByName, least: float = 1
+) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], tuple[int, int]], dict[str, list[str]]]:
+    """Date or time → part → the column that holds it in at least that share of its rows. NOT private.
 
-    Seven names that stand for a weekday each are put in order, from Monday on, whatever their language.
+    Beside it in how many rows each of these columns does, of how many; and of those of weekdays their seven names, from
+    Monday on, whatever their language.
     """
-    names = {n: [v for v in f.get("values", ()) if re.search(r"[^\W\d_]", str(v))] for n, f in drafted.items()}
-    parts = {n: "weekday" for n, values in names.items() if len(values) == len(DAYS) == len(drafted[n]["values"])}
-    parts |= {n: "hour" for n, f in drafted.items() if (f["kind"], f.get("min"), f.get("max")) == ("integer", 0, 23)}
-    times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS} if parts else {}
-    found: dict[str, dict[str, tuple[str, int, int]]] = {}
-    for time in parse_schema({"columns": times}, where="the draft").columns if times else ():
+    names = {n: [v for v in c.values if re.search(r"[^\W\d_]", v)] for n, c in columns.items()}
+    parts = {n: "weekday" for n, values in names.items() if len(values) == len(DAYS) == len(columns[n].values)}
+    parts |= {c.name: "hour" for c in amounts(columns, ("integer",)) if (c.low, c.high) == (0, 23)}
+    held: dict[str, dict[str, str]] = {}
+    kept: dict[tuple[str, str], tuple[int, int]] = {}
+    weekdays: dict[str, list[str]] = {}
+    for time in times_among(columns) if parts else ():
         moment = read_sql(source, source.names.index(time.name), time)
         for name, part in parts.items():
             if part == "hour" and time.kind == "date":
@@ -171,26 +178,25 @@ def guess_calendar(
             right, rows = sum(n for t, x, n in each if x == usual[t]), sum(n for _, _, n in each)
             if not rows or right < least * rows:
                 continue
-            agrees = part == "hour"
-            if not agrees:
-                days, values = {t.casefold(): x for t, x in usual.items()}, drafted[name]["values"]
-                order = [days.get(str(v).strip().casefold(), 0) for v in values]
-                agrees = sorted(order) == [*range(1, len(DAYS) + 1)]
-                values[:] = [v for _, v in sorted(zip(order, values, strict=True))] if agrees else values
-            if agrees:
-                found.setdefault(time.name, {}).setdefault(part, (name, right, rows))
-    return found
+            if part == "weekday":
+                days = {t.casefold(): x for t, x in usual.items()}
+                order = {days.get(v.strip().casefold(), 0): v for v in columns[name].values}
+                if sorted(order) != [*range(1, len(DAYS) + 1)]:
+                    continue
+                weekdays[name] = [order[day] for day in sorted(order)]
+            if held.setdefault(time.name, {}).setdefault(part, name) == name:
+                kept[time.name, name] = right, rows
+    return held, kept, weekdays
 
 
 def guess_parts(
-    source: Source, drafted: Drafted, held: Mapping[str, Mapping[str, str]]
+    source: Source, columns: ByName, held: Mapping[str, Mapping[str, str]]
 ) -> dict[str, tuple[list[str], object, FieldDict]]:
     """Date or time → weekday, hour: uneven ones that no column holds; the rule; bins that hold all. NOT private."""
-    times = {n: f for n, f in drafted.items() if f["kind"] in DATE_KINDS}
-    columns = parse_schema({"columns": times}, where="the draft").columns if times else ()
-    counts = {(c.name, name): np.zeros(part.values) for c in columns for name, part in PARTS.items()}
-    for values in value_batches(source, columns) if columns else ():
-        for column in columns:
+    times = times_among(columns)
+    counts = {(c.name, name): np.zeros(part.values) for c in times for name, part in PARTS.items()}
+    for values in value_batches(source, times) if times else ():
+        for column in times:
             own = values[column.name][~np.isnan(values[column.name])] * (DAY if column.kind == "date" else 1)
             for part, value in parts_of(own).items():
                 counts[column.name, part] += np.bincount(value.astype(np.int64), minlength=PARTS[part].values)
@@ -199,10 +205,11 @@ def guess_parts(
         even = np.maximum(n / max(n.sum(), FEWEST_MOMENTS) - 1 / len(n), 0).sum() < UNEVEN
         if even or part in held.get(time, ()) or part_name(time, part) in source.names:  # there is a column
             continue
-        weeks = parse_schema({"columns": {time: drafted[time]}}, where="the draft")[time].bins == Bins(calendar="week")
+        weeks = columns[time].bins == Bins(calendar="week")
         wider = FieldDict(bins="month") if weeks and part == "weekday" else FieldDict()  # the first and last are cut
         with suppress(UserError):  # bins are so narrow that they tell the part, or days have no hours
-            parse_schema({"columns": {time: {**drafted[time], **wider}}, "calendar": {time: [part]}}, where="the draft")
+            declared = column_fields(columns[time]) | wider
+            parse_schema({"columns": {time: declared}, "calendar": {time: [part]}}, where="the draft")
             parts, _, before = found.get(time, ([], None, {}))
             made = {p: part_name(time, p) for p in (*parts, part)}
             found[time] = [*made], made | {**held[time]} if time in held else [*made], before | wider
@@ -252,9 +259,9 @@ class Determined:
     complete: bool
 
 
-def code_batches(source: Source, schema: Schema, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
-    """Column → codes of the rows, batch by batch, of these columns of the schema. NOT private."""
-    coded = encoding(source, replace(schema, columns=tuple(columns)))
+def code_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
+    """Column → codes of the rows, batch by batch. NOT private."""
+    coded = encoding(source, Schema("", tuple(columns)))
     for batch in source.batches(coded.select, first=coded.types):
         yield {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(columns)}
 

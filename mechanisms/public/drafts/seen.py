@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
+from functools import cached_property
 from typing import Any, TypeAlias
 
-#: A number is asked about as a gap where it stands at least so often, apart from all others.
-OFTEN = 3
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
 #: bound far from all others: it may be one person's.
 FEWEST_UNITS = 10
@@ -27,29 +26,71 @@ SKEWED, FEW_BELOW = 0.8, 0.05
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Spread:
+    """Between which ends the numbers of a column lie, or its days.
+
+    Attributes:
+        low, high: the least and the largest one, but for codes of gaps; None: there is none.
+        inner: the same of those which enough units hold, or that have enough others beyond them; None: all have few.
+        codes: those that often stand for gaps → how many units hold each, at least.
+    """
+
+    low: Any = None
+    high: Any = None
+    inner: Ends = (None, None)
+    codes: Mapping[Any, int] = field(default_factory=dict)
+
+    @cached_property
+    def apart(self) -> tuple[Any, ...]:
+        """Codes that lie apart from all others: days half the range of the others away."""
+        low, high, codes = self.low, self.high, self.codes
+        if low is None or high is None:
+            return ()
+        if isinstance(low, date):
+            return tuple(d for d in codes if 2 * max(low - d, d - high) >= max(high - low, timedelta(1)))
+        # Beside −1, −2 is the end of a scale, unless it is the more frequent one, as of a question that is skipped.
+        if -2 in codes and -1 in codes and (high <= 2 or (low <= 0 and codes[-2] <= codes[-1])):
+            low = min(low, -2)
+        answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
+        far = (c for c in codes if c < min(0, 1.5 * low) or c > max(1.5 * high, high + 1))
+        return tuple(sorted(c for c in far if not (answers and c == -1)))
+
+    @property
+    def gaps(self) -> tuple[Any, ...]:
+        """Those of them that enough units hold."""
+        return tuple(c for c in self.apart if self.codes[c] >= FEWEST_UNITS)
+
+    def bounds(self) -> Ends | None:
+        """The least and the largest one that is no gap."""
+        values = [x for x in (self.low, self.high, *self.codes) if x is not None and x not in self.apart]
+        return (min(values), max(values)) if values else None
+
+    def few_beyond(self) -> str:
+        """That few units hold what bounds leave out, or what drives them far out, to be told behind who few are."""
+        if len(self.apart) > len(self.gaps):
+            return "values far from all others, which the bounds leave out: do they mean a gap?"
+        (low, high), ends = self.inner, (self.low, self.high)
+        if None in (*ends, low, high) or low >= high or ends[1] - ends[0] <= FAR_OUT * (high - low):
+            return ""
+        return "what drives the bounds far out: take public ones"
+
+
+@dataclass(frozen=True)
+class Numbers(Spread):
     """The numbers of a column, as one reading sees them.
 
     Attributes:
         count, wholes: cells that are numbers, and whole numbers.
-        low, high: the least and the largest one, but for codes of gaps.
         decimals: the most decimals.
-        codes: numbers that often stand for gaps → how many units hold each, at least.
         multiples: of some steps how many numbers that are neither 0 nor codes of gaps are multiples; 0: of all of them.
-        inner: the least and the largest number but for codes of gaps that enough units hold, or that have enough
-            numbers beyond them; None where all have few.
         steps: numbers above 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that they reach: its rank (of
             1 it is 0, of 10 it is 3) → how many.
     """
 
-    count: int
-    wholes: int
-    low: float | None
-    high: float | None
-    decimals: int
-    codes: dict[float, int] = field(default_factory=dict)
+    count: int = 0
+    wholes: int = 0
+    decimals: int = 0
     steps: Mapping[int, int] = field(default_factory=dict)
-    inner: Ends = (None, None)
     multiples: Mapping[float, int] = field(default_factory=dict)
 
     @property
@@ -58,21 +99,6 @@ class Numbers:
         count, written = self.multiples.get(0, 0), 1 if self.wholes == self.count else 10.0**-self.decimals
         fit = [s for s, n in self.multiples.items() if s > written and n >= ROUNDED * max(count, FEWEST_ROUNDED)]
         return max(fit, default=None)
-
-    def gap_codes(self) -> tuple[float, ...]:
-        """Codes of gaps that enough units hold, and that lie apart from all other numbers."""
-        return gap_codes(self.codes, self.low, self.high, FEWEST_UNITS)
-
-    def few_beyond(self) -> str:
-        """As of `few_beyond`."""
-        left_out = len(gap_codes(self.codes, self.low, self.high, 0)) > len(self.gap_codes())
-        return few_beyond((self.low, self.high), self.inner, left_out=left_out)
-
-    def bounds(self) -> tuple[float, float] | None:
-        """The least and the largest number that is no gap."""
-        values = [x for x in (self.low, self.high) if x is not None]
-        values += [c for c in self.codes if c not in gap_codes(self.codes, self.low, self.high, 0)]
-        return (min(values), max(values)) if values else None
 
     def growing_edges(self, low: float, high: float) -> list[float]:
         """Edges at 0 and 1, 2, 5, 10, … to `high` or further; none where numbers fill their range, or lie below 0."""
@@ -90,64 +116,25 @@ def step(rank: int) -> float:
     return float(f"{(1, 2, 5)[rank % 3]}e{rank // 3}")
 
 
-def few_beyond(ends: Ends, inner: Ends, *, left_out: bool) -> str:
-    """That few units hold what bounds leave out, or what drives them far out, to be told behind who few are."""
-    if left_out:
-        return "values far from all others, which the bounds leave out: do they mean a gap?"
-    if None in (*ends, *inner) or inner[0] >= inner[1] or ends[1] - ends[0] <= FAR_OUT * (inner[1] - inner[0]):
-        return ""
-    return "what drives the bounds far out: take public ones"
-
-
-def gap_codes(
-    codes: Mapping[float, int], low: float | None, high: float | None, often: int = OFTEN
-) -> tuple[float, ...]:
-    """Those of the codes that occur so often, and lie beyond all other numbers, which go from `low` to `high`."""
-    if low is None or high is None:
-        return ()
-    # Beside −1, −2 is the end of a scale, unless it is the more frequent one, as of a question that is skipped.
-    if -2 in codes and -1 in codes and (high <= 2 or (low <= 0 and codes[-2] <= codes[-1])):
-        low = min(low, -2)
-    apart = {c: n for c, n in codes.items() if c < min(0, 1.5 * low) or c > max(1.5 * high, high + 1)}
-    answers = low == high == 0  # 0 and -1: no and yes, as databases of offices write them
-    return tuple(sorted(c for c, n in apart.items() if n >= often and not (answers and c == -1)))
-
-
 @dataclass(frozen=True)
-class Moments:
+class Moments(Spread):
     """The days and times of a column, as some forms read them.
 
     Attributes:
         read: cells that the first form reads, the first two, and so on.
-        low, high: the first and the last day that is no gap; None: there is none.
         days: whether all are whole days.
-        multiple_of: the most seconds of which nearly all times are multiples; None: there are none.
-        gaps: days that stand for none: enough units hold them, and they lie half the range of the others away.
-        few: as of `few_beyond`.
+        clocks: times that are multiples of each of CLOCK_STEPS.
     """
 
-    read: list[int]
-    low: date | None
-    high: date | None
-    days: bool
-    multiple_of: int | None
-    gaps: frozenset[date]
-    few: str
+    read: tuple[int, ...] = ()
+    days: bool = True
+    clocks: tuple[int, ...] = ()
 
-    @staticmethod
-    def of(
-        read: list[int], ends: Ends, inner: Ends, days: bool, clocks: Sequence[int], often: Mapping[date, int]
-    ) -> Moments:
-        """From the first and the last day but for those in `often`, which may stand for none, and units hold each."""
-        low, high = ends
-        apart: set[date] = set()
-        if low is not None and high is not None:
-            apart = {d for d in often if 2 * max(low - d, d - high) >= max(high - low, timedelta(1))}
-        gaps = {d for d in apart if often[d] >= FEWEST_UNITS}
-        every = [d for d in (low, high, *often) if d is not None and d not in apart]
-        few = few_beyond(ends, inner, left_out=apart > gaps)
-        step = max((s for s, n in zip(CLOCK_STEPS, clocks, strict=True) if n >= ROUNDED * read[-1]), default=None)
-        return Moments(read, min(every, default=None), max(every, default=None), days, step, frozenset(gaps), few)
+    @property
+    def multiple_of(self) -> int | None:
+        """The most seconds of which nearly all times are multiples; None: there are none."""
+        steps = zip(CLOCK_STEPS, self.clocks, strict=True)
+        return max((s for s, n in steps if n >= ROUNDED * self.read[-1]), default=None)
 
 
 @dataclass(frozen=True)
@@ -164,17 +151,17 @@ class ColumnFacts:
         plain: its numbers, read as they are.
     """
 
-    rows: int
-    filled: int
-    gaps: tuple[str, ...]
-    empty: bool
-    distinct: int
-    padded: int
-    dated: int
-    digits: int
-    shortest: int
-    longest: int
-    plain: Numbers
+    rows: int = 0
+    filled: int = 0
+    gaps: tuple[str, ...] = ()
+    empty: bool = False
+    distinct: int = 0
+    padded: int = 0
+    dated: int = 0
+    digits: int = 0
+    shortest: int = 0
+    longest: int = 0
+    plain: Numbers = field(default_factory=Numbers)
 
     @property
     def missing(self) -> list[str] | bool:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mechanisms.public.drafts.column_facts import filled, who_sql
-from mechanisms.public.schema.column import DATE_KINDS
-from mechanisms.public.schema.fields import Fields
+from mechanisms.public.drafts.order_guess import of_one_day
+from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
@@ -41,9 +42,7 @@ BOUND = """\
 """
 
 
-def guess_persons(
-    source: Source, engine: Any, unit: str | None, drafted: Mapping[str, Fields]
-) -> tuple[str, list[str], str | None]:
+def guess_persons(source: Source, engine: Any, unit: str | None, columns: ByName) -> tuple[str, list[str], str | None]:
     """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
 
     Beside it the constants, which no rule names but an expression and `impossible`, and what orders a person's rows.
@@ -51,12 +50,11 @@ def guess_persons(
     Args:
         source: the table in the engine.
         unit: None: nobody named it, and nothing is proposed.
-        drafted: column → its declaration.
     """
     if unit is None:
         return "", [], None
-    names = [n for n, f in drafted.items() if f["kind"] != "constant"]
-    differing, in_part = _varying(source, engine, unit, {n: drafted[n] for n in names})
+    names = [n for n, c in columns.items() if not c.constant]
+    differing, in_part = _varying(source, engine, unit, [columns[n] for n in names])
     varying = {n: share for n, share in differing.items() if share > FEW}
     if not varying and not in_part:
         return "", [], None
@@ -71,7 +69,7 @@ def guess_persons(
         odd = [n for n in constant if n in differing]
         text += "".join(f"  # {n!r} differs within {percent(differing[n])} of ids with several rows\n" for n in odd)
         text += _field("constant", constant)
-    if (order := _order(varying, drafted)) is not None:
+    if (order := _order(varying, columns)) is not None:
         text += f"  # guess: the rows of one {unit!r} follow each other by this; ties keep the order of the file\n"
         text += _field("order", order)
     return text + BOUND, constant, order
@@ -118,24 +116,20 @@ def _field(name: str, value: str | list[str]) -> str:
     return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
-def _varying(
-    source: Source, engine: Any, unit: str, drafted: Mapping[str, Fields]
-) -> tuple[dict[str, float], list[str]]:
+def _varying(source: Source, engine: Any, unit: str, columns: Sequence[Column]) -> tuple[dict[str, float], list[str]]:
     """Columns of which some id has several values → the share of such ids among those with several rows.
 
     And the columns of which more than IN_PART of the rows of these ids that have a value are gaps. A drafted code of
     gaps is none: the person has a value, which is not known.
     """
-    names = [*drafted]
     who = who_sql(source, source.index(unit, where="privacy.unit"))
     varying: dict[str, float] = {}
     in_part: list[str] = []
-    for first in range(0, len(names), TOGETHER):
-        block = names[first : first + TOGETHER]
-        texts = [source.text(source.names.index(n)) for n in block]
-        gaps = ([] if isinstance(own := drafted[n].get("missing"), bool | None) else own for n in block)
-        told = list(map(filled, texts, gaps))
-        same = [_as_read(t, drafted[n]) for n, t in zip(block, texts, strict=True)]
+    for first in range(0, len(columns), TOGETHER):
+        block = columns[first : first + TOGETHER]
+        texts = [source.text(source.names.index(c.name)) for c in block]
+        told = [filled(t, c.missing_texts) for c, t in zip(block, texts, strict=True)]
+        same = [_as_read(t, c) for c, t in zip(block, texts, strict=True)]
         each = ", ".join(
             f"min({own}) FILTER ({value}) <> max({own}) FILTER ({value}) AS d{i}, count_if({filled(t)}) AS f{i}"
             for i, (t, value, own) in enumerate(zip(texts, told, same, strict=True))
@@ -145,32 +139,30 @@ def _varying(
         counts = "count_if(d{0}), sum(k) FILTER (k > 1 AND f{0} > 0), sum(k - f{0}) FILTER (f{0} > 0)"
         parts = ", ".join(counts.format(i) for i in range(len(block)))
         ((several, *seen),) = engine.execute(f"SELECT count_if(k > 1), {parts} FROM ({sql})").fetchall()
-        varying |= {n: differs / several for n, differs in zip(block, seen[::3], strict=True) if differs}
-        in_part += [n for n, k, gaps in zip(block, seen[1::3], seen[2::3], strict=True) if gaps and gaps > IN_PART * k]
+        varying |= {c.name: differs / several for c, differs in zip(block, seen[::3], strict=True) if differs}
+        each_part = zip(block, seen[1::3], seen[2::3], strict=True)
+        in_part += [c.name for c, k, gaps in each_part if gaps and gaps > IN_PART * k]
     return varying, in_part
 
 
-def _as_read(text: str, fields: Fields) -> str:
+def _as_read(text: str, column: Column) -> str:
     """The text as SQL by which one value has one form: dates in several forms as days, spellings without case."""
-    if formats := fields.get("formats"):
-        forms = ", ".join(literal(form) for form in formats if form != ISO)
+    if column.more_formats:
+        forms = ", ".join(literal(f) for f in (column.format, *column.more_formats) if f not in {None, ISO})
         moment = f"coalesce(try_strptime(trim({text}), [{forms}]), TRY_CAST({text} AS TIMESTAMP))"
         return f"coalesce(CAST({moment} AS VARCHAR), {text})"
-    return f"lower(trim({text}))" if "spellings" in fields else text
+    return f"lower(trim({text}))" if column.loose else text
 
 
-def _order(varying: Mapping[str, float], drafted: Mapping[str, Fields]) -> str | None:
+def _order(varying: Mapping[str, float], columns: ByName) -> str | None:
     """The first column of dates or times that differs within about as many persons as any, else of years, or of parts.
 
     None that differs within few persons: a birth date with typing errors orders nothing.
     """
-    dates = [n for n in varying if drafted[n]["kind"] in DATE_KINDS and drafted[n]["min"] != drafted[n]["max"]]
-    years = [
-        n
-        for n in varying
-        if drafted[n]["kind"] == "integer" and YEARS[0] <= drafted[n]["min"] <= drafted[n]["max"] <= YEARS[1]
-    ]
-    parts = [n for n in varying if drafted[n].get("ordinal")]  # school years, quarters: see `PERIOD`
+    own = {n: columns[n] for n in varying}
+    dates = [c.name for c in times_among(own) if not of_one_day(c)]
+    years = [c.name for c in amounts(own, ("integer",)) if YEARS[0] <= c.low and c.high <= YEARS[1]]
+    parts = [n for n, c in own.items() if c.ordinal]  # school years, quarters: see `PERIOD`
     for names in (dates, years, parts):
         most = max((varying[n] for n in names), default=0)
         if most >= FEWEST_ORDERED:

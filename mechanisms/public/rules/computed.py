@@ -19,7 +19,7 @@ from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 FIELD = "expression"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Computed(Unread):
     """A column whose value in every written row is an expression of other values of that row.
 
@@ -27,7 +27,7 @@ class Computed(Unread):
     of its codes are 0.
     """
 
-    expression: Expression | None = None
+    expression: Expression
 
     def values(self, sources: Mapping[str, NDArray[np.float64]], column: Column) -> NDArray[np.float64]:
         """The column's values as they are written, NaN where missing: rounded to its kind, and inside its bounds.
@@ -36,7 +36,6 @@ class Computed(Unread):
             sources: as of `Expression.values`.
             column: the target; a value beyond its bounds is clipped, or missing with `outside: missing`.
         """
-        assert self.expression is not None
         values = self.expression.values(sources)
         if column.kind in DATE_KINDS:
             values = _in_unit(values, self.expression.type, column.kind)
@@ -97,7 +96,7 @@ def parse_computed(name: str, given: Mapping[Any, Any], columns: Mapping[str, Co
             raise UserError(
                 f"the column is never missing, but {why}", where=place, fix=f"{name}: missing: true; or sources without"
             )
-    return Computed(name, target.size, expression.sources, expression=expression)
+    return Computed(takes=(name,), reads=expression.sources, size=target.size, expression=expression)
 
 
 def _check_target(target: Column, place: str) -> None:

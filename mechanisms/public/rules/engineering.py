@@ -14,7 +14,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.structural_zeros import Zeros, after, joined, mend, permuted
-from mechanisms.public.rules.transforms import FINE, MAX_COMBINATIONS, Availability, Coarsen, Derive, Recode, Step
+from mechanisms.public.rules.transforms import MAX_COMBINATIONS, Availability, Coarsen, Derive, Recode, Step
 
 CHUNK = 1 << 20
 
@@ -73,11 +73,11 @@ def build_engineering(
             raise UserError("its structural zeros need too large a table", where=step.rule, fix=fix)
         all_zeros = [z for z in pushed if z is not None and z[1].any()]
         if isinstance(step, Availability):
-            all_zeros.append(permuted(domains[-1], (step.name, step.shared.name), step.impossible()))
+            all_zeros.append(permuted(domains[-1], tuple(a.name for a in step.gives), step.impossible()))
     if not fixed:
         free = tuple(all_zeros)
     free = joined([*free, *_combinations(steps, domains)])
-    lonely = {*alone, *(s.fine.name + FINE for s in steps if isinstance(s, Coarsen))} & set(domains[-1].names)
+    lonely = {*alone, *(s.gives[1].name for s in steps if isinstance(s, Coarsen))} & set(domains[-1].names)
     return Engineering(tuple(domains), steps, joined(all_zeros), free, frozenset(lonely))
 
 
@@ -109,7 +109,7 @@ def _combinations(steps: tuple[Step, ...], domains: list[Domain]) -> list[Zeros]
         if isinstance(step, Recode) and step.cells.size < step.place.size <= MAX_COMBINATIONS:
             cells = np.ones(step.place.size, np.bool_)
             cells[step.cells] = False
-            combinations.append((before.canonical(step.columns), cells))
+            combinations.append((before.canonical(step.takes), cells))
     return combinations
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import overload
+from typing import TypeVar
 
 from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.domain import Domain
@@ -11,6 +11,8 @@ from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import log_cut, plain_edges
 from mechanisms.public.schema.table_schema import Schema
+
+Rows = TypeVar("Rows", CodedTable, CountedTable, AnyTable)
 
 
 def with_fine_columns(schema: Schema, cells: int) -> Schema:
@@ -66,11 +68,7 @@ def varied_columns(domain: Domain) -> list[str]:
     return [a.name for a in domain.attributes if a.size > 1 and a.name not in fine]
 
 
-@overload
-def without_fine(table: CodedTable, schema: Schema) -> CodedTable: ...
-@overload
-def without_fine(table: CountedTable, schema: Schema) -> CountedTable: ...
-def without_fine(table: AnyTable, schema: Schema) -> AnyTable:
+def without_fine(table: Rows, schema: Schema) -> Rows:
     """The rows of a measured table over what is synthesized: all but the fine columns."""
     if not schema.fine:
         return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from mechanisms.public.domain import Attribute
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.structural_zeros import Zeros
-from mechanisms.public.rules.transforms import Availability, Coarsen, Conflict, Derive, Recode
+from mechanisms.public.rules.transforms import FINE, Availability, Coarsen, Conflict, Derive, Recode
 from mechanisms.public.schema.code_labels import code_of, codes_of, labels_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
@@ -67,7 +68,8 @@ def parse_derive(
         fix = f"list {every}, or set otherwise: VALUE (or missing)"
         raise UserError(f"{rule}: the map says nothing for {value}", where=where, fix=fix)
     conflict = _conflict(fields, rule, where)
-    step = Derive(name, target.size, sources, sizes, table.astype(code_dtype(target.size)), conflict=conflict)
+    codes_of = table.astype(code_dtype(target.size))
+    step = Derive(takes=(name,), reads=sources, size=target.size, sizes=sizes, table=codes_of, conflict=conflict)
     again: FieldDict = {"from": list(sources), "map": listed, "conflict": conflict}
     return step, again | ({"otherwise": fields["otherwise"]} if "otherwise" in fields else {})
 
@@ -179,12 +181,9 @@ def parse_availability(name: str, given: object, columns: Known, *, where: str) 
             raise UserError(problem, where=where, fix=fix)
     shared = as_text(fields.get("shared", f"{name} value"), rule, where)
     conflict = _conflict(fields, rule, where)
-    attribute = Attribute(shared, first.size, first.attribute.ordered)
-    return Availability(name, attribute, names, conflict=conflict), {
-        "columns": list(names),
-        "shared": shared,
-        "conflict": conflict,
-    }
+    gives = (Attribute(name, 2 ** len(names)), Attribute(shared, first.size, first.attribute.ordered))
+    again: FieldDict = {"columns": list(names), "shared": shared, "conflict": conflict}
+    return Availability(takes=names, gives=gives, conflict=conflict), again
 
 
 def _columns(given: object, columns: Known, rule: str, where: str) -> tuple[str, ...]:
@@ -231,7 +230,8 @@ def coarsened(column: Column, *, where: str) -> Coarsen:
     groups = np.concatenate([groups, bins + np.arange(column.size - size)])
     ordered = bins if column.on_a_line and bool((np.diff(groups[:size]) >= 0).all()) else 0
     coarse = Attribute(column.name, bins + column.size - size, ordered)
-    return Coarsen(column.attribute, coarse, groups.astype(code_dtype(coarse.size)))
+    gives = (coarse, replace(column.attribute, name=column.name + FINE))
+    return Coarsen(takes=(column.name,), gives=gives, groups=groups.astype(code_dtype(coarse.size)))
 
 
 def _counted(column: Column, value: object, where: str) -> NDArray[np.int64]:

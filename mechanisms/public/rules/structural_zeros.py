@@ -91,9 +91,9 @@ def after(step: Step, zeros: Zeros, before: Domain, domain: Domain) -> Zeros | N
     if not gone:
         return permuted(domain, clique, cells)
     if isinstance(step, Coarsen):
-        axis = clique.index(step.fine.name)
+        axis = clique.index(step.takes[0])
         table = np.moveaxis(cells.reshape(before.shape(clique)), axis, 0)
-        merged = np.ones((step.coarse.size, *table.shape[1:]), np.bool_)
+        merged = np.ones((step.gives[0].size, *table.shape[1:]), np.bool_)
         np.logical_and.at(merged, step.groups, table)
         return permuted(domain, clique, np.moveaxis(merged, 0, axis))
     names = [n for n in clique if n not in gone]
@@ -178,22 +178,18 @@ def _possible_row(domain: Domain, zeros: Sequence[Zeros], rng: np.random.Generat
     touched = {n for clique, _ in zeros for n in clique}
     names = [n for n in domain.names if n in touched]
     orders = [rng.permutation(domain[n].size) for n in names]
-    at, row, i = [0] * len(names), dict.fromkeys(names, 0), 0
-    while 0 <= i < len(names):
-        if at[i] == len(orders[i]):
-            at[i] = 0
-            i -= 1
-            if i >= 0:
-                at[i] += 1
+    row, tried = dict[str, int](), [iter(orders[0])]
+    while tried:
+        names_so_far, name = set(names[: len(tried)]), names[len(tried) - 1]
+        if (code := next(tried[-1], None)) is None:
+            tried.pop()
             continue
-        row[names[i]] = int(orders[i][at[i]])
-        names_so_far = set(names[: i + 1])
-        whole = [(c, z) for c, z in zeros if names[i] in c and set(c) <= names_so_far]
+        row[name] = int(code)
+        whole = [(c, z) for c, z in zeros if name in c and set(c) <= names_so_far]
         if any(z[np.ravel_multi_index([row[n] for n in c], domain.shape(c))] for c, z in whole):
-            at[i] += 1
-        else:
-            i += 1
-    if i < 0:
-        fix = "declare fewer combinations impossible: together they leave none"
-        raise UserError("no synthetic row satisfies the structural zeros", where="schema: impossible", fix=fix)
-    return row
+            continue
+        if len(tried) == len(names):
+            return row
+        tried.append(iter(orders[len(tried)]))
+    fix = "declare fewer combinations impossible: together they leave none"
+    raise UserError("no synthetic row satisfies the structural zeros", where="schema: impossible", fix=fix)

@@ -24,7 +24,7 @@ from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import coarsened, parse_availability, parse_derive, parse_recode
 from mechanisms.public.rules.structural_zeros import Zeros, joined, of_persons, permuted
-from mechanisms.public.rules.transforms import Constant, OfUnit, Step, Unmeasured
+from mechanisms.public.rules.transforms import Step, Unmeasured, Unread
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import Column
@@ -138,9 +138,10 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
             fix = "unit alone: synthetic units get their ids, and their records, by it"
             raise UserError("unit and unit_id", where=where, fix=fix)
         check_unit_apart(unit, by_name, steps, {k: others[k] for k in ("calendar", "mapped")}, where)
-        steps += [OfUnit(n, by_name[n].size) for n in unit.constant if not by_name[n].constant]
-    steps += [Constant(c.name, 1) for c in columns if c.constant]
-    steps += [Unmeasured(c.name, c.size) for c in columns if c.unmeasured]
+        own = [by_name[n] for n in unit.constant if not by_name[n].constant]
+        steps += [Unread(word="unit: constant", takes=(c.name,), size=c.size) for c in own]
+    steps += [Unread(word="constant", takes=(c.name,), size=1) for c in columns if c.constant]
+    steps += [Unmeasured(word="unmeasured", takes=(c.name,), size=c.size) for c in columns if c.unmeasured]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
     rules = Rules(declared, tuple(steps), zeros, of_records, linked, ordered, calendar, ids, mapped, unit)

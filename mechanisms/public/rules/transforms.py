@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,37 +25,28 @@ MAX_COMBINATIONS = 10_000_000
 FINE = " (fine)"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Step(ABC):
     """A rule between two domains; `forward` is for rows of the table, `backward` for synthetic ones.
 
     Attributes:
         word: what messages call such a rule.
+        takes: attributes that are not measured; `backward` makes them.
+        reads: attributes that stay, and that the rule looks at.
+        gives: attributes that are measured instead.
         conflict: what rows that contradict the rule do: the rule wins, or the run is refused.
     """
 
-    word: ClassVar[str]
-    conflict: Conflict = field(default="mapping", kw_only=True)
+    word: str
+    takes: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+    gives: tuple[Attribute, ...] = ()
+    conflict: Conflict = "mapping"
 
     @property
     def rule(self) -> str:
         """How messages call it, by its own name or its column's, for example derive 'Call Type Group'."""
-        return f"{self.word} {getattr(self, 'name', self.takes[0])!r}"
-
-    @property
-    @abstractmethod
-    def takes(self) -> tuple[str, ...]:
-        """Attributes that are not measured; `backward` makes them."""
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        """Attributes that stay, and that the rule looks at."""
-        return ()
-
-    @property
-    def gives(self) -> tuple[Attribute, ...]:
-        """Attributes that are measured instead."""
-        return ()
+        return f"{self.word} {(self.gives[0].name if self.gives else self.takes[0])!r}"
 
     @abstractmethod
     def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
@@ -78,46 +69,39 @@ def split_cells(cells: NDArray[np.integer[Any]], names: Sequence[str], sizes: Se
     return {n: p.astype(code_dtype(s)) for n, p, s in zip(names, parts, shape, strict=True)}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Derive(Step):
     """A column that follows from others by a public mapping: neither measured nor synthesized.
 
     Attributes:
-        target: the column, of `size` codes.
-        sources, sizes: the columns that it follows from, and their numbers of codes.
-        table: the target's code for each cell of the sources, in C order.
+        size: codes of the column that it takes.
+        sizes: numbers of codes of the columns that it reads.
+        table: the column's code for each cell of these, in C order.
     """
 
-    word: ClassVar[str] = "derive"
-    target: str
+    word: str = "derive"
     size: int
-    sources: tuple[str, ...]
-    sizes: tuple[int, ...]
-    table: NDArray[np.unsignedinteger]
+    sizes: tuple[int, ...] = ()
+    table: NDArray[np.unsignedinteger] = field(default_factory=lambda: np.zeros(1, np.uint8))
 
     @property
-    def takes(self) -> tuple[str, ...]:
-        return (self.target,)
-
-    @property
-    def reads(self) -> tuple[str, ...]:
-        return self.sources
+    def target(self) -> str:
+        """The column that it takes."""
+        return self.takes[0]
 
     def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
-        expected = self.table[cell_numbers(codes, self.sources, self.sizes)]
+        expected = self.table[cell_numbers(codes, self.reads, self.sizes)]
         return {}, np.asarray(codes[self.target] != expected)
 
     def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
-        return {self.target: self.table[cell_numbers(codes, self.sources, self.sizes)]}
+        return {self.target: self.table[cell_numbers(codes, self.reads, self.sizes)]}
 
 
-@dataclass(frozen=True, eq=False)
 class Unread(Derive):
-    """A column that rows of the table tell nothing of: until values are drawn, all of its codes are 0."""
+    """A column that rows of the table tell nothing of: until values are drawn, all of its codes are 0.
 
-    sources: tuple[str, ...] = ()
-    sizes: tuple[int, ...] = ()
-    table: NDArray[np.unsignedinteger] = field(default_factory=lambda: np.zeros(1, np.uint8))
+    It has one value; or it is the same in all records of a unit, is measured once per unit, and written with the units.
+    """
 
     def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
         return {}, None
@@ -126,43 +110,26 @@ class Unread(Derive):
         return {self.target: np.zeros(len(next(iter(codes.values()))), code_dtype(self.size))}
 
 
-class Constant(Unread):
-    """A column of one value, which follows from nothing."""
-
-    word: ClassVar[str] = "constant"
-
-
 class Unmeasured(Unread):
     """A column of which nothing is measured: synthetic values are drawn uniformly (Li et al. 2021b, section 5.3)."""
-
-    word: ClassVar[str] = "unmeasured"
 
     def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         rows = len(next(iter(codes.values())))
         return {self.target: rng.integers(0, self.size, rows).astype(code_dtype(self.size))}
 
 
-class OfUnit(Unread):
-    """A column that is the same in all records of a unit: measured once per unit, and written when units are made."""
-
-    word: ClassVar[str] = "unit: constant"
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Recode(Step):
     """A group of columns as one attribute whose codes are the combinations that can occur.
 
     Attributes:
-        name: of the attribute.
-        columns, sizes: the group, and their numbers of codes.
+        sizes: numbers of codes of the group's columns.
         cells: the possible combinations as cells of the group, ascending; code i is the combination `cells[i]`.
         place: for each cell of the group the code it is counted under: its own, or that of the possible combination
             that agrees with it in most columns (the first of several).
     """
 
-    word: ClassVar[str] = "recode"
-    name: str
-    columns: tuple[str, ...]
+    word: str = "recode"
     sizes: tuple[int, ...]
     cells: NDArray[np.int64]
     place: NDArray[np.unsignedinteger]
@@ -188,113 +155,84 @@ class Recode(Step):
                 a[:, None] == b[None, :] for a, b in zip(np.unravel_index(part, sizes), combinations, strict=True)
             )  # fmt: skip
             place[part] = np.argmax(agree, axis=1)
-        return cls(name, columns, sizes, cells, place, conflict=conflict)
-
-    @property
-    def takes(self) -> tuple[str, ...]:
-        return self.columns
-
-    @property
-    def gives(self) -> tuple[Attribute, ...]:
-        return (Attribute(self.name, self.cells.size),)
+        gives = (Attribute(name, cells.size),)
+        return cls(takes=columns, gives=gives, sizes=sizes, cells=cells, place=place, conflict=conflict)
 
     def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
-        own = cell_numbers(codes, self.columns, self.sizes)
+        own = cell_numbers(codes, self.takes, self.sizes)
         code = self.place[own]
-        return {self.name: code}, None if self.cells.size == self.place.size else self.cells[code] != own
+        return {self.gives[0].name: code}, None if self.cells.size == self.place.size else self.cells[code] != own
 
     def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
-        return split_cells(self.cells[codes[self.name]], self.columns, self.sizes)
+        return split_cells(self.cells[codes[self.gives[0].name]], self.takes, self.sizes)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Availability(Step):
     """Columns that hold the same value wherever they hold one: one shared value, and flags that say which are there.
 
-    Attributes:
-        name: of the flags, an attribute of 2^columns codes; bit i (the first column is the highest) is 1 where column i
-            is not missing.
-        shared: the attribute of the value; its last code means that no column has one.
-        columns: all with the codes of `shared`.
+    It gives the flags, 2^columns codes, of which bit i (the first column is the highest) is 1 where column i is not
+    missing; and the value, with the codes of each of the columns: its last code means that no column has one.
     """
 
-    word: ClassVar[str] = "availability"
-    name: str
-    shared: Attribute
-    columns: tuple[str, ...]
-
-    @property
-    def takes(self) -> tuple[str, ...]:
-        return self.columns
-
-    @property
-    def gives(self) -> tuple[Attribute, ...]:
-        return (Attribute(self.name, 2 ** len(self.columns)), self.shared)
+    word: str = "availability"
 
     def impossible(self) -> NDArray[np.bool_]:
         """Over flags × shared: no column has a value if and only if there is no shared one."""
-        none, missing = np.arange(2 ** len(self.columns)) == 0, np.arange(self.shared.size) == self.shared.size - 1
-        return np.asarray(none[:, None] != missing[None, :]).ravel()
+        flags, shared = (np.arange(a.size) for a in self.gives)
+        return np.asarray((flags == 0)[:, None] != (shared == shared.size - 1)[None, :]).ravel()
 
     def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
         """Codes of the flags and of the shared column; and the rows whose columns have different values."""
-        gap = self.shared.size - 1
-        shared = np.array(codes[self.columns[-1]])
-        for name in reversed(self.columns[:-1]):
+        gap = self.gives[1].size - 1
+        shared = np.array(codes[self.takes[-1]])
+        for name in reversed(self.takes[:-1]):
             shared = np.where(codes[name] != gap, codes[name], shared)
         flags: Any = np.int64(0)
         conflict = np.zeros(len(shared), np.bool_)
-        for name in self.columns:
+        for name in self.takes:
             there = codes[name] != gap
             flags = flags * 2 + there
             conflict |= there & (codes[name] != shared)
-        return {self.name: flags.astype(code_dtype(2 ** len(self.columns))), self.shared.name: shared}, conflict
+        own = self.gives[0]
+        return {own.name: flags.astype(code_dtype(own.size)), self.gives[1].name: shared}, conflict
 
     def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
-        shared, flags = codes[self.shared.name], codes[self.name]
-        gap = np.asarray(self.shared.size - 1, shared.dtype)
-        bits = {name: len(self.columns) - 1 - i for i, name in enumerate(self.columns)}
+        flags, shared = (codes[a.name] for a in self.gives)
+        gap = np.asarray(self.gives[1].size - 1, shared.dtype)
+        bits = {name: len(self.takes) - 1 - i for i, name in enumerate(self.takes)}
         return {name: np.where((flags >> bit) & 1, shared, gap).astype(shared.dtype) for name, bit in bits.items()}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class Coarsen(Step):
     """A column with coarse bins in joint marginals, and its fine one-way marginal, which is restored afterwards.
 
+    It gives the bins, under the column's own name, and the column as "… (fine)", which stands in no joint marginal.
+
     Attributes:
-        fine: the column; in the measured domain it is called "… (fine)", and stands in no joint marginal.
-        coarse: the attribute of the bins, under the column's own name.
         groups: each fine code's bin.
     """
 
-    word: ClassVar[str] = "joint_bins of"
-    fine: Attribute
-    coarse: Attribute
+    word: str = "joint_bins of"
     groups: NDArray[np.unsignedinteger]
 
-    @property
-    def takes(self) -> tuple[str, ...]:
-        return (self.fine.name,)
-
-    @property
-    def gives(self) -> tuple[Attribute, ...]:
-        return (self.coarse, Attribute(self.fine.name + FINE, self.fine.size, self.fine.ordered))
-
     def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
-        own = codes[self.fine.name]
-        return {self.coarse.name: self.groups[own], self.fine.name + FINE: own}, None
+        own = codes[self.takes[0]]
+        return {self.gives[0].name: self.groups[own], self.gives[1].name: own}, None
 
     def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
         """Each bin's rows get fine codes in proportion to the fine column's frequencies in that bin; else uniform ones.
 
         The synthesizer made the fine column from the noisy one-way marginal alone.
         """
-        fine_codes = np.empty(len(codes[self.coarse.name]), code_dtype(self.fine.size))
-        weights = np.bincount(codes[self.fine.name + FINE], minlength=self.fine.size).astype(np.float64)
-        for group in range(self.coarse.size):
-            rows, members = np.flatnonzero(codes[self.coarse.name] == group), np.flatnonzero(self.groups == group)
+        coarse, fine = self.gives
+        fine_codes = np.empty(len(codes[coarse.name]), code_dtype(fine.size))
+        weights = np.bincount(codes[fine.name], minlength=fine.size).astype(np.float64)
+        for group in range(coarse.size):
+            rows, members = np.flatnonzero(codes[coarse.name] == group), np.flatnonzero(self.groups == group)
             fine_codes[rows] = members[spread_codes(weights[members], rows.size, rng)]
-        return {self.fine.name: fine_codes}
+        return {self.takes[0]: fine_codes}
 
 
 def spread_codes(weights: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:

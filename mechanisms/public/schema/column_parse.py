@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import itertools
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +29,7 @@ from mechanisms.public.schema.fields import (
 from mechanisms.public.schema.fine_cells import MAX_FINE, scouting_column
 from mechanisms.public.schema.hierarchy_fields import parse_relations
 from mechanisms.public.schema.places import parse_places
-from mechanisms.public.schema.readings import parse_constant, parse_formats, parse_signs, parse_zip
+from mechanisms.public.schema.readings import moment_of, parse_constant, parse_formats, parse_signs, parse_zip
 from mechanisms.public.schema.spellings import parse_flag, parse_spellings
 
 PLACES = ("coordinates", "geojson")
@@ -108,11 +107,8 @@ def _categorical(given: Fields, where: str) -> FieldDict:
         fix = "values: [a, b, ...]; or size: n for the whole numbers 0 … n − 1"
         raise UserError("categorical needs either values or size", where=where, fix=fix)
     if values is None:
-        return (
-            parts
-            | parse_spellings(given, (), where)
-            | {"codes": whole_number(size, "size", where, low=1, high=MAX_CODES)}
-        )
+        parts["codes"] = whole_number(size, "size", where, low=1, high=MAX_CODES)
+        return parts | parse_spellings(given, (), where)
     texts = text_list(values, "values", where)
     if len(texts) > MAX_CODES:
         fix = f"at most {MAX_CODES:,}; other: takes the rest"
@@ -190,18 +186,10 @@ def _moment(value: object, form: str | None) -> tuple[datetime.datetime | None, 
     if isinstance(value, datetime.date):
         return datetime.datetime(value.year, value.month, value.day), True
     text = str(value).strip()
-    iso = _parsed(text, None)
+    iso = moment_of(text, None)
     if iso is not None or form is None:
         return iso, len(text) <= 10
-    return _parsed(text, form), "%H" not in form
-
-
-def _parsed(text: str, form: str | None) -> datetime.datetime | None:
-    try:
-        moment = datetime.datetime.strptime(text, form) if form else datetime.datetime.fromisoformat(text)
-    except (ValueError, re.error):  # the same part twice, as in %Y %Y
-        return None
-    return moment.replace(tzinfo=None)
+    return moment_of(text, form), "%H" not in form
 
 
 def _bins(declared: object, kind: str, form: str | None, where: str) -> Bins:
@@ -306,7 +294,7 @@ def _check_format(grid: IntegerGrid, column: Column, form: str, where: str) -> N
         start, last = int(grid.starts[run]), int(grid.ends[run]) - 1
         for value in (start, last):
             moment = EPOCH + datetime.timedelta(seconds=value * unit)
-            back = _parsed(moment.strftime(form), form)
+            back = moment_of(moment.strftime(form), form)
             read = (
                 None if back is None else min(max(int((back - EPOCH).total_seconds()) // unit, column.low), column.high)
             )

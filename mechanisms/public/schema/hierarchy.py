@@ -193,12 +193,8 @@ def _level_names(names: Sequence[str] | None, depth: int, where: str) -> list[st
     if len(names) != depth:
         fix = "one name per level below the root, coarsest first, the leaves' last"
         raise UserError(f"hierarchy: {len(names)} level names for {depth} levels", where=where, fix=fix)
-    twice = first_repeat(names)
-    wrong = (
-        twice
-        if twice is not None
-        else next((n for n, i in zip(names, numbers, strict=True) if not n or (n.isdecimal() and n != i)), None)
-    )
+    if (wrong := first_repeat(names)) is None:
+        wrong = next((n for n, i in zip(names, numbers, strict=True) if not n or (n.isdecimal() and n != i)), None)
     if wrong is not None:
         fix = "unique names; a number may only be the level's own"
         raise UserError(f"hierarchy: a level called {wrong!r}", where=where, fix=fix)

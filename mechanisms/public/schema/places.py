@@ -83,13 +83,10 @@ def read_points(path: Path, where: str) -> tuple[list[str], list[str], NDArray[n
     if len(header) < 2:
         fix = "the value first, then its coordinates: name,longitude,latitude"
         raise UserError(f"coordinates: {path} has one column", where=where, fix=fix)
-    places = np.empty((len(rows), len(header) - 1))
-    for i, row in enumerate(rows):
-        for j, cell in enumerate(row[1:]):
-            places[i, j] = _finite(cell)
-            if math.isnan(places[i, j]):
-                problem = f"coordinates: {header[j + 1]!r} of {row[0]!r}: got {cell!r}"
-                raise UserError(problem, where=where, fix="a finite number")
+    places = np.array([[_finite(cell) for cell in row[1:]] for row in rows])
+    for i, j in np.argwhere(np.isnan(places))[:1]:
+        problem = f"coordinates: {header[j + 1]!r} of {rows[i][0]!r}: got {rows[i][j + 1]!r}"
+        raise UserError(problem, where=where, fix="a finite number")
     return header, [row[0] for row in rows], places
 
 

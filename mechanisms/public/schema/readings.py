@@ -43,7 +43,7 @@ def parse_formats(given: Fields, where: str) -> tuple[str | None, tuple[str, ...
         return (None if form == ISO else form), ()
     forms = text_list(given["formats"], "formats", where)
     for form in forms:
-        if form != ISO and not _reads_itself(form):
+        if form != ISO and ("%" not in form or moment_of(SAMPLE.strftime(form), form) is None):
             fix = 'strftime formats, and ISO for 2016-12-31: formats: [ISO, "%d/%m/%Y"]'
             raise UserError(f"formats: got {form!r}", where=where, fix=fix)
     if len(set(forms)) < len(forms):
@@ -51,11 +51,13 @@ def parse_formats(given: Fields, where: str) -> tuple[str | None, tuple[str, ...
     return (None if forms[0] == ISO else forms[0]), forms[1:]
 
 
-def _reads_itself(form: str) -> bool:
+def moment_of(text: str, form: str | None) -> datetime.datetime | None:
+    """The day or time that a text is in a strftime format, or in ISO without one, but for its zone; None for others."""
     try:
-        return "%" in form and datetime.datetime.strptime(SAMPLE.strftime(form), form) is not None
+        moment = datetime.datetime.strptime(text, form) if form else datetime.datetime.fromisoformat(text)
     except (ValueError, re.error):  # the same part twice, as in %Y %Y
-        return False
+        return None
+    return moment.replace(tzinfo=None)
 
 
 def parse_signs(given: Fields, where: str) -> FieldDict:

@@ -53,6 +53,17 @@ BETWEEN_SIDES = {
     "CONJUNCTION_AND": "AND",
     "CONJUNCTION_OR": "OR",
 }
+#: What stands around parts, by the engine's parser's names; a sign of one side stands before it.
+AROUND = {
+    "OPERATOR_NOT": "(NOT {0})",
+    "OPERATOR_IS_NULL": "({0} IS NULL)",
+    "OPERATOR_IS_NOT_NULL": "({0} IS NOT NULL)",
+    "OPERATOR_COALESCE": "coalesce({parts})",
+    "COMPARE_IN": "({0} IN ({others}))",
+    "COMPARE_NOT_IN": "({0} NOT IN ({others}))",
+    "COMPARE_BETWEEN": "({0} BETWEEN {1} AND {2})",
+    **{sign: f"({sign} {{0}})" for sign in "+-"},
+}
 #: The operators that any part may stand for: IN and nullif compare too.
 SIGNS = "+ - * / % || ~~ !~~ = <> < > <= >="
 #: Functions that read one row, and no clock.
@@ -90,6 +101,12 @@ class Database(Protocol):
 
     def alike(self, query: str, other: str) -> bool:
         """Whether the database reads two queries alike, where its grammar ranks operators in an order of its own."""
+
+    def columns(self, query: str) -> list[tuple[str, bool]]:
+        """The columns of the result, and whether equal values of each have one text."""
+
+    def texts(self, query: str, names: Sequence[str]) -> Iterator[Any]:
+        """The result as Arrow record batches of texts."""
 
 
 def checked_query(query: str, database: Database, source: Source, *, promised: bool) -> str:
@@ -279,10 +296,6 @@ class _Writer:
             raise mixes(windows.get(str(node["class"]), str(node["class"]).lower()))
         return write(self, node)
 
-    def sides(self, sign: str, nodes: Sequence[Node]) -> str:
-        """Parts with a sign between them."""
-        return f"({f' {sign} '.join(map(self.text, nodes))})"
-
     def _column(self, node: Node) -> str:
         *before, name = (str(n) for n in node["column_names"])
         alike = [c for c in self.table.columns if c.lower() == name.lower()]
@@ -306,36 +319,24 @@ class _Writer:
             raise mixes(f"the constant {text}")
         return known
 
-    def comparison(self, node: Node) -> str:
-        """Two sides."""
-        return self.sides(_listed(BETWEEN_SIDES, node["type"]), [node["left"], node["right"]])
+    def operation(self, node: Node) -> str:
+        """A sign between parts, or what the engine's parser calls an operator: NOT, IS NULL, IN, BETWEEN, coalesce."""
+        given = node.get("children") or [node[k] for k in ("left", "right", "input", "lower", "upper") if k in node]
+        return self.written(str(node["type"]), given)
 
-    def conjunction(self, node: Node) -> str:
-        """AND, or OR."""
-        return self.sides(_listed(BETWEEN_SIDES, node["type"]), node["children"])
-
-    def between(self, node: Node) -> str:
-        """A range."""
-        return f"({self.text(node['input'])} BETWEEN {self.text(node['lower'])} AND {self.text(node['upper'])})"
+    def written(self, kind: str, nodes: Sequence[Node]) -> str:
+        """Parts with what stands between and around them."""
+        first, *others = parts = [self.text(n) for n in nodes]
+        if kind in BETWEEN_SIDES and others:
+            return f"({f' {BETWEEN_SIDES[kind]} '.join(parts)})"
+        if kind not in AROUND:
+            raise mixes(kind.lower().replace("_", " "))
+        return AROUND[kind].format(first, *others, parts=", ".join(parts), others=", ".join(others))
 
     def case(self, node: Node) -> str:
         """A choice by conditions."""
         checks = (f"WHEN {self.text(c['when_expr'])} THEN {self.text(c['then_expr'])}" for c in node["case_checks"])
         return f"(CASE {' '.join(checks)} ELSE {self.text(node['else_expr'])} END)"
-
-    def operator(self, node: Node) -> str:
-        """What the engine's parser calls so: NOT, IS NULL, IN, coalesce."""
-        first, *others = map(self.text, node["children"])
-        rest = ", ".join(others)
-        forms = {
-            "OPERATOR_NOT": f"(NOT {first})",
-            "OPERATOR_IS_NULL": f"({first} IS NULL)",
-            "OPERATOR_IS_NOT_NULL": f"({first} IS NOT NULL)",
-            "OPERATOR_COALESCE": f"coalesce({', '.join((first, *others))})",
-            "COMPARE_IN": f"({first} IN ({rest}))",
-            "COMPARE_NOT_IN": f"({first} NOT IN ({rest}))",
-        }
-        return _listed(forms, node["type"])
 
     def cast(self, node: Node) -> str:
         """A cast to a number or a text, of so many digits or letters."""
@@ -355,23 +356,14 @@ class _Writer:
             raise mixes(f"{name}()")
         if name in OF_ONE_ROW:
             return f"{name}({', '.join(map(self.text, given))})"
-        return self.sides(BETWEEN_SIDES[name], given) if len(given) == 2 else f"({name} {self.text(given[0])})"
-
-
-def _listed(forms: Mapping[str, str], kind: str) -> str:
-    if kind not in forms:
-        raise mixes(kind.lower().replace("_", " "))
-    return forms[kind]
+        return self.written(name, given)
 
 
 _WRITERS: Mapping[str, Callable[[_Writer, Node], str]] = {
     "COLUMN_REF": _Writer.column,
     "CONSTANT": _Writer.constant,
-    "COMPARISON": _Writer.comparison,
-    "CONJUNCTION": _Writer.conjunction,
-    "BETWEEN": _Writer.between,
+    **dict.fromkeys(("COMPARISON", "CONJUNCTION", "BETWEEN", "OPERATOR"), _Writer.operation),
     "CASE": _Writer.case,
-    "OPERATOR": _Writer.operator,
     "CAST": _Writer.cast,
     "FUNCTION": _Writer.function,
 }

@@ -12,11 +12,11 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import quote, unquote
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.tables.checked_query import DRAWN, OWN, StoredTable, checked_query
+from mechanisms.public.tables.checked_query import DRAWN, OWN, Database, StoredTable, checked_query
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
 from mechanisms.public.tables.scan import COPIED, Source, literal, quoted_name
@@ -92,19 +92,15 @@ def fetch_postgresql(address: Address, path: Path, room: FetchRoom) -> None:
 
 
 class _Sqlite:
-    """What is asked of an open database, as of `Database`."""
-
     hidden = frozenset({"rowid", "_rowid_", "oid"})
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
 
     def columns(self, query: str) -> list[tuple[str, bool]]:
-        """The columns of the result, and whether equal values of each have one text."""
         return [(d[0], True) for d in self.connection.execute(query).description]
 
     def texts(self, query: str, names: Sequence[str]) -> Iterator[Any]:
-        """The result as Arrow record batches of texts."""
         import pyarrow as pa
 
         cells = []
@@ -121,7 +117,6 @@ class _Sqlite:
             yield pa.record_batch([pa.array(c, pa.string()) for c in zip(*rows, strict=True)], names=list(names))
 
     def traits(self, functions: Collection[str], text: str) -> set[tuple[str, str]]:
-        """What is noteworthy of the functions of a query."""
         listed = ", ".join(map(literal, functions))
         asked = (
             f"SELECT name FROM pragma_function_list WHERE type = 's' AND NOT flags & {STEADY} AND name IN ({listed})"
@@ -134,7 +129,6 @@ class _Sqlite:
         return None if found is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", found[0], count=1)
 
     def table(self, schema: str, name: str) -> StoredTable | None:
-        """The users' own table of that name; None for a view, or where there is none."""
         asked = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         asked += " AND name NOT LIKE 'sqlite~_%' ESCAPE '~' AND lower(name) = lower(?)"
         asked = f"SELECT t.name, c.name FROM ({asked}) t"
@@ -216,10 +210,7 @@ class _Postgres:
             return [*cursor.fetchall()]
 
 
-Opened: TypeAlias = "_Sqlite | _Postgres"
-
-
-def _write(database: Opened, address: Address, path: Path, room: FetchRoom) -> None:
+def _write(database: Database, address: Address, path: Path, room: FetchRoom) -> None:
     """The rows as Parquet, in the order of their values: the same rows are the same bytes."""
     import pyarrow as pa
 

@@ -229,7 +229,7 @@ def with_computed(drawn: Sequence[Drawn], schema: Schema) -> list[Drawn]:
     every = list(drawn)
     for step in reversed(schema.rules.computed):  # one that reads a computed column stands before it
         column = schema[step.target]
-        values = step.values({n: _numbers(every[schema.domain.index(n)]) for n in step.sources}, column)
+        values = step.values({n: _numbers(every[schema.domain.index(n)]) for n in step.reads}, column)
         every[schema.domain.index(step.target)] = _drawn(values, column)
     return every
 

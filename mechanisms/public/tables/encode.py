@@ -14,6 +14,7 @@ from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.spellings import loose_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import COPIED, Source, listed, literal
+from mechanisms.public.tables.text_forms import NumberForm
 
 #: A raw code is code + size · mark: the mark says what happened to the value, and is counted. No raw code carries the
 #: last one: it counts the plain codes that mean missing.
@@ -113,7 +114,7 @@ def read_sql(source: Source, index: int, column: Column) -> str:
         return source.moment(index, column.format, *(None if f == ISO else f for f in column.more_formats))
     if column.width is not None:
         return source.digits(index, column.width)
-    return source.number(index, strip=column.strip, decimal=column.decimal)
+    return source.number(index, NumberForm(column.strip, column.decimal))
 
 
 def _exact(column: Column, *, typed: bool) -> dict[str, int]:

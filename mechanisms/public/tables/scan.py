@@ -25,7 +25,7 @@ from mechanisms.public.tables.inspect_file import (
     found_header,
     states,
 )
-from mechanisms.public.tables.text_forms import MINUS, SPACES, NumberForm
+from mechanisms.public.tables.text_forms import AS_THEY_ARE, MINUS, SPACES, NumberForm
 
 #: Rows per streamed batch.
 BATCH_ROWS = 1 << 18
@@ -146,26 +146,21 @@ class Source(Opening):
             return f"coalesce(TRY(decode({c})), CAST({c} AS VARCHAR), '')"
         return f"coalesce(CAST({c} AS VARCHAR), '')"
 
-    def number(self, index: int, *, strip: Sequence[str] = (), decimal: str = ".") -> str:
-        """SQL for a column as DOUBLE; NULL where it is no number: inf, NaN, 1e400 and 1_000 are none.
-
-        Args:
-            strip, decimal: how texts are written, as of `NumberForm`; what is written another way is no number.
-        """
+    def number(self, index: int, reading: NumberForm = AS_THEY_ARE) -> str:
+        """SQL for a column as DOUBLE; NULL for what is none so read, and for inf, NaN, 1e400 and 1_000."""
         if self.types[index] in INTEGERS:
             return f"CAST(c{index} AS DOUBLE)"
         if self.typed(index):
             number = f"TRY_CAST({self.text(index)} AS DOUBLE)" if self.types[index] != "DOUBLE" else f"c{index}"
             return f"CASE WHEN isfinite({number}) THEN {number} END"
         text = f"replace({self.text(index)}, {literal(MINUS)}, '-')"
-        reading = NumberForm(tuple(strip), decimal)
         for sign in reading.signs:
             text = f"replace({text}, {literal(sign)}, '')"
-        text = f"trim({text}, {literal(SPACES)})" if strip or decimal != "." else text
+        text = f"trim({text}, {literal(SPACES)})" if not reading.plain else text
         if reading.marks:
             bare = f"translate({text}, {literal(''.join(reading.marks))}, '')"
             text = f"CASE WHEN {text} = {bare} OR regexp_full_match({text}, {literal(reading.parted)}) THEN {bare} END"
-        point = text if decimal == "." else f"replace(replace({text}, '.', '_'), ',', '.')"
+        point = text if reading.decimal == "." else f"replace(replace({text}, '.', '_'), ',', '.')"
         number = f"TRY_CAST({point} AS DOUBLE)"  # what stands here twice the engine computes once
         return f"CASE WHEN isfinite({number}) AND NOT contains({point}, '_') THEN {number} END"  # 1_000 is one for it
 

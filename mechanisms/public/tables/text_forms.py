@@ -13,9 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
 
-from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.readings import ISO, moment_of
 from mechanisms.public.schema.spellings import NO_ANSWER, short_words
 from mechanisms.public.tables.persons import PERSONS, STAFF
 
@@ -96,10 +95,7 @@ class NumberForm:
 
     def number(self, text: str) -> float | None:
         """The number that a text is, or None; as `Source.number` reads it."""
-        text = text.replace(MINUS, "-")
-        for sign in self.signs:
-            text = text.replace(sign, "")
-        text = text.strip()
+        text = without(text.replace(MINUS, "-"), self.signs)
         if any(mark in text for mark in self.marks):
             if not re.fullmatch(self.parted, text):
                 return None
@@ -115,6 +111,11 @@ class NumberForm:
     def reads(self, text: str) -> bool:
         """Whether a text is a number."""
         return self.number(text) is not None
+
+    def doubtful(self, texts: Texts) -> int:
+        """In how many rows a text is a number, and another one with point and comma changed over."""
+        both = ((self.number(t), self.other_way.number(t), n) for t, n in texts.items())
+        return sum(n for a, b, n in both if a is not None and b is not None and a != b)
 
     @property
     def marks(self) -> tuple[str, ...]:
@@ -152,6 +153,10 @@ class NumberForm:
         """As a column of a schema says it."""
         fields: dict[str, object] = {"strip": list(self.strip)} if self.strip else {}
         return fields | ({"decimal": self.decimal} if self.decimal != "." else {})
+
+
+#: Numbers as any program reads them.
+AS_THEY_ARE = NumberForm()
 
 
 def few_words(texts: Collection[str]) -> bool:
@@ -207,14 +212,9 @@ def _fits(text: str, form: str) -> bool:
 @lru_cache(1 << 16)
 def as_moment(text: str, form: str) -> datetime.datetime | None:
     """The day or time that a text is in that form, or None."""
-    if not _fits(text.strip(), form):
+    if not _fits(text := text.strip(), form):
         return None  # nearly all texts are of another form, and reading takes far longer
-    try:
-        if form == ISO:
-            return datetime.datetime.fromisoformat(text.strip())
-        return datetime.datetime.strptime(text.strip(), form)
-    except ValueError:
-        return None
+    return moment_of(text, None if form == ISO else form)
 
 
 def date_forms(texts: Texts) -> list[tuple[str, float]]:
@@ -239,7 +239,7 @@ def number_reading(texts: Texts) -> tuple[NumberForm, float]:
     numeric = {t: n for t, n in texts.items() if re.search(r"\d", t)}
     signs = [c for c in CURRENCIES if any(_beside(t, c) for t in numeric)]
     signs += _unit_of_measure(numeric)
-    bare = {t: _without(t, signs) for t in numeric}
+    bare = {t: without(t, signs) for t in numeric}
     thousands, points = ([m] if _parts(m, bare.values()) else [] for m in ",.")
     spaces = [s for s in (" ", "\xa0", "'") if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
     dotted = NumberForm((*signs, *thousands, *spaces))
@@ -263,7 +263,8 @@ def _beside(text: str, sign: str) -> bool:
     return bare.startswith(sign) or bare.endswith(sign)
 
 
-def _without(text: str, signs: Sequence[str]) -> str:
+def without(text: str, signs: Sequence[str]) -> str:
+    """A text without currencies or units, and spaces around it."""
     for sign in signs:
         text = text.replace(sign, "")
     return text.strip()
@@ -289,46 +290,36 @@ def _parts(mark: str, texts: Collection[str]) -> bool:
 
 def either_way(reading: NumberForm, texts: Texts) -> int:
     """In how many rows a text such as 1.234 is one number with a mark of thousands, and another with a decimal one."""
-    marks = (NumberForm((*reading.signs, *({",", "."} - {d})), d) for d in ",.")
-    comma, point = marks
-    both = ((comma.number(t), point.number(t), n) for t, n in texts.items())
-    return sum(n for a, b, n in both if a is not None and b is not None and a != b)
+    return NumberForm((*reading.signs, "."), ",").doubtful(texts)
 
 
 def misspelt(texts: Texts) -> str:
     """Words that differ from a far more frequent one in capitals or by one edit, as a sentence; none: empty."""
     near: dict[str, list[str]] = {}
     for text in texts:
-        for key in _shortened(text):
+        for key in _one_edit_away(text):
             near.setdefault(key, []).append(text)
     pairs = []
     for text, n in texts.items():
-        close = {o for key in _shortened(text) for o in near[key] if texts[o] >= RARER * n and _one_edit(text, o)}
+        close = {o for key in _one_edit_away(text) for o in near[key] if texts[o] >= RARER * n and o != text}
         if n and close:
             pairs.append((text, max(close, key=lambda o: (texts[o], o))))
     few = ", ".join(f"{t!r} ({texts[t]:,} rows) for {o!r} ({texts[o]:,})" for t, o in pairs[:MISSPELT_SHOWN])
     return f"{len(pairs)} may be misspelt: {few}{', …' if len(pairs) > MISSPELT_SHOWN else ''}" if pairs else ""
 
 
-def _shortened(text: str) -> set[str]:
-    """A text without capitals, and, where it is a word and no code, also without any one of its letters."""
+def _one_edit_away(text: str) -> set[str]:
+    """Patterns that a text shares with those that differ in capitals, by a letter, or by two that changed places.
+
+    Of what is no word, but a code or short, only those that words with a letter more have.
+    """
     folded = text.strip().casefold()
     word = len(folded) >= SHORTEST_WORD and not re.search(r"\d", folded)
-    return {folded, *(folded[:i] + folded[i + 1 :] for i in range(len(folded) if word else 0))}
-
-
-def _one_edit(text: str, other: str) -> bool:
-    """Whether two texts differ in capitals, by one letter, or by two neighbours that changed places."""
-    a, b = text.strip().casefold(), other.strip().casefold()
-    front = _alike_in_front(a, b)
-    a, b = a[front:], b[front:]
-    back = _alike_in_front(a[::-1], b[::-1])
-    a, b = a[: len(a) - back], b[: len(b) - back]
-    return text != other and (max(len(a), len(b)) <= 1 or (len(a) == 2 and a == b[::-1]))
-
-
-def _alike_in_front(text: str, other: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
+    ends = [(folded[:i], folded[i:]) for i in range(len(folded) + 1)]
+    patterns = {folded, *(f"{front}\0{back}" for front, back in ends)}
+    for front, back in ends if word else ():
+        patterns |= {f"{front}\0{back[1:]}", f"{front}\0{''.join(sorted(back[:2]))}\0{back[2:]}"}
+    return patterns
 
 
 def may_be_thousands(texts: Texts, mark: str = ".") -> int:
@@ -353,7 +344,7 @@ def said_thousands(reading: NumberForm, texts: Texts) -> str:
     Money is: no price has three decimals.
     """
     mark = reading.dots[0] if reading.dots else reading.decimal
-    bare = {_without(t, reading.signs): n for t, n in texts.items()}
+    bare = {without(t, reading.signs): n for t, n in texts.items()}
     money = any(s in CURRENCIES and s != "%" for s in reading.signs)
     if money or not (rows := may_be_thousands(bare, mark)):
         return ""

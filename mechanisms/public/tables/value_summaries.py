@@ -44,7 +44,7 @@ def rows_that_differ(source: Source, schema: Schema) -> dict[str, int]:
     differing = {}
     for step in schema.rules.computed:
         column, count = schema[step.target], 0
-        for values in value_batches(source, [*(schema[n] for n in step.sources), column]):
+        for values in value_batches(source, [*(schema[n] for n in step.reads), column]):
             count += int(np.count_nonzero(~agree(values[column.name], step.values(values, column), column)))
         differing[step.rule] = count
     return differing

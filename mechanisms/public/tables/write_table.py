@@ -182,11 +182,14 @@ def write_csv(file: Any, chunks: Chunks) -> None:
 
 
 def _id_cells(ids: Any, marks: set[str]) -> Any:
-    if pa.types.is_integer(ids.type):
-        return ids.cast(pa.large_string())
-    distinct = pc.dictionary_encode(ids)
-    texts = [_cell(t, marks, alone=False) for t in distinct.dictionary.to_pylist()]
-    return pa.array(texts, type=pa.large_string()).take(distinct.indices)
+    return (ids if pa.types.is_integer(ids.type) else _rendered(ids, marks, alone=False)).cast(pa.large_string())
+
+
+def _rendered(texts: Any, marks: set[str], alone: bool) -> Any:
+    """Texts as CSV cells: each different one is looked at once."""
+    distinct = pc.dictionary_encode(texts)
+    cells = [None if t is None else _cell(t, marks, alone) for t in distinct.dictionary.to_pylist()]
+    return pa.array(cells, type=pa.string()).take(distinct.indices)
 
 
 def _cells(drawn: Drawn, column: Column, end: str, marks: set[str], alone: bool) -> list[Any]:
@@ -197,9 +200,7 @@ def _cells(drawn: Drawn, column: Column, end: str, marks: set[str], alone: bool)
         return [pa.array(texts, type=pa.large_string()).take(pa.array(drawn.values))]
     text = text_column(drawn, column)
     if column.other is not None or column.format is not None or column.decimal != ".":
-        distinct = pc.dictionary_encode(text)
-        rendered = [empty if t is None else _cell(t, marks, alone) for t in distinct.dictionary.to_pylist()]
-        text = pa.array(rendered, type=pa.string()).take(distinct.indices)
+        text = _rendered(text, marks, alone)
     return [pc.fill_null(text, empty).cast(pa.large_string()), pa.scalar(end, pa.large_string())]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
@@ -15,7 +15,7 @@ import yaml
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
 from mechanisms.public.schema.discover_fields import WITHIN
-from mechanisms.public.schema.fields import FieldDict
+from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.fetched import is_address
@@ -114,22 +114,33 @@ def draft_of(metadata: Metadata, path: Path) -> str:
             assert not column.kind or parse_schema({"columns": {column.name: column.fields}}, where="it")
         except UserError as error:
             column.left_out(f"as declared there it cannot be: {error.what}")
-    columns = [c for c in metadata.columns if c.kind]
-    text = head + "columns:\n"
-    for column in columns:
-        lines = dump_yaml({column.name: column.fields}, quoted=True).splitlines(keepends=True)
-        text += f"  # {_one_line('; '.join(column.said))}\n" if column.said else ""
-        text += "".join(f"  {line}" for line in lines)
-    if left := [c for c in metadata.columns if not c.kind]:
-        text += "leave_out:\n"
-        text += "".join(f"  - {as_json(c.name)}  # {_one_line('; '.join(c.said))}\n" for c in left)
-    names = {c.name for c in columns}
+    said = {c.name: _one_line("; ".join(c.said)) for c in metadata.columns}
+    drafted = [(c.name, c.fields, said[c.name]) for c in metadata.columns if c.kind]
+    text = head + columns_text(drafted, [(c.name, said[c.name]) for c in metadata.columns if not c.kind])
+    names = {name for name, _, _ in drafted}
     if pairs := [p for p in metadata.ordered if names >= {*p}]:
         text += (
             "# with these rules no synthetic row descends; both columns need the same bounds and bins:\n# ordered:\n"
         )
         text += "".join(f"#   - {as_json([*pair])}\n" for pair in pairs)
     return text
+
+
+def columns_text(
+    columns: Iterable[tuple[str, Fields, str]],
+    left_out: Sequence[tuple[str, str]],
+    quoted: Callable[[Fields], bool] = lambda _: True,
+) -> str:
+    """The columns of a draft, each behind what is said of it, and those that are left out, with why.
+
+    Args:
+        quoted: whether the texts in a column's lists have quotes.
+    """
+    text = "columns:\n"
+    for name, fields, said in columns:
+        lines = dump_yaml({name: fields}, quoted=quoted(fields)).splitlines(keepends=True)
+        text += f"  # {said}\n" * bool(said) + "".join(f"  {line}" for line in lines)
+    return text + "leave_out:\n" * bool(left_out) + "".join(f"  - {as_json(n)}  # {why}\n" for n, why in left_out)
 
 
 def named(values: Mapping[Any, Any]) -> str:
