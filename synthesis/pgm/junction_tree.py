@@ -30,6 +30,8 @@ Floats = NDArray[np.float64]
 #: The heuristics: smallest joint table, fewest new edges, least weight of new edges.
 MIN_SIZE, MIN_FILL, MIN_WEIGHTED_FILL = 0, 1, 2
 RULES = 3
+#: Tried for each marginal that a model may hold; all are where these find the schema's rules alone too large.
+QUICK = ("min-size", "min-fill")
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,8 @@ def _fit(
         )
     chosen: list[int] = []
     outer = maximal([bits_of(domain.canonical(c), index) for c in fixed])
-    if outer and (least := _quick_cells(outer, sizes)) > max_cells:
+    tried = QUICK if _quick_cells(outer, sizes, QUICK) <= max_cells else tuple(HEURISTICS)
+    if outer and (least := _quick_cells(outer, sizes, tried)) > max_cells:
         raise UserError(
             f"a model of the schema's impossible combinations alone has {least:,} cells, more than {max_cells:,}",
             where="synthesis.max_cells",
@@ -168,7 +171,7 @@ def _fit(
             chosen.append(i)
             continue
         more = maximal([*outer, bits])
-        if cells_of(bits, sizes) <= max_cells and _quick_cells(more, sizes) <= max_cells:
+        if cells_of(bits, sizes) <= max_cells and _quick_cells(more, sizes, tried) <= max_cells:
             chosen.append(i)
             outer = more
     keep = set(chosen)
@@ -176,10 +179,10 @@ def _fit(
     return inside, tuple(c for i, c in enumerate(cliques) if i not in keep)
 
 
-def _quick_cells(cliques: Sequence[int], sizes: Sequence[int]) -> int:
-    """The size that two quick heuristics find."""
+def _quick_cells(cliques: Sequence[int], sizes: Sequence[int], heuristics: Sequence[str]) -> int:
+    """The least size that these heuristics find."""
     graph = neighbours(len(sizes), cliques)
-    covers = [maximal([c for _, c in eliminate(graph, sizes, HEURISTICS[h])]) for h in ("min-size", "min-fill")]
+    covers = [maximal([c for _, c in eliminate(graph, sizes, HEURISTICS[h])]) for h in heuristics]
     return min(sum(cells_of(c, sizes) for c in cover) for cover in covers)
 
 
