@@ -30,8 +30,6 @@ Floats = NDArray[np.float64]
 #: The heuristics: smallest joint table, fewest new edges, least weight of new edges.
 MIN_SIZE, MIN_FILL, MIN_WEIGHTED_FILL = 0, 1, 2
 RULES = 3
-#: Tried for each marginal that a model may hold; all are where these find the schema's rules alone too large.
-QUICK = ("min-size", "min-fill")
 
 
 @dataclass(frozen=True)
@@ -158,7 +156,7 @@ def _fit(
         )
     chosen: list[int] = []
     outer = maximal([bits_of(domain.canonical(c), index) for c in fixed])
-    tried = QUICK if _quick_cells(outer, sizes, QUICK) <= max_cells else tuple(HEURISTICS)
+    tried = 2 if _quick_cells(outer, sizes, 2) <= max_cells else len(HEURISTICS)  # rules in a ring: two miss much
     if outer and (least := _quick_cells(outer, sizes, tried)) > max_cells:
         raise UserError(
             f"a model of the schema's impossible combinations alone has {least:,} cells, more than {max_cells:,}",
@@ -179,10 +177,10 @@ def _fit(
     return inside, tuple(c for i, c in enumerate(cliques) if i not in keep)
 
 
-def _quick_cells(cliques: Sequence[int], sizes: Sequence[int], heuristics: Sequence[str]) -> int:
-    """The least size that these heuristics find."""
+def _quick_cells(cliques: Sequence[int], sizes: Sequence[int], tried: int) -> int:
+    """The least size that the first so many heuristics find."""
     graph = neighbours(len(sizes), cliques)
-    covers = [maximal([c for _, c in eliminate(graph, sizes, HEURISTICS[h])]) for h in heuristics]
+    covers = [maximal([c for _, c in eliminate(graph, sizes, cost)]) for cost in [*HEURISTICS.values()][:tried]]
     return min(sum(cells_of(c, sizes) for c in cover) for cover in covers)
 
 
