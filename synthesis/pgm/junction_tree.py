@@ -154,7 +154,7 @@ def _fit(
             where="synthesis.max_cells",
             fix="raise it, or use coarser bins in the schema",
         )
-    chosen: list[int] = []
+    chosen = set[int]()
     outer = maximal([bits_of(domain.canonical(c), index) for c in fixed])
     tried = 2 if _quick_cells(outer, sizes, 2) <= max_cells else len(HEURISTICS)  # rules in a ring: two miss much
     if outer and (least := _quick_cells(outer, sizes, tried)) > max_cells:
@@ -166,15 +166,14 @@ def _fit(
     for i in sorted(range(len(cliques)), key=lambda i: (-useful[i], i)):
         bits = bits_of(cliques[i], index)
         if bits.bit_count() == 1 or any(bits & o == bits for o in outer):  # every model has all columns alone
-            chosen.append(i)
+            chosen.add(i)
             continue
         more = maximal([*outer, bits])
         if cells_of(bits, sizes) <= max_cells and _quick_cells(more, sizes, tried) <= max_cells:
-            chosen.append(i)
+            chosen.add(i)
             outer = more
-    keep = set(chosen)
-    inside = tuple(c for i, c in enumerate(cliques) if i in keep)
-    return inside, tuple(c for i, c in enumerate(cliques) if i not in keep)
+    inside = tuple(c for i, c in enumerate(cliques) if i in chosen)
+    return inside, tuple(c for i, c in enumerate(cliques) if i not in chosen)
 
 
 def _quick_cells(cliques: Sequence[int], sizes: Sequence[int], tried: int) -> int:
