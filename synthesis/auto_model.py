@@ -30,7 +30,7 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.impossible import Impossible, Zeros
 from synthesis.independent import IndependentSpec
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
-from synthesis.pgm.junction_tree import fit_cliques
+from synthesis.pgm.junction_tree import fit_cliques, model_cells
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.usefulness import usefulness
 from synthesis.unmeasured import ALL_CELLS, unmeasured
@@ -39,8 +39,8 @@ from synthesis.unmeasured import ALL_CELLS, unmeasured
 LEFT = 0.05
 #: A target differs from the model where its cells do by this share of the total.
 DIFFERS = 1e-6
-#: The model may be so many times `max_cells` large where the forest of its pairs is; others then get so many times the
-#: forest's cells.
+#: The model may be so many times `max_cells` large where the forest of its pairs, or of rules, is; others then get so
+#: many times the forest's cells.
 FOREST, BESIDE_FOREST = 8, 1.5
 #: The tree that is built may be so many times larger than the one that was predicted.
 TOLERANCE = 4
@@ -90,8 +90,8 @@ class AutoSpec(Synthesizer):
 
     Attributes:
         max_cells: the most cells of the graphical model's junction tree, or half as many again as the forest of the
-            pairs that show most dependence, where this is more, up to eight times `max_cells`; marginals for which it
-            has no room are met by changing single codes of its rows.
+            pairs that show most dependence, or rules, need, where this is more, up to eight times `max_cells`;
+            marginals for which it has no room are met by changing single codes of its rows.
         iterations: steps of the model's estimation, at most.
         descents: sweeps in which single codes change.
     """
@@ -157,13 +157,14 @@ class AutoSpec(Synthesizer):
         self, measurements: Measurements, evidence: Sequence[Evidence], zeros: Zeros
     ) -> tuple[frozenset[Clique], int]:
         """The cliques that the model holds, by their `usefulness`, and its limit in cells."""
-        domain, cliques = measurements.domain, [e.clique for e in evidence]
+        domain, cliques, fixed = measurements.domain, [e.clique for e in evidence], [c for c, _ in zeros]
         useful, forest = usefulness(measurements, evidence)
-        limit = self._limit(sum(domain.shape(domain.names)) + sum(domain.cells(cliques[i]) for i in forest))
-        return frozenset(fit_cliques(domain, cliques, useful, limit, fixed=[c for c, _ in zeros])[0]), limit
+        alone = sum(domain.shape(domain.names)) + sum(domain.cells(cliques[i]) for i in forest)
+        limit = self._limit(max(alone, model_cells(domain, fixed)))
+        return frozenset(fit_cliques(domain, cliques, useful, limit, fixed=fixed)[0]), limit
 
     def _limit(self, forest: int) -> int:
-        """The most cells of a model whose columns and forest have so many."""
+        """The most cells of a model whose columns, and forest or rules, have so many."""
         return max(self.max_cells, min(int(BESIDE_FOREST * forest), FOREST * self.max_cells))
 
     def predicted_bytes(
@@ -174,7 +175,7 @@ class AutoSpec(Synthesizer):
         The largest forest joins all columns to that of the most values.
         """
         measured, sizes = sum(domain.cells(c) for c in cliques), domain.shape(domain.names)
-        model = self._limit(sum(sizes) + max(sizes) * (sum(sizes) - max(sizes)))
+        model = self._limit(max(sum(sizes) + max(sizes) * (sum(sizes) - max(sizes)), model_cells(domain, fixed)))
         return row_bytes(domain, rows) + 14 * 8 * model + 7 * 8 * measured + 4 * 8 * min(ALL_CELLS, 1000 * rows)
 
 

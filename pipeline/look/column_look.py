@@ -194,9 +194,11 @@ def _below_zero(text: str, reading: NumberForm) -> bool:
 def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str]:
     zeros = ", ".join(repr(t) for t in rest if numbers and ZERO.fullmatch(t.strip()))
     hints = [f"{zeros}: 0? Write it so in the table: as a gap it would raise the mean"] if zeros else []
-    if not (gaps := gap_words(rest, numbers=numbers)):
-        return hints
-    return [*hints, f"{', '.join(map(repr, gaps))}: a gap? missing: {listed([*column.missing_texts, *gaps])}"]
+    own = [t for t in rest if t.strip().lower().replace("_", " ") == column.name.lower().replace("_", " ")]
+    hints += [f"{t!r}, as the column is called: a line of headers? It counts as a record: take it out" for t in own]
+    gaps = [t for t in gap_words(rest, numbers=numbers) if t not in own]
+    cure = f"{', '.join(map(repr, gaps))}: a gap? missing: {listed([*column.missing_texts, *gaps])}"
+    return [*hints, cure] if gaps else hints
 
 
 def _texts(column: Column, words: Mapping[str, int]) -> list[str]:

@@ -154,9 +154,10 @@ def _fit(
             where="synthesis.max_cells",
             fix="raise it, or use coarser bins in the schema",
         )
-    chosen: list[int] = []
+    chosen = set[int]()
     outer = maximal([bits_of(domain.canonical(c), index) for c in fixed])
-    if outer and (least := _quick_cells(outer, sizes)) > max_cells:
+    tried = 2 if _quick_cells(outer, sizes, 2) <= max_cells else len(HEURISTICS)  # rules in a ring: two miss much
+    if outer and (least := _quick_cells(outer, sizes, tried)) > max_cells:
         raise UserError(
             f"a model of the schema's impossible combinations alone has {least:,} cells, more than {max_cells:,}",
             where="synthesis.max_cells",
@@ -165,21 +166,20 @@ def _fit(
     for i in sorted(range(len(cliques)), key=lambda i: (-useful[i], i)):
         bits = bits_of(cliques[i], index)
         if bits.bit_count() == 1 or any(bits & o == bits for o in outer):  # every model has all columns alone
-            chosen.append(i)
+            chosen.add(i)
             continue
         more = maximal([*outer, bits])
-        if cells_of(bits, sizes) <= max_cells and _quick_cells(more, sizes) <= max_cells:
-            chosen.append(i)
+        if cells_of(bits, sizes) <= max_cells and _quick_cells(more, sizes, tried) <= max_cells:
+            chosen.add(i)
             outer = more
-    keep = set(chosen)
-    inside = tuple(c for i, c in enumerate(cliques) if i in keep)
-    return inside, tuple(c for i, c in enumerate(cliques) if i not in keep)
+    inside = tuple(c for i, c in enumerate(cliques) if i in chosen)
+    return inside, tuple(c for i, c in enumerate(cliques) if i not in chosen)
 
 
-def _quick_cells(cliques: Sequence[int], sizes: Sequence[int]) -> int:
-    """The size that two quick heuristics find."""
+def _quick_cells(cliques: Sequence[int], sizes: Sequence[int], tried: int) -> int:
+    """The least size that the first so many heuristics find."""
     graph = neighbours(len(sizes), cliques)
-    covers = [maximal([c for _, c in eliminate(graph, sizes, HEURISTICS[h])]) for h in ("min-size", "min-fill")]
+    covers = [maximal([c for _, c in eliminate(graph, sizes, cost)]) for cost in [*HEURISTICS.values()][:tried]]
     return min(sum(cells_of(c, sizes) for c in cover) for cover in covers)
 
 

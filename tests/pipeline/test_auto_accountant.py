@@ -181,6 +181,8 @@ def test_what_is_fixed_is_in_every_tree_and_is_never_dropped():
     assert junction_tree(domain, ring, fixed=fixed).cells == model_cells(domain, [*ring, *fixed]) == 2 * 1000 + 20
     kept, dropped = fit_cliques(domain, ring, [3.0, 2.0, 1.0], 400, fixed=fixed)
     assert (kept, dropped) == (tuple(ring[:2]), (ring[2],))
+    domain, ring = world([5, 100, 92, 87, 1, 1]), cliques_of(["ac", "ad", "bc", "bd"])
+    assert fit_cliques(domain, [], [], 100_000, fixed=ring) == ((), ()), "89,500 cells, which no quick heuristic finds"
 
 
 UNIT = ["privacy.unit=person"]

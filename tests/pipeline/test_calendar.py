@@ -198,6 +198,8 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     assert set(release.sample(50, where={"came_hour": 10}).came.dt.hour) == {10}
     scores = release.score(frame, metrics=["anita_1way"])
     assert [n["column"] for n in scores.numbers] == ["came"], "an hour has no mean day"
+    late = frame.assign(came=frame.came.mask(frame.index == 0, pd.Timestamp("2031-01-01")))
+    assert len(release.score(late, metrics=["tvd"]).frame()), "no column holds the hour of a time beyond the bounds"
     values = values_of(Path(), frame, made, release.schema)
     assert set(values["came_hour"].values) <= {*range(24)} and set(values["came_weekday"].values) <= {*range(7)}
     release.save("saved")

@@ -105,6 +105,9 @@ def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_t
     Path("t.csv").write_text(f"{rows}Summe;2400,0;\nAnzahl Befunde: {N};;\n")
     assert command("schema", "t.csv", "output=s.yaml") == 0
     assert f"'Anzahl Befunde: {N}' (1 times), 'Summe' (1 times): rows of totals?" in Path("s.yaml").read_text()
+    own = {"birth_year": [*map(str, range(1950, 1990)), "Birth year"]}
+    hints = checked(capsys, own, "birth_year: {kind: integer, min: 1900, max: 2020}")["columns"]["birth_year"]["hints"]
+    assert hints == ["'Birth year', as the column is called: a line of headers? It counts as a record: take it out"]
 
 
 def test_days_of_sheets_units_beside_bare_numbers_wide_bins_and_what_differs_within_few_ids(capsys):

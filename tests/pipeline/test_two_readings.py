@@ -344,6 +344,8 @@ def test_weeks_beside_days_and_sparse_numbers_of_households_are_left_out_and_amo
     assert {*cells} - {*columns} == {"week", "short", "household"}
     assert "oftener alike than amounts: ids, as of households" in text
     assert text.count("the weeks of 'admitted' in all rows") == 2
+    padded = [f"{i // 2:05d}" for i in range(N)]  # as postal codes are, and without gaps
+    assert [*drafted({"hhid": padded, "n": made(lambda r, _: r.randrange(9))})[0]] == ["n"]
 
 
 def test_spellings_of_values_to_discover_and_two_digits_of_years_among_texts_are_told(capsys):

@@ -107,6 +107,14 @@ def test_the_predicted_memory_knows_the_largest_forest_up_to_eight_times_the_mod
     assert large == pytest.approx(8_000, abs=10)
 
 
+def test_the_model_has_room_for_rules_too_up_to_eight_times_its_cells():
+    """Without it rows are changed until no rule is broken, and whole groups of them may be gone."""
+    known = Measurements(WORLD, answers(ring(), [*ONES, ("a", "b")], 2.0))
+    zeros = [(pair, np.eye(6, dtype=bool)) for pair in (("a", "b"), ("b", "c"), ("a", "c"))]  # 222 cells
+    assert AutoSpec(max_cells=100).model(known, zeros=zeros) is not None
+    assert AutoSpec(max_cells=20).model(known, zeros=zeros) is None
+
+
 def test_answers_that_are_noise_change_nothing():
     """A pair that the model has no room for, asked with noise far above its counts: rows are the model's own."""
     real = ring()

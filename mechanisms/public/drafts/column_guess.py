@@ -170,10 +170,12 @@ def _of_numbers(
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 2)
     if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
         doubt += "; is 9 a value, or a gap?"
-    if facts.distinct <= FEW_CODES and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
-        doubt += f"; only {facts.distinct} different ones: a release has others between; kind: categorical lists them"
+    sparse = seen.wholes == seen.count and high - low >= 10 * facts.distinct * (seen.multiple_of or 1)
+    few = facts.distinct <= (MAX_VALUES if sparse else FEW_CODES)
+    if few and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
+        number = f"{'about ' * sparse}{facts.distinct}"
+        doubt += f"; only {number} different ones: a release has others between; kind: categorical lists them"
     missing = sorted({*facts.gaps, *gaps, *taken})
-    odd = "cannot be read" in doubt
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
     fields, words = _bins(seen, low, high)
@@ -181,7 +183,7 @@ def _of_numbers(
         for name in ("decimals", "multiple_of"):
             fields.pop(name, None)  # who writes it decides
         doubt += f"; {said}"
-    return {**fields, **reading.fields(), "missing": missing or facts.empty or odd}, words + doubt
+    return {**fields, **reading.fields(), "missing": missing or facts.empty or "cannot be read" in doubt}, words + doubt
 
 
 def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:

@@ -64,7 +64,7 @@ def values_outside(
         spread: equally frequent ones come in the order of a hash, so that the first of them are like the others.
     """
     column = schema[name]
-    text = source.text(source.declared(name))
+    text = source.text(source.declared(column.cell))
     plan = encoding(source, replace(schema, columns=(column,), rules=NO_RULES), {"cell": text})
     query = (
         f"SELECT cell, count(*) AS n FROM ({plan.select}) WHERE v0 >= {column.size * mark} "
