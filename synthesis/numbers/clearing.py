@@ -23,6 +23,9 @@ EMPTY = 3.0
 #: … beside a narrow peak where they are fewer than so many: with 3 a peak took the records of its neighbours, and with
 #: none of it the mean of a range of zeros and far values was off by more (decision 085) …
 BESIDE = 1.5
+#: … only where the other half then has no more records than its answers and so many say: else what was emptied was not
+#: empty. In wide ranges it may be noise so far out that it would move the mean …
+MORE = 2.0
 #: … unless a part of it stands out so far that noise alone does so in no more than this share of the columns: a peak.
 PEAK = 0.004
 #: Halves are told apart where they differ from an even spread by more than so many: the non-negative garrote. Halves of
@@ -51,11 +54,12 @@ def cleared(
     The range is halved again and again, and each part's records are split between its halves. A half at the end of the
     range, or beside an empty one, stays empty where it does not stand out of its noise and the other half does; beside
     a narrow peak, where it hardly exceeds its noise: noise alone never fills a tail or a wide gap, and records that
-    stand out in no half are not piled up in one. Elsewhere the records are split as the answers say where that differs
-    from an even spread by more than their noise (non-negative garrote; Breiman 1995), else evenly. The threshold is
-    chosen for all halves of one depth (Stein's unbiased estimate of the error, as in SureShrink; Donoho & Johnstone
-    1995): where a depth shows hardly more than noise, its halves are even but for those that stand far out. Where all
-    halves of a part are even, it stays one part.
+    stand out in no half are not piled up in one; nor is any half emptied for one that would hold far more than its own
+    answers say. Elsewhere the records are split as the answers say where that differs from an even spread by more than
+    their noise (non-negative garrote; Breiman 1995), else evenly. The threshold is chosen for all halves of one depth
+    (Stein's unbiased estimate of the error, as in SureShrink; Donoho & Johnstone 1995): where a depth shows hardly more
+    than noise, its halves are even but for those that stand far out. Where all halves of a part are even, it stays one
+    part.
 
     All this is done twice: gaps are known after the first time, so that their noise is not in what stands beyond them.
     A tail of which no half stands out may stand out as a whole: the end of the records that the first time found moves
@@ -71,7 +75,8 @@ def cleared(
     every = evidence_of(column, fine, bins)
     held = [(int(every.first[low]), int(every.first[high])) for low, high in filled]
     total = max(float(every.cells.sum()), 0.0)
-    parts = _parts(every, widths, held, total)
+    more = math.inf if wide(column) else MORE
+    parts = _parts(every, widths, held, total, more)
     support = np.repeat([p.records > 0 for p in parts], [p.stop - p.start for p in parts])
     low, high = np.flatnonzero(support)[[0, -1]] + [0, 1] if support.any() else (0, support.size)
     start, stop = low, high
@@ -80,7 +85,7 @@ def cleared(
         stop = _farther(every, high, np.arange(high, support.size) + 1)
     support[start if start < low else 0 : low] = support[high : stop if high < stop else support.size] = True
     moved = [(start, low), (high, stop)] if (start, stop) != (low, high) else []
-    return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total, moved)
+    return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total, more, moved)
 
 
 def _farther(evidence: FineEvidence, end: int, places: NDArray[np.int64]) -> int:
@@ -138,6 +143,7 @@ def _parts(
     widths: Values,
     filled: Sequence[tuple[int, int]],
     total: float,
+    more: float,
     moved: Sequence[tuple[int, int]] = (),
 ) -> list[ClearedPart]:
     """One pass of `cleared`: which halves stay parts, and the records of each."""
@@ -167,7 +173,7 @@ def _parts(
     for low, high in moved:
         shown |= (start < high) & (low < stop)
     records = np.full(own.size, total)
-    kept = _split(end, halves.halved, own, variance, far, narrow, shown, share, noise, apart, records)
+    kept = _split(end, halves.halved, own, variance, far, narrow, shown, share, noise, apart, more, records)
     return [ClearedPart(*each) for each in zip(*(x[kept].tolist() for x in (start, stop, records)), strict=True)]
 
 
@@ -183,6 +189,7 @@ def _split(
     share: NDArray[np.float64],
     noise: NDArray[np.float64],
     apart: NDArray[np.float64],
+    more: float,
     records: NDArray[np.float64],
 ) -> NDArray[np.bool_]:
     """Splits the records of each part between its halves; which parts stay whole and lie in no other that does.
@@ -193,10 +200,11 @@ def _split(
         shown: whether it has a part of an end that stands out as a whole: it is no tail.
         share, noise: the lower half's part of an even spread, and the noise of a difference from it.
         apart: by how many standard deviations halves differ from an even spread to be told apart.
+        more: how many standard deviations more than its answers say a half may hold, where the other one is emptied.
         records: of the first part; those of all others are written.
     """
     last_below, last_above = np.ones(end.size, np.bool_), np.ones(end.size, np.bool_)  # nothing lies beyond it
-    even, count = np.zeros(end.size, np.bool_), np.ones(end.size, np.int64)
+    even, count, gone = np.zeros(end.size, np.bool_), np.ones(end.size, np.int64), np.zeros(end.size)
     i = 0
     while i < end.size:
         if not halved[i] or records[i] <= 0:
@@ -214,8 +222,12 @@ def _split(
             share[i],
             noise[i],
             apart[i],
+            more,
+            gone[i],
         )
         records[low], records[high] = lower, records[i] - lower
+        gone[low] = gone[i] + (variance[high] if records[high] == 0 else 0.0)
+        gone[high] = gone[i] + (variance[low] if lower == 0 else 0.0)
         last_below[low], last_above[low] = last_below[i], last_above[i] and records[i] == lower
         last_below[high], last_above[high] = last_below[i] and lower == 0, last_above[i]
         count[i] = 2
@@ -245,11 +257,14 @@ def _lower(
     share: float,
     noise: float,
     apart: float,
+    more: float,
+    gone: float,
 ) -> tuple[float, bool]:
     """The records of the lower half, and whether they are those of an even spread.
 
     Args:
         tails: whether nothing lies below the part, and above it.
+        gone: the variance of what was emptied on the way to the part, whose records it holds.
         own: the answers' records of the lower half, of the upper and of the part; the others as of `_split`, of halves.
     """
     below, above = variance
@@ -259,9 +274,11 @@ def _lower(
     # What a neighbour that was found empty has left to this part says nothing of where in it records are.
     low, high = min(answer, own[0]) / math.sqrt(below), min(records - answer, own[1]) / math.sqrt(above)
     empty = low < EMPTY and not peaks[0], high < EMPTY and not peaks[1]
-    if (tails[1] and not shown[1] and empty[1] and not empty[0]) or (narrow[0] and high < BESIDE and empty[1]):
+    most = more * math.sqrt(below + above + gone)
+    below_alone, above_alone = records - own[0] <= most, records - own[1] <= most
+    if below_alone and empty[1] and ((tails[1] and not shown[1] and not empty[0]) or (narrow[0] and high < BESIDE)):
         return records, False
-    if (tails[0] and not shown[0] and empty[0] and not empty[1]) or (narrow[1] and low < BESIDE and empty[0]):
+    if above_alone and empty[0] and ((tails[0] and not shown[0] and not empty[1]) or (narrow[1] and low < BESIDE)):
         return 0.0, False
     even = records * share
     off, reach = answer - even, apart * noise

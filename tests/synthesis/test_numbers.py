@@ -110,6 +110,18 @@ def test_single_values_are_nearer_than_their_answers_where_neighbours_of_peaks_h
     assert np.mean(ratios) < {"even": 0.95, "one peak": 0.95, "heaps": 0.7}[shape]
 
 
+def test_records_that_hardly_stand_out_anywhere_are_not_piled_up_in_one_bin():
+    """1,100 records, evenly over half of 32 bins, with noise of 69: all were in one bin in two draws of 20."""
+    column, shares = column_of(min=1920, max=2023, bins={"count": 32}), []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        fine, bins = counts_of(column, rng.integers(1970, 2024, 1_100))
+        parts = cleared(column, noisy(fine, 69.0, rng), noisy(bins, 69.0, rng), np.ones(fine.size))
+        made = np.concatenate([np.full(p.stop - p.start, p.records / (p.stop - p.start)) for p in parts])
+        shares.append(np.add.reduceat(made, cells_of_bins(column)[:-1]).max() / made.sum())
+    assert np.mean(shares) < 0.24 and max(shares) < 0.7
+
+
 def test_both_kinds_of_answers_together_are_as_precise_as_least_squares():
     rng = np.random.default_rng(5)
     column = column_of(**CHARGE)

@@ -24,7 +24,8 @@ CROWDED = 0.9
 MAX_FINE = 10_000
 #: Columns of at most so many whole numbers (or twice the cells that are asked for) get a fine cell for each.
 SINGLE = 1_024
-#: A range is wide from this size on; its bins of equal width are cut where their ends differ by more than RATIO.
+#: A range is wide from this size on, if its ends differ by a factor of more than RATIO; so are its bins of equal width
+#: where theirs do.
 WIDE = 1_000.0
 RATIO = 2.5
 #: Where a decade is cut; and where below a part of 1 / DEPTH of the bin's upper end, down to one of 1 / DEEPEST.
@@ -56,7 +57,13 @@ def bins_of_several(column: Column) -> NDArray[np.bool_] | None:
 
 def wide(column: Column) -> bool:
     """Whether the range of a column of numbers is so wide that its values are better told apart by their ratio."""
-    return column.kind in ("integer", "float") and max(abs(column.low), abs(column.high)) >= WIDE
+    far = max(abs(column.low), abs(column.high))
+    return column.kind in ("integer", "float") and far >= WIDE and far > RATIO * _near(column.low, column.high)
+
+
+def _near(low: float, high: float) -> float:
+    """The least size of a number between these."""
+    return 0.0 if low < 0 < high else min(abs(low), abs(high))
 
 
 def log_cut(column: Column) -> Column:
@@ -73,8 +80,8 @@ def log_cut(column: Column) -> Column:
     least = _least_step(column)
     cuts = []
     for low, high in itertools.pairwise(edges):
-        far, near = max(abs(low), abs(high)), 0.0 if low < 0 < high else min(abs(low), abs(high))
-        if far > RATIO * near:
+        far = max(abs(low), abs(high))
+        if far > RATIO * _near(low, high):
             sizes = [
                 *_decades(STEPS, far / DEPTH, top),
                 *_decades(COARSE_STEPS, max(far / DEEPEST, least), far / DEPTH),
