@@ -29,8 +29,8 @@ from pipeline.run_context import Stage, State, present
 from pipeline.scores.score_run import score_run, share_floors
 from pipeline.scores.scored_tables import FLOORS
 from pipeline.settings.config import Config
-from pipeline.settings.design import Design, ready, whole_design
-from pipeline.settings.specs import as_released, budget_warnings, id_warnings, replaced_choice, unit_warnings
+from pipeline.settings.design import ready, whole_design
+from pipeline.settings.specs import as_released, run_warnings
 from pipeline.stage_bars import Stages
 from pipeline.statement.words import loss_in_words, words_of
 from pipeline.version import __version__
@@ -149,7 +149,7 @@ def run(
     start, who, signer = ready(specs, design.schema, design.plan, root)
     admission.check(booked := admission.planned_release(specs, design.schema, design.plan, root))
     show = Stages(quiet=quiet or config.quiet, console=config.console)
-    for line in (told := (*design.left_out, *_warnings(design))):
+    for line in (told := (*design.left_out, *run_warnings(design.specs, design.schema))):
         show.note(line)
     with (
         claimed(root, resume=config.resume) as folder,
@@ -192,10 +192,3 @@ def _done(state: State) -> Run:
     released = (state.folder, present(state.statement), answers, schema, present(state.table), state.scores)
     relations, seconds = strongest(answers, synthetic), dict(state.show.seconds)
     return Run(*released, synthetic.rows, seconds, state.losses, design.left_out, relations, state.persons)
-
-
-def _warnings(design: Design) -> tuple[str, ...]:
-    """What a person should know before the run spends, a sentence each."""
-    specs, schema, privacy = design.specs, design.schema, design.specs.config.privacy
-    spent = budget_warnings(privacy.epsilon, privacy.delta)
-    return *replaced_choice(specs, schema), *spent, *unit_warnings(specs.unit), *id_warnings(schema, specs.unit)

@@ -167,6 +167,18 @@ class AutoSpec(Synthesizer):
         """The most cells of a model whose columns, and forest or rules, have so many."""
         return max(self.max_cells, min(int(BESIDE_FOREST * forest), FOREST * self.max_cells))
 
+    def warnings(self, domain: Domain, fixed: Sequence[Clique]) -> tuple[str, ...]:
+        """Of rules for which no model has room."""
+        least, most = model_cells(domain, fixed), FOREST * self.max_cells
+        if least <= most:
+            return ()
+        problem = (
+            f"the schema's rules alone make a graphical model of {least:,} cells, more than {most:,}: there is none"
+        )
+        return (
+            f"{problem}, and rows keep less of what is measured; raise synthesis.max_cells to {-(-least // FOREST):,}",
+        )
+
     def predicted_bytes(
         self, domain: Domain, cliques: Sequence[Clique], rows: int, *, fixed: Sequence[Clique] = (), grown: int = 0
     ) -> int:

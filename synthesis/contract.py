@@ -101,6 +101,14 @@ class Synthesizer(BoundedSettings, ABC):
         """
         return measurements
 
+    def warnings(self, domain: Domain, fixed: Sequence[Clique]) -> tuple[str, ...]:
+        """What a person should know before anything is measured, a sentence each.
+
+        Args:
+            fixed: as of `held`.
+        """
+        return ()
+
     def streams(self, zeros: Zeros) -> bool:
         """Whether any number of rows is made in chunks, by what is known before anything is measured."""
         return self.chunked

@@ -28,11 +28,8 @@ from pipeline.settings.scoring import scores_of_run
 from pipeline.settings.specs import (
     Specs,
     as_released,
-    budget_warnings,
     build_specs,
-    id_warnings,
-    replaced_choice,
-    unit_warnings,
+    run_warnings,
 )
 
 #: So many charges are shown, and at most with details; those behind all measurements always are.
@@ -79,12 +76,7 @@ def describe(specs: Specs, schema: Schema, workload: Workload, plan: Plan) -> Js
         "never_asked": [list(c) for c in never_asked(schema)],
         "no_room": [list(c) for c in workload.no_room],
         **dict(zip(("model_cells", "grown_model_cells"), model_sizes(spec, schema, plan), strict=True)),
-        "warnings": [
-            *budget_warnings(own.epsilon, own.delta),
-            *unit_warnings(unit),
-            *id_warnings(schema, unit),
-            *replaced_choice(specs, schema),
-        ],
+        "warnings": [*run_warnings(specs, schema)],
         "predicted_memory_bytes": predicted_memory_bytes(specs, schema, plan),
         "predicted_score_bytes": scores_bytes(config, schema),
         "memory_limit_bytes": config.limits.memory_bytes,

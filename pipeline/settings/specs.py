@@ -345,6 +345,13 @@ def id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
     return tuple(f"each row alone is protected; {n!r} looks like an id: {fix}" for n, fix in fixes.items())
 
 
+def run_warnings(specs: Specs, schema: Schema) -> tuple[str, ...]:
+    """What a person should know before a run spends, a sentence each; it follows from public facts."""
+    privacy, fixed = specs.config.privacy, [c for c, _ in schema.zeros]
+    own = *budget_warnings(privacy.epsilon, privacy.delta), *unit_warnings(specs.unit), *id_warnings(schema, specs.unit)
+    return *replaced_choice(specs, schema), *own, *specs.synthesizer.warnings(schema.synthesized, fixed)
+
+
 def two_tables(release: ReleaseConfig, schema: Schema) -> bool:
     """Whether persons and their records are released as two tables.
 

@@ -175,6 +175,14 @@ def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
     assert "impossible combinations alone" in capsys.readouterr().err
 
 
+def test_rules_for_which_auto_has_no_model_are_told_before_the_run(town, capsys):
+    """age × job, and sex: 52 cells, where eight times max_cells are room."""
+    (town / "town.yaml").write_text(SCHEMA + "impossible: [{age: {min: 30}, job: baker}]\n")
+    told = " ".join(reply(capsys, "plan", *TOWN, "synthesis.max_cells=6").out.split())
+    assert "a graphical model of 52 cells, more than 48: there is none" in told and "synthesis.max_cells to 7" in told
+    assert "there is none" not in reply(capsys, "plan", *TOWN, "synthesis.max_cells=7").out
+
+
 def test_what_is_fixed_is_in_every_tree_and_is_never_dropped():
     domain, ring = world([10] * 6), cliques_of(["ab", "bc", "cd"])
     fixed = cliques_of(["ad"])
