@@ -13,11 +13,12 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.auto_model import AutoSpec, _shown, with_likely_columns
+from synthesis.auto_model import AutoSpec, with_likely_columns
 from synthesis.consistency.agree import Target
 from synthesis.consistency.evidence import gathered
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.papers.mbi_extra import MbiSpec
+from synthesis.pgm.usefulness import _shown
 from synthesis.synthesize import synthesize
 from synthesis.unmeasured import unmeasured
 from tests.bench.grid.errors import distance as off
