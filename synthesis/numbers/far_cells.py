@@ -28,8 +28,7 @@ BELOW = 3.0
 #: What such an answer still counts is what it has above so many (non-negative garrote): few, since records far from the
 #: mean that are lost move it as much as those that noise invents.
 REACH = 0.7
-#: A column of which more than this share of the rows would change stays as it is: that is no tail, and what an exchange
-#: mends in one pair it loses in the column's others (decision 051).
+#: Where more than this share of a column's rows would change, all stay: its other pairs would lose more (decision 051).
 MOST = 0.1
 #: Noise alone shows records in empty bins in no more than this share of the columns.
 CHANCE = 0.002
