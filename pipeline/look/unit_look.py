@@ -113,7 +113,8 @@ def _of_units(
     without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
     sizes = counted.field("counts").to_numpy()
     largest = f", at most {int(sizes.max()):,} records each" if sizes.size else ""
-    words = {"drop": "do not count", "own": "are a unit each", "refuse": "refuse the run"}[unit.missing]
+    own = "are a unit each: do none belong to the id above, as of merged cells?"
+    words = {"drop": "do not count", "own": own, "refuse": "refuse the run"}[unit.missing]
     hints = [f"unit {unit.column!r}: {sizes.size:,} units{largest}; {without:,} rows without an id, which {words}"]
     beyond = 0
     if bar.bounded and (over := int((sizes > unit.max_records).sum())):

@@ -28,6 +28,8 @@ BELOW = 3.0
 #: What such an answer still counts is what it has above so many (non-negative garrote): few, since records far from the
 #: mean that are lost move it as much as those that noise invents.
 REACH = 0.7
+#: Where more than this share of a column's rows would change, all stay: its other pairs would lose more (decision 051).
+MOST = 0.1
 #: Noise alone shows records in empty bins in no more than this share of the columns.
 CHANCE = 0.002
 
@@ -62,8 +64,10 @@ def with_far_cells_cleared(
                 ours, theirs = _exchanges(values, far, little[far], cells, rng)
                 columns[name][ours], columns[name][theirs] = columns[name][theirs], columns[name][ours]
                 cells.exchange(ours, theirs)
-    every = [columns.get(n, table.column(n)) for n in table.domain.names]
-    return replace(table, columns=tuple(every))
+    stay = {n for n, codes in columns.items() if np.count_nonzero(codes != table.column(n)) > MOST * codes.size}
+    if stay:
+        return with_far_cells_cleared(table, measurements, {n: shapes[n] for n in shapes if n not in stay}, rng)
+    return replace(table, columns=tuple(columns.get(n, table.column(n)) for n in table.domain.names))
 
 
 def pair_labels(answer: NoisyMarginal, domain: Domain) -> tuple[NDArray[np.int64], ...] | None:

@@ -91,6 +91,9 @@ def test_check_prints_a_line_per_column_marked_not_private_and_counts_rows_witho
     without = (pd.read_csv(hospital / "messy.csv", dtype=str, keep_default_na=False)["patient_id"] == "").sum()
     assert f"{without:,} rows without an id, which do not count" in out
     assert "have more than privacy.max_records=1 records" in out and "looks like an id" not in out
+    own = ["privacy.unit=patient_id", "privacy.max_records=1", "privacy.missing_unit=own", "data.max_unplaced=1"]
+    out = reply(capsys, "check", *CHECK, *own).out
+    assert "are a unit each: do none belong to the id above, as of merged cells?" in out
 
 
 def test_check_names_what_a_schema_leaves_out_and_says_where_nobody_has_confirmed_it(town, capsys):

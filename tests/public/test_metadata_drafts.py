@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
@@ -114,6 +115,23 @@ def test_a_frictionless_schema_says_lists_bounds_gaps_and_marks(content, tmp_pat
     assert (columns["cost"]["decimal"], columns["cost"]["strip"]) == (",", ["."])
     assert (columns["ok"]["true"], columns["ok"]["false"]) == (["ja"], ["nein"])
     assert columns["school"]["ordinal"] is True and "1 = none" in text and "age: pattern" in text
+
+
+def test_a_code_that_means_a_gap_is_one_and_what_is_said_of_the_file_is_named(tmp_path):
+    nine = {
+        "categories": [{"value": 1, "label": "German"}, {"value": 9, "label": "No answer"}],
+        "missingValues": ["", "9"],
+    }
+    fields = [
+        {"name": "spoken", "type": "integer", **nine},
+        {"name": "sure", "type": "string", "constraints": {"enum": ["1", "9"]}},
+    ]
+    table = {"name": "t", "dialect": {"delimiter": ";"}, "schema": {"fields": fields, "missingValues": ["9"]}}
+    (tmp_path / "t.json").write_text(json.dumps({"resources": [table]}))
+    text = metadata_draft(tmp_path / "t.json")
+    columns = yaml.safe_load(text)["columns"]
+    assert columns == {n: {"kind": "categorical", "values": [1], "missing": ["9"]} for n in ("spoken", "sure")}
+    assert "# Not used of it: dialect.\n" in text and "9 = No answer" in text
 
 
 def test_a_ddi_codebook_says_categories_and_ranges_and_no_figure_that_was_counted(tmp_path):

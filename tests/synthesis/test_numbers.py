@@ -464,6 +464,27 @@ def test_a_small_group_gets_no_tail_of_noise_and_every_column_stays(alone):
     assert before >= 30 and after <= 5, "the small group has no charge of 30,000"
 
 
+def test_a_column_of_which_pairs_would_change_many_rows_keeps_its_other_pairs():
+    """A mean grade beside its grades: what each pair denies was exchanged at the cost of all others."""
+    rng = np.random.default_rng(5)
+    names = [f"grade{i}" for i in range(12)]
+    schema = schema_of(
+        mean={**CHARGE, "max": 20, "decimals": 0},
+        **{n: {"kind": "integer", "min": 0, "max": 19, "missing": False} for n in names},
+    )
+    mean = rng.integers(0, 20, 10_000)
+    grades = [np.clip(mean + rng.normal(0, 2, mean.size).round().astype(int), 0, 19) for _ in names]
+    fine, bins = counts_of(schema["mean"], mean + 0.5)
+    pairs = [np.bincount(mean * 20 + g, minlength=400) + 5 * rng.standard_normal(400) for g in grades]
+    answers = tuple(told(("mean", n), cells, 5.0) for n, cells in zip(names, pairs, strict=True))
+    made = [np.where(rng.random(mean.size) < 0.3, rng.permutation(g), g) for g in grades]  # by a synthesizer
+    table = CodedTable(schema.synthesized, tuple(c.astype(np.uint8) for c in (mean, *made)))
+    shapes = {"mean": shape_of(schema["mean"], (fine, 400.0), (bins, 200.0))}
+    mended = with_far_cells_cleared(table, Measurements(schema.synthesized, answers), shapes, rng)
+    before, after = (np.corrcoef(t.columns)[0, 1:].mean() for t in (table, mended))
+    assert after > 0.95 * before
+
+
 def test_a_small_group_keeps_a_tail_that_is_like_that_of_all():
     """Noise may hide it: what answers do not deny stays."""
     rng = np.random.default_rng(9)

@@ -31,10 +31,11 @@ def of_json(text: str, name: str, where: str) -> Metadata:
     content: Any = json_mapping(text)
     if "METADATA_SPEC_VERSION" in content:
         return _sdv(content, name, where)
+    of_file: Any = {"schema": content}
     if "resources" in content:
-        name, content = _only({str(r.get("name", name)): r.get("schema") for r in content["resources"]}, where)
-    if isinstance(content, Mapping) and isinstance(content.get("fields"), list):
-        return _frictionless(content, name)
+        name, of_file = _only({str(r.get("name", name)): r for r in content["resources"]}, where)
+    if isinstance(content := of_file.get("schema"), Mapping) and isinstance(content.get("fields"), list):
+        return _frictionless(content, name, [k for k in ("dialect", "encoding") if k in of_file])
     fix = "SDV's metadata, a Frictionless table schema, or a data package that holds one; or a table: CSV, Parquet"
     raise UserError("JSON of a form that is not known", where=where, fix=fix)
 
@@ -87,14 +88,13 @@ def _sdv_column(name: str, given: Mapping[str, Any], keys: set[Any], person: obj
     return known
 
 
-def _frictionless(content: Mapping[str, Any], name: str) -> Metadata:
+def _frictionless(content: Mapping[str, Any], name: str, unused: list[str]) -> Metadata:
     keys = content.get("primaryKey") or []
     keys = {keys} if isinstance(keys, str) else {*keys}
     gaps = [g for g in content.get("missingValues", [""]) if g]
-    unused = [k for k in content if k not in {"fields", "primaryKey", "missingValues", "$schema", "name", "title"}]
-    known = []
+    unused += [k for k in content if k not in {"fields", "primaryKey", "missingValues", "$schema", "name", "title"}]
+    known = [_field(given, keys, gaps) for given in content["fields"]]
     for given in content["fields"]:
-        known.append(_field(given, keys, gaps))
         own = [f"{given.get('name')}: {k}" for k in given if k not in OF_FIELD]
         unused += [*own, *(f"{given.get('name')}: {k}" for k in given.get("constraints") or () if k not in CONSTRAINTS)]
     return Metadata("a Frictionless table schema", name, known, unused=unused)
@@ -108,12 +108,13 @@ def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Des
     if kind not in TABLE_KINDS or form in ADDRESSES:
         return Described(name, said=[f"type {kind}{f', format {form}' if form in ADDRESSES else ''}"])
     known = Described(name, TABLE_KINDS[kind], said=[str(given[k]) for k in ("title", "description") if given.get(k)])
-    values = rules.get("enum") or given.get("categories") or ()
+    values, required = rules.get("enum") or given.get("categories") or (), rules.get("required") is True
+    own = [str(g["value"] if isinstance(g, Mapping) else g) for g in given.get("missingValues", gaps)]
     codes = {
         v["value"] if isinstance(v, Mapping) else v: v.get("label") if isinstance(v, Mapping) else v for v in values
     }
     if codes and known.kind in {"categorical", "integer"}:
-        known.kind, known.values = "categorical", [*codes]
+        known.kind, known.values = "categorical", [c for c in codes if required or str(c) not in own]
         known.said += [words for words in [named(codes)] if words]
         known.more = {"ordinal": True} if given.get("categoriesOrdered") else {}
     elif known.kind == "flag":
@@ -126,6 +127,5 @@ def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Des
         known.more |= {"strip": [given["groupChar"]]} if given.get("groupChar") else {}
     if known.kind in {"date", "datetime"} and form not in {"default", "any"}:
         known.more = {"format": form}
-    own = [g["value"] if isinstance(g, Mapping) else g for g in given.get("missingValues", gaps)]
-    known.missing = False if rules.get("required") is True else [str(g) for g in own if g not in ("", *codes)] or True
+    known.missing = not required and ([g for g in own if g] or True)
     return known
