@@ -289,7 +289,7 @@ def kept_kinds(release: Path) -> tuple[Mapping[str, Kind], str]:
         if facts["release"] != file_digest(manifest):
             return {}, "pandas"
         return {name: _read(name, column) for name, column in facts["columns"].items()}, str(facts["form"])
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, pa.ArrowException) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RuntimeError, pa.ArrowException) as error:
         fix = "move it away: columns have the kinds of the schema then"
         raise UserError(f"no kinds of a frame's columns ({error})", where=str(path), fix=fix) from error
 
@@ -298,6 +298,8 @@ def _written(kind: Kind) -> JsonDict:
     exact, label = kind.exact, kind.label.item() if hasattr(kind.label, "item") else kind.label
     facts: JsonDict = {"family": kind.family, "category": kind.category, "ordered": kind.ordered}
     facts |= {"label": label} if isinstance(label, int) else {}
+    if isinstance(exact, pd.ArrowDtype):  # pandas reads no type with parameters from its name
+        exact, facts["dtype"] = exact.pyarrow_dtype, "of Arrow"
     if isinstance(exact, pa.DataType):
         facts["arrow"] = base64.b64encode(pa.schema([("", exact)]).serialize().to_pybytes()).decode()
     elif exact is not None:
@@ -309,6 +311,7 @@ def _read(name: str, facts: JsonDict) -> Kind:
     exact: Any = None
     if "arrow" in facts:
         exact = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(facts["arrow"]))).field(0).type
+        exact = pd.ArrowDtype(exact) if "dtype" in facts else exact
     elif "dtype" in facts:
         exact = pd.api.types.pandas_dtype(facts["dtype"])
     return Kind(facts.get("label", name), str(facts["family"]), exact, bool(facts["category"]), bool(facts["ordered"]))

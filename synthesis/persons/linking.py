@@ -332,6 +332,6 @@ def _descended(
         costs.append(costs[-1] - fell)
         if progress is not None:
             progress(done + 1, sweeps, "sweeps over the records")
-        if fell < SETTLED * costs[-2]:
+        if fell <= SETTLED * costs[-2]:  # also where nothing is left to gain
             break
     return tuple(costs)

@@ -24,7 +24,9 @@ import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.frames.frame_files import object_texts, write_frame
+from pipeline.frames.frame_kinds import Kind, keep_kinds, kept_kinds
 from pipeline.stage_bars import Stages
+from pipeline.statement.digests import MANIFEST
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people
 
@@ -453,6 +455,16 @@ def test_a_saved_release_is_sound_and_loads_again(hospital, tmp_path):
         pipeline.load(tmp_path)
     with pytest.raises(UserError, match="3 is no path"):
         pipeline.load(3)
+
+
+@pytest.mark.parametrize("arrow", [pa.decimal128(5, 2), pa.dictionary(pa.int32(), pa.string()), pa.list_(pa.int8())])
+def test_kinds_of_arrow_in_pandas_are_read_as_they_were_kept(arrow, tmp_path):
+    """Pandas writes the names of types with parameters, and does not read them."""
+    (tmp_path / "release").mkdir()
+    (tmp_path / "release" / MANIFEST).write_text("{}")
+    kinds = {"x": Kind("x", "real", pd.ArrowDtype(arrow)), "y": Kind("y", "real", arrow)}
+    keep_kinds(tmp_path / "release", kinds, "pandas")
+    assert kept_kinds(tmp_path / "release") == (kinds, "pandas")
 
 
 def test_scores_take_frames_on_either_side(town):

@@ -198,6 +198,7 @@ MIXED = "a row may be made of the rows of several"
         ("SELECT CAST(age AS REAL) AS r, coalesce(age, 3) AS c, -age AS m FROM town -- it's", ""),
         ("SELECT name FROM sqlite_stat1", "sqlite_stat1"),
         ("SELECT age COLLATE nocase AS a FROM town", "collate"),
+        ('SELECT "+"() AS a FROM town', "several: +"),
         ("SELECT * EXCLUDE (age) FROM town", "a *"),
         ("SELECT date('n' || 'ow') AS d FROM town", "a cast to date"),
         ("SELECT age + 1 FROM town", "a column without a name"),

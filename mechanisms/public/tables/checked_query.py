@@ -326,12 +326,12 @@ class _Writer:
 
     def written(self, kind: str, nodes: Sequence[Node]) -> str:
         """Parts with what stands between and around them."""
-        first, *others = parts = [self.text(n) for n in nodes]
-        if kind in BETWEEN_SIDES and others:
+        parts = [self.text(n) for n in nodes]
+        if kind in BETWEEN_SIDES and len(parts) > 1:
             return f"({f' {BETWEEN_SIDES[kind]} '.join(parts)})"
-        if kind not in AROUND:
+        if kind not in AROUND or not parts:
             raise mixes(kind.lower().replace("_", " "))
-        return AROUND[kind].format(first, *others, parts=", ".join(parts), others=", ".join(others))
+        return AROUND[kind].format(*parts, parts=", ".join(parts), others=", ".join(parts[1:]))
 
     def case(self, node: Node) -> str:
         """A choice by conditions."""

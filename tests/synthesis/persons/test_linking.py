@@ -169,6 +169,13 @@ def test_without_any_answer_each_record_is_a_person_of_its_own():
     check(linked, table, times, UNIT)
 
 
+def test_sweeps_end_where_nothing_is_left_to_gain():
+    """Far noise gives millions of persons; where each has one record, no proposal changes a thing."""
+    (table, times, _), unit = world(1, 20), PersonUnit("id", 1)
+    answers = answers_of(table, times, np.arange(times.size), unit, 0.0)
+    assert linked_persons(table, times, unit, COLUMNS, answers, seed=1).costs == (0.0, 0.0)
+
+
 def test_constants_fit_their_joint_and_stand_beside_the_sizes():
     table, times, owners = world(7, 4000)
     linked = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 2.0), seed=7)
