@@ -59,6 +59,10 @@ class SizeQuestion:
     def query(self) -> Identity:
         return Identity(len(self.bounds))
 
+    def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring) -> float:
+        """The most that one unit changes, in units: 1 under `add_remove`; 2 (L1) or √2 (L2) under `replace`."""
+        return sensitivity(self.query, norm=norm, neighbouring=neighbouring, max_records=1)
+
     def bucketed(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
         """Units per bucket from units with R = 1 … cap records: (cap,) → (buckets,)."""
         if histogram.shape != (self.cap,):
@@ -87,7 +91,7 @@ class SizeQuestion:
 
 
 def union_sensitivity(norm: Norm, neighbouring: Neighbouring) -> float:
-    """The most by which the weights of all values, or the units of all buckets, move when one unit changes.
+    """The most by which the weights of all values move when one unit changes.
 
     A unit's weights are a vector of norm at most 1 and without negative entries: 1 under `add_remove`; under `replace`
     two such vectors are exchanged, at most as far apart as two that share no value: 2 (L1) or √2 (L2).
@@ -144,6 +148,8 @@ class Wanted:
 
     def sensitivity(self, *, norm: Norm, neighbouring: Neighbouring, max_records: int) -> float:
         """The most by which the answers (counts of records or units, weights of values) move when one unit changes."""
+        if self.sizes is not None:
+            return self.sizes.sensitivity(norm=norm, neighbouring=neighbouring)
         if self.tree is None:
             return union_sensitivity(norm, neighbouring)
         most = 1 if self.once else max_records
