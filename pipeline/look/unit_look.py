@@ -85,29 +85,13 @@ def _of_units(
     rows: int,
     bar: LossBar,
 ) -> tuple[list[str], list[str]]:
-    """Rows without an id, and how many records units have; or a column that looks like an id, where a row is a unit.
+    """Rows without an id, and how many records units have; or `_ids_among`, where a row is a unit.
 
     Returns:
         Hints, and warnings: of ids that look like none, and of records that do not count.
     """
     if unit.column is None:
-        codes = [c.name for c in schema.held if _of_codes(c, seen[c.name]) and not c.constant]
-        amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
-        amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
-        named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
-        named = [n for n in named if n not in amounts and not STAFF_COLUMN.search(n)]
-        codes = [n for n in codes if n not in amounts and may_be_id(n, seen[n].distinct, rows)]
-        ids = [n for n in source.names if n in named or n in codes]
-        asked = [
-            f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
-            f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
-            "privacy.max_records=C protects all of them"
-            for name in ids
-        ]
-        persons = any(PERSON_ID_COLUMN.search(n) for n in named)
-        others = [n for n in source.names if n not in {*amounts, *ids}]
-        asked += _twice(source, schema, seen, rows, others)
-        return asked if persons else asked + _of_whom(schema, seen, rows, others), []
+        return _ids_among(source, schema, seen, rows), []
     texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
     forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
     without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
@@ -142,6 +126,27 @@ def _of_units(
     if lost > bar.at_most * rows:
         warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
     return hints, warned
+
+
+def _ids_among(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) -> list[str]:
+    """Questions about columns that look like ids, where a row is a unit."""
+    codes = [c.name for c in schema.held if _of_codes(c, seen[c.name]) and not c.constant]
+    amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
+    amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
+    named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
+    named = [n for n in named if n not in amounts and not STAFF_COLUMN.search(n)]
+    codes = [n for n in codes if n not in amounts and may_be_id(n, seen[n].distinct, rows)]
+    ids = [n for n in source.names if n in named or n in codes]
+    asked = [
+        f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
+        f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
+        "privacy.max_records=C protects all of them"
+        for name in ids
+    ]
+    persons = any(PERSON_ID_COLUMN.search(n) for n in named)
+    others = [n for n in source.names if n not in {*amounts, *ids}]
+    asked += _twice(source, schema, seen, rows, others)
+    return asked if persons else asked + _of_whom(schema, seen, rows, others)
 
 
 def _measured(source: Source, names: Sequence[str]) -> set[str]:
