@@ -11,7 +11,7 @@ from evaluation.counts import DENSE_CELLS
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
@@ -107,10 +107,9 @@ def no_room(spec: Synthesizer, coarse: Measurements, fixed: Sequence[Clique]) ->
     lost = [" × ".join(c) for c in every if c not in held]
     if not lost:
         return []
-    listed = ", ".join(lost[:5]) + (f" and {len(lost) - 5:,} more" if len(lost) > 5 else "")
     problem = f"a graphical model of synthesis.max_cells={spec.max_model_cells:,} has no room for {len(lost):,} of"
-    cure = "raise it, or take synthesis=auto (of a run with resume=true): neither costs privacy"
-    return [f"{problem} the {len(every):,} marginals measured, and rows do not follow them: {listed}; {cure}"]
+    named = f"the {len(every):,} marginals measured, and rows do not follow them: {first_few(lost, 5)}"
+    return [f"{problem} {named}; raise it, or take synthesis=auto (of a run with resume=true): neither costs privacy"]
 
 
 def check_rows(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.jit import compiled
 from synthesis.pgm.elimination import (
     HEURISTICS,
@@ -196,8 +196,7 @@ def _check_size(
     if sum(sizes) <= max_cells:
         dropped = fit_cliques(domain, distinct, [-alone[c] for c in distinct], max_cells, fixed=fixed)[1]
     names = [" × ".join(c) for c in sorted(dropped, key=lambda c: -alone[c])]
-    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    drop = f"leave out {listed} (selection.fit=true does so by itself), or " if names else ""
+    drop = f"leave out {first_few(names, 5)} (selection.fit=true does so by itself), or " if names else ""
     largest = max(cover, key=lambda c: cells_of(c, sizes))
     joint = " × ".join(domain.names[i] for i in members(largest))
     raise UserError(
