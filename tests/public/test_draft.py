@@ -102,12 +102,15 @@ def test_odd_tables_have_a_draft_that_knows_every_column_and_encodes_every_row(t
 
 
 def test_a_few_words_among_numbers_are_doubted_as_gaps_and_open_classes_are_not(tmp_path: Path) -> None:
-    rows = "".join(
-        f"{'k.A.' if i % 20 == 0 else 18 + i % 60},{'90+' if i % 20 == 0 else 18 + i % 60}\n" for i in range(800)
-    )
-    text, facts = drafted(csv(tmp_path, "age,open\n" + rows))
+    few = ["k.A.", "90+", "Not applicable", "zero"]
+    shares = zip(few, (1, 1, 13, 13), strict=True)
+    ages = zip(*([w if i % 20 < n else f"{18 + i // 9 % 60}" for i in range(1600)] for w, n in shares), strict=True)
+    rows = "".join(f"{','.join(cells)}\n" for cells in ages)
+    text, facts = drafted(csv(tmp_path, "age,open,hours,days\n" + rows))
     assert facts["age"].kind == "integer" and facts["age"].missing_texts == ("k.A.",)
     assert "do 'k.A.' mean a gap?" in text
+    assert facts["hours"].kind == "integer" and facts["hours"].missing_texts == ("Not applicable",)
+    assert "do 'Not applicable' mean a gap?" in text and facts["days"].kind == "categorical"
     assert facts["open"].kind == "categorical" and "90+" in facts["open"].values
 
 

@@ -41,8 +41,8 @@ from mechanisms.public.tables.text_forms import (
 
 #: A column is of a kind where at least this share of its values can be read so.
 MOSTLY = 0.5
-#: The share of words in a column of numbers up to which a few of them are taken for gaps.
-FEW_WORDS = 0.2
+#: The share of words in a column of numbers up to which a few of them, or one alone, are taken for gaps.
+FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
 FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 #: With fewer rows than this nothing is called constant.
@@ -119,7 +119,7 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Numbers as they are, with a few words among them."""
     odd = facts.filled - facts.plain.count
     days = facts.dated > COMPACT * facts.filled and not look.source.typed(index)
-    if facts.padded or odd > FEW_WORDS * facts.filled or days:
+    if facts.padded or odd > ONE_WORD * facts.filled or days:
         return None
     if CODE_NAME.search(look.source.names[index]) and facts.plain.wholes == facts.plain.count:
         return None
@@ -129,6 +129,8 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
+    if odd > FEW_WORDS * facts.filled and (len(words) > 1 or not gap_words(words, numbers=True)):
+        return None
     if few_words(words):
         return _of_numbers(facts.plain, AS_THEY_ARE, facts, *_gaps(look, index, words, odd), shapes)
     if facts.distinct <= MAX_VALUES:
