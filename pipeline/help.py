@@ -28,7 +28,7 @@ class Command:
         examples: command lines, without the program.
         files: the files of conf/ whose settings it has, those of its choices aside.
         own: the groups whose choices have settings of their own.
-        wordless: whether a word without `=` stands for no path: `--help WORD` finds settings then.
+        nameless: the setting that a word without `=` stands for; None: none, and `--help WORD` finds settings.
         first: the settings that its help shows, by title; empty: all of them.
     """
 
@@ -37,7 +37,7 @@ class Command:
     examples: Sequence[str]
     files: Sequence[str]
     own: Sequence[str] = ()
-    wordless: bool = True
+    nameless: str | None = None
     first: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -82,7 +82,7 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
     of = COMMANDS[command]
     rows = _settings_of(of)
     words = [a for a in arguments if "=" not in a and not a.startswith("-")]
-    if words and words != [EVERY] and of.wordless:
+    if words and words != [EVERY] and of.nameless is None:
         return "\n".join(_with_words(command, rows, words)) + "\n"
     lines = [of.about, "", *(_grouped(command, of, rows) if of.first and not words else ("settings:", *rows))]
     if of.own:
@@ -267,9 +267,6 @@ KINDS = {
     "string": "a text",
 }
 
-#: The command whose settings a file of conf/ holds, where the two have different names.
-NAMES = {"config": "run", "budget_file": "budget", "schema_draft": "schema"}
-
 
 def way_out(setting: str, config: str = "") -> str:
     """What a setting may be, by example where it is no single value.
@@ -278,9 +275,9 @@ def way_out(setting: str, config: str = "") -> str:
         setting: its name; an index in brackets is left aside.
         config: the file of conf/ that holds it; empty where that is not known.
     """
-    command = f" {NAMES.get(config, config)}" if config else " COMMAND"
+    command = next((name for name, own in COMMANDS.items() if config in own.files), "COMMAND")
     name = setting.partition("[")[0]
-    return ALLOWED.get(name) or meaning(name) or f"see `python -m pipeline{command} --help`"
+    return ALLOWED.get(name) or meaning(name) or f"see `python -m pipeline {command} --help`"
 
 
 def of_others(setting: str) -> tuple[str, str] | None:
