@@ -258,21 +258,16 @@ def error_bound(evidence: ReleaseEvidence, clique: Clique, shares: Values, scale
     if marginal is not None:
         error = min(measured_error(marginal, synthetic, alpha), most)
         how = MEASURED if clique in marginal.sources else INSIDE
-        return _bound(clique, how, float(marginal.errors.mean()), error, scale, marginal.sources)
+        return ErrorBound(clique, how, float(marginal.errors.mean()), error, scale.tvd(error), marginal.sources)
     scored = scored_error(evidence, clique, synthetic, alpha * SCORE_PART, scale.high)
     limits = cell_limits(evidence, clique, alpha if scored is None else alpha * (1 - SCORE_PART))
     if limits is None:
         return ErrorBound(clique, UNKNOWN, None, float("inf"), 1.0, ())
     error = limit_error(limits.low, limits.high, limits.total, synthetic)
     if scored is not None and scored < error:
-        return _bound(clique, SCORED, None, scored, scale, limits.sources)
-    return _bound(clique, FRECHET if limits.sources else UNKNOWN, None, error, scale, limits.sources)
-
-
-def _bound(
-    clique: Clique, how: str, stderr: float | None, error: float, scale: ErrorScale, sources: Sequence[Clique]
-) -> ErrorBound:
-    return ErrorBound(clique, how, stderr, error, scale.tvd(error), tuple(sources))
+        return ErrorBound(clique, SCORED, None, scored, scale.tvd(scored), limits.sources)
+    how = FRECHET if limits.sources else UNKNOWN
+    return ErrorBound(clique, how, None, error, scale.tvd(error), limits.sources)
 
 
 def measured_error(marginal: MarginalEstimate, synthetic: Values, alpha: float) -> float:
