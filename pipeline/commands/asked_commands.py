@@ -26,7 +26,6 @@ from pipeline.settings.inputs import (
     check_lies,
     check_release,
     check_scored,
-    check_table,
     check_tables,
     check_units,
     location,
@@ -194,4 +193,7 @@ def schema(arguments: Sequence[str]) -> Work:
     if config.output:
         check_output(Path(config.output), "output")
     check_units(config.units)
-    return later("pipeline.synth_again:show_draft", check_table(config.table), config)
+    if not config.table:
+        raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
+    check_lies(config.table, "schema")
+    return later("pipeline.synth_again:show_draft", config.table, config)
