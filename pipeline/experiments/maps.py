@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -84,8 +83,14 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     """
     _check(config)
     show = Stages(quiet=config.quiet, console=config.console)
-    with opened_map(config, root, hydra_files, show) as opened:
-        config, rows = opened.config, []
+    config, schema = _settled(config)
+    admission.check(booked := tables.releases(config, schema, root))
+    generate = partial(_generate, config) if inputs.generated(config) else None
+    with opened_table(config, schema, root, hydra_files, show, generate) as table:
+        schema_file = table.folder.internal / "map.yaml"
+        write_whole(schema_file, schema.to_yaml(), mode=0o600)
+        admission.book(booked)
+        opened, rows = Maker(config, TemporalMap(schema, table.real), table, schema_file), list[JsonDict]()
         settings, table2 = settings_of(config, MapSettings), _table2(opened)
         specs = rows_of(settings)
         scorers = {metric: SCORERS[metric][0](opened.world, settings) for metric in settings.metrics}
@@ -110,7 +115,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 
 def _check(config: Config) -> None:
-    """UserError for a metric that is none, and for settings of an ordinary run that the experiment decides itself."""
+    """UserError for a metric that is none, settings of a run that the experiment decides itself, or no rows."""
     for name in settings_of(config, MapSettings).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
@@ -119,6 +124,7 @@ def _check(config: Config) -> None:
         if getattr(config.privacy, name) != getattr(plain, name):
             fix = f"set {instead}, and leave privacy.{name} out"
             raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
+    rows_of(settings_of(config, MapSettings))
 
 
 def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[JsonDict]:
@@ -163,24 +169,6 @@ def _setting(opened: Maker) -> JsonDict:
 #: What `smoke=true` leaves: so many generated rows, and of each list of ε or shares its last values.
 SMOKE_ROWS = 4_000
 SMOKE_VALUES = {"dpsyn": 1, "laplace": 2, "samples": 2}
-
-
-@contextmanager
-def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str], show: Stages) -> Iterator[Maker]:
-    """The experiment's folder, locked, with the true histogram read and every release booked before one is made.
-
-    Raises:
-        UserError: an impossible setting, a table that does not fit, or one without rows.
-    """
-    rows_of(settings_of(config, MapSettings))
-    config, schema = _settled(config)
-    admission.check(booked := tables.releases(config, schema, root))
-    generate = partial(_generate, config) if inputs.generated(config) else None
-    with opened_table(config, schema, root, hydra_files, show, generate) as table:
-        schema_file = table.folder.internal / "map.yaml"
-        write_whole(schema_file, schema.to_yaml(), mode=0o600)
-        admission.book(booked)
-        yield Maker(config, TemporalMap(schema, table.real), table, schema_file)
 
 
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
