@@ -74,10 +74,11 @@ def _attempt(state: State, number: int) -> Attempt:
 
 def _verdict(state: State, attempt: Attempt, tried: dict[int, Taken]) -> float | None:
     """The first score of a try that is accepted, kept ones as they are; what was made for them goes to `tried`."""
-    scores, selection = _kept_scores(attempt), state.plan.tries
-    if scores is None:
+    if attempt.scores.exists():
+        scores: Sequence[float | None] = kept_values(attempt.scores, list)
+    else:
         taken = _tried(state, attempt)
-        if selection.threshold:
+        if state.plan.tries.threshold:
             tried.clear()
         tried[attempt.number or 1], scores = taken, taken.scores
     if _within(state, scores):
@@ -128,12 +129,6 @@ def _scored(
             )
             for planned in state.plan.scores
         )
-
-
-def _kept_scores(attempt: Attempt) -> Sequence[float | None] | None:
-    if not attempt.scores.exists():
-        return None
-    return tuple(json.loads(attempt.scores.read_text(encoding="utf-8")))
 
 
 def _within(state: State, scores: Sequence[float | None]) -> bool:
