@@ -92,7 +92,7 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
     if of.own:
         groups = of.own if command == "synth" else [p.name for p in sorted(CONF.iterdir()) if _is_group(p)]
         lines += ["", "ready choices:"]
-        lines += [f"  {g}={'|'.join(_choices(g))}" for g in groups]
+        lines += [f"  {g}={'|'.join(choices(g))}" for g in groups]
         example = "synthesis=pgm" if command == "synth" else "selection=aim"
         lines += ["", f"a choice has settings of its own: python -m pipeline {command} --help {example}"]
     lines += ["", "examples:", *(f"  python -m pipeline {e}" for e in of.examples)]
@@ -156,11 +156,11 @@ def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
     return _described(text, group, name)
 
 
-def _choices(group: str) -> list[str]:
-    """The choices of a group: ours, then those that installed packages declare or loaded modules offer."""
+def choices(group: str, own: Sequence[Path] = ()) -> list[str]:
+    """The choices of a group: ours and those of own folders, then what packages declare or loaded modules offer."""
     from pipeline.plugins.offers import offering
 
-    return [*sorted(p.stem for p in (CONF / group).glob("*.yaml")), *offering(group)]
+    return [*sorted({p.stem for folder in (CONF, *own) for p in (folder / group).glob("*.yaml")}), *offering(group)]
 
 
 def _load(arguments: Sequence[str]) -> None:
