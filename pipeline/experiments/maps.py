@@ -18,7 +18,6 @@ from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import kept_values, write_whole
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.progress import Progress
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.budget import admission
@@ -85,7 +84,8 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     show = Stages(quiet=config.quiet, console=config.console)
     config, schema = _settled(config)
     admission.check(booked := tables.releases(config, schema, root))
-    generate = partial(_generate, config) if inputs.generated(config) else None
+    size = DEMO_ROWS if config.data.rows is None else config.data.rows
+    generate = partial(write_demo, rows=size, seed=config.data.seed) if inputs.generated(config) else None
     with opened_table(config, schema, root, hydra_files, show, generate) as table:
         schema_file = table.folder.internal / "map.yaml"
         write_whole(schema_file, schema.to_yaml(), mode=0o600)
@@ -196,9 +196,3 @@ def smaller(config: Config) -> Config:
         data = replace(data, rows=min(data.rows or SMOKE_ROWS, SMOKE_ROWS))
     experiment = replace(config.experiment, options=config.experiment.options | lists)
     return replace(config, experiment=experiment, data=data)
-
-
-def _generate(config: Config, path: Path, report: Progress) -> None:
-    """The demo's table."""
-    rows = DEMO_ROWS if config.data.rows is None else config.data.rows
-    write_demo(path, rows=rows, seed=config.data.seed, progress=report)
