@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import yaml
 
@@ -28,7 +29,7 @@ class Command:
         examples: command lines, without the program.
         files: the files of conf/ whose settings it has, those of its choices aside.
         own: the groups whose choices have settings of their own.
-        wordless: whether a word without `=` stands for no path: `--help WORD` finds settings then.
+        nameless: the setting that a word without `=` stands for; None: none, and `--help WORD` finds settings.
         first: the settings that its help shows, by title; empty: all of them.
     """
 
@@ -37,7 +38,7 @@ class Command:
     examples: Sequence[str]
     files: Sequence[str]
     own: Sequence[str] = ()
-    wordless: bool = True
+    nameless: str | None = None
     first: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -58,6 +59,8 @@ A first result: python -m pipeline run
 
 #: The word after --help that lists every setting of a command whose help shows the first ones.
 EVERY = "all"
+#: The full name of a setting, its default and its comment.
+Entry: TypeAlias = tuple[str, str, str]
 #: What each synthesizer has.
 COMMON = ("rows", "seed")
 
@@ -80,62 +83,58 @@ def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
     if chosen:
         return "\n\n".join("\n".join(_of_choice(group, name, arguments)) for group, name in chosen) + "\n"
     of = COMMANDS[command]
-    rows = _settings_of(of)
+    entries = _settings_of(of)
     words = [a for a in arguments if "=" not in a and not a.startswith("-")]
-    if words and words != [EVERY] and of.wordless:
-        return "\n".join(_with_words(command, rows, words)) + "\n"
-    lines = [of.about, "", *(_grouped(command, of, rows) if of.first and not words else ("settings:", *rows))]
+    if words and words != [EVERY] and of.nameless is None:
+        return "\n".join(_with_words(command, entries, words)) + "\n"
+    grouped = of.first and not words
+    lines = [of.about, "", *(_grouped(command, of, entries) if grouped else ("settings:", *_rows(entries)))]
     if of.own:
         groups = of.own if command == "synth" else [p.name for p in sorted(CONF.iterdir()) if _is_group(p)]
         lines += ["", "ready choices:"]
-        lines += [f"  {g}={'|'.join(_choices(g))}" for g in groups]
+        lines += [f"  {g}={'|'.join(choices(g))}" for g in groups]
         example = "synthesis=pgm" if command == "synth" else "selection=aim"
         lines += ["", f"a choice has settings of its own: python -m pipeline {command} --help {example}"]
     lines += ["", "examples:", *(f"  python -m pipeline {e}" for e in of.examples)]
     return "\n".join(lines) + "\n"
 
 
-def _grouped(name: str, command: Command, rows: Sequence[str]) -> list[str]:
+def _grouped(name: str, command: Command, entries: Sequence[Entry]) -> list[str]:
     """The settings that most people set, by their titles, and how to see the others."""
-    by_name = {_name(row): row for row in rows}
+    by_name = {entry[0]: entry for entry in entries}
     lines: list[str] = []
     for title, names in command.first.items():
-        lines += [f"{title}:", *(by_name[name] for name in names), ""]
+        lines += [f"{title}:", *_rows(by_name[name] for name in names), ""]
     others = len(by_name) - sum(map(len, command.first.values()))
     find = f"python -m pipeline {name} --help"
     return [*lines, f"{others} more settings: {find} {EVERY}", f"those with a word in their names: {find} clip"]
 
 
-def _name(row: str) -> str:
-    """The full name of a setting, of its line."""
-    return row.partition("=")[0].strip()
-
-
-def _settings_of(command: Command) -> list[str]:
-    """One line per setting of a command, those of single choices aside."""
-    rows: list[str] = []
+def _settings_of(command: Command) -> list[Entry]:
+    """The settings of a command, those of single choices aside."""
+    entries: list[Entry] = []
     for name in command.files:
-        rows += _settings((CONF / f"{name}.yaml").read_text(encoding="utf-8"), name)
+        entries += _entries((CONF / f"{name}.yaml").read_text(encoding="utf-8"), name)
         if name == "evaluation/default":
-            rows += _metric_settings()
+            entries += _metric_settings()
     if "synthesis" in command.own:
-        every = _settings((CONF / "synthesis" / "gum.yaml").read_text(encoding="utf-8"), "synthesis/gum")
-        rows += [row for row in every if row.split("=")[0].split(".")[-1] in COMMON]
-    return rows
+        every = _entries((CONF / "synthesis" / "gum.yaml").read_text(encoding="utf-8"), "synthesis/gum")
+        entries += [entry for entry in every if entry[0].split(".")[-1] in COMMON]
+    return entries
 
 
-def _with_words(command: str, rows: Sequence[str], words: Sequence[str]) -> list[str]:
+def _with_words(command: str, entries: Sequence[Entry], words: Sequence[str]) -> list[str]:
     """The settings whose names hold one of the words.
 
     Raises:
         UserError: a word that is in no name.
     """
-    names = list(map(_name, rows))
+    names = [name for name, _, _ in entries]
     for word in words:
         if not any(word in name for name in names):
             fix = f"{did_you_mean(word, names)} python -m pipeline {command} --help {EVERY} lists them".strip()
             raise UserError("no setting has that in its name", where=f"--help {word}", fix=fix)
-    return ["settings:", *(row for row, name in zip(rows, names, strict=True) if any(w in name for w in words))]
+    return ["settings:", *_rows(entry for entry in entries if any(w in entry[0] for w in words))]
 
 
 def _is_group(folder: Path) -> bool:
@@ -157,11 +156,11 @@ def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
     return _described(text, group, name)
 
 
-def _choices(group: str) -> list[str]:
-    """The choices of a group: ours, then those that installed packages declare or loaded modules offer."""
+def choices(group: str, own: Sequence[Path] = ()) -> list[str]:
+    """The choices of a group: ours and those of own folders, then what packages declare or loaded modules offer."""
     from pipeline.plugins.offers import offering
 
-    return [*sorted(p.stem for p in (CONF / group).glob("*.yaml")), *offering(group)]
+    return [*sorted({p.stem for folder in (CONF, *own) for p in (folder / group).glob("*.yaml")}), *offering(group)]
 
 
 def _load(arguments: Sequence[str]) -> None:
@@ -174,19 +173,19 @@ def _load(arguments: Sequence[str]) -> None:
 
 def _described(text: str, group: str, name: str) -> list[str]:
     head = [line[1:].strip() for line in text.splitlines() if line.startswith("#") and "@package" not in line]
-    rows = _settings(text, "config" if "@package _global_" in text else f"{group}/{name}")
+    rows = _rows(_entries(text, "config" if "@package _global_" in text else f"{group}/{name}"))
     return [f"{group}={name}", *(f"  {line}" for line in head), "", "settings:", *(rows or ["  none of its own"])]
 
 
-def _metric_settings() -> list[str]:
-    """One line per setting that metrics declare: its full name, its default, what it is, and whose it is."""
-    rows = []
+def _metric_settings() -> list[Entry]:
+    """The settings that metrics declare; the comment of each says whose it is, and what it is."""
+    entries = []
     for each in declared_settings().values():
         first, *others = users(each.name) or ["the map of a report"]
         whose = f"{first} and {len(others)} more" if others else first
         default = json.dumps(each.default).replace('"', "")
-        rows.append(f"  evaluation.{each.name}={default}".ljust(44) + f" {whose}: {each.doc}")
-    return rows
+        entries.append((f"evaluation.{each.name}", default, f"{whose}: {each.doc}"))
+    return entries
 
 
 def meaning(setting: str) -> str:
@@ -198,15 +197,15 @@ def meaning(setting: str) -> str:
     return ""
 
 
-def _settings(text: str, name: str) -> list[str]:
-    """One line per setting of a conf file that has a comment or a value: its full name, its default, its comment."""
-    return [f"  {full}={value}".ljust(44) + f" {comment}".rstrip() for full, value, comment in _entries(text, name)]
+def _rows(entries: Iterable[Entry]) -> list[str]:
+    """One line per setting."""
+    return [f"  {full}={value}".ljust(44) + f" {comment}".rstrip() for full, value, comment in entries]
 
 
-def _entries(text: str, name: str) -> list[tuple[str, str, str]]:
-    """Full name, default and comment of each setting of a conf file."""
+def _entries(text: str, name: str) -> list[Entry]:
+    """The settings of a conf file that have a comment."""
     group = f"{name.split('/')[0]}." if "/" in name else ""
-    rows: list[tuple[str, str, str]] = []
+    rows: list[Entry] = []
     parent = ""
     for line in text.splitlines():
         if re.match(r"^(defaults|hydra):", line):
@@ -267,9 +266,6 @@ KINDS = {
     "string": "a text",
 }
 
-#: The command whose settings a file of conf/ holds, where the two have different names.
-NAMES = {"config": "run", "budget_file": "budget", "schema_draft": "schema"}
-
 
 def way_out(setting: str, config: str = "") -> str:
     """What a setting may be, by example where it is no single value.
@@ -278,9 +274,9 @@ def way_out(setting: str, config: str = "") -> str:
         setting: its name; an index in brackets is left aside.
         config: the file of conf/ that holds it; empty where that is not known.
     """
-    command = f" {NAMES.get(config, config)}" if config else " COMMAND"
+    command = next((name for name, own in COMMANDS.items() if config in own.files), "COMMAND")
     name = setting.partition("[")[0]
-    return ALLOWED.get(name) or meaning(name) or f"see `python -m pipeline{command} --help`"
+    return ALLOWED.get(name) or meaning(name) or f"see `python -m pipeline {command} --help`"
 
 
 def of_others(setting: str) -> tuple[str, str] | None:

@@ -22,7 +22,10 @@ from mechanisms.public.schema.column_parse import bound
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.marginal_estimates import (
+    COARSE,
+    INSIDE,
     MAX_SOLVED_ALONE,
+    MEASURED,
     CountEstimate,
     MarginalEstimate,
     count_estimate,
@@ -37,9 +40,6 @@ from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_
 Weights = NDArray[np.float64]
 #: Of one row, or of each.
 Figures = float | Weights
-
-#: How a marginal that a solution was asked for came about, where none was needed.
-MEASURED, INSIDE, COARSELY = "measured", "inside a measured marginal", "measured over coarser values"
 
 #: By which cells a range was counted, where that is no bin: `attrs["cells"]`.
 FINE_CELL = "fine cell"
@@ -161,7 +161,7 @@ def solved(schema: Schema, measurements: Measurements, clique: Clique, solution:
     Args:
         solution: maxent, least_norm or linear.
     Returns:
-        the columns, count, and how: MEASURED, INSIDE, COARSELY or the solution.
+        the columns, count, and how: MEASURED, INSIDE, COARSE or the solution.
     Raises:
         UserError: another word, or too many cells.
     """
@@ -172,7 +172,7 @@ def solved(schema: Schema, measurements: Measurements, clique: Clique, solution:
     holding = [t for t in model.targets.marginals if set(clique) <= set(t.clique)]
     how = model.spec.solution
     if holding:
-        how = COARSELY if all(t.answers is not None for t in holding) else MEASURED if clique in views else INSIDE
+        how = COARSE if all(t.answers is not None for t in holding) else MEASURED if clique in views else INSIDE
     sources = [t.clique for t in holding] or [v for v in views if set(v) & set(clique)]
     result.attrs |= {"sources": [" × ".join(v) for v in sources], "notes": _how_solved(solution, how, clique, views)}
     return result.assign(how=how)
@@ -180,7 +180,7 @@ def solved(schema: Schema, measurements: Measurements, clique: Clique, solution:
 
 def _how_solved(solution: str, how: str, clique: Clique, views: Sequence[Clique]) -> list[str]:
     """What to say beside such an answer."""
-    if how == COARSELY:
+    if how == COARSE:
         note = (
             "every solution= is the same; what the coarser values leave open is filled in, and its error is not known"
         )

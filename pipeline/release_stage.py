@@ -10,7 +10,7 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.formats import FORMATS
 from mechanisms.sensitive.private_choice import kept_choices
 from pipeline.made_rows import linked
-from pipeline.measuring.acceptance import only_try, settle, table_of
+from pipeline.measuring.acceptance import settle, table_of
 from pipeline.plugins.origins import not_ours
 from pipeline.release_folder import NewRows, check_seal, write_release
 from pipeline.run_context import State, present
@@ -30,7 +30,7 @@ def measure(state: State) -> State:
     Raises:
         Withheld: no try is accepted.
     """
-    return replace(state, taken=settle(state) if state.plan.scores else only_try(state))
+    return replace(state, taken=settle(state))
 
 
 def state_promise(state: State) -> State:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 from mechanisms.public.errors import UserError
 from pipeline.folders import PAGES, SCORES, RunFolder, check_output, not_in_release, sweep_results
+from pipeline.help import COMMANDS
 from pipeline.settings import config as settings
 from pipeline.settings.compose import check_hydra, compose_config, one_value_each, without_hydra
 from pipeline.settings.inputs import (
@@ -25,12 +26,11 @@ from pipeline.settings.inputs import (
     check_lies,
     check_release,
     check_scored,
-    check_table,
     check_tables,
     check_units,
     location,
 )
-from pipeline.settings.overrides import quoted, spelled, with_names
+from pipeline.settings.overrides import quoted, spelled
 
 #: What is left to do: gives the exit code.
 Work: TypeAlias = "Callable[[], int]"
@@ -54,6 +54,20 @@ def later(name: str, *arguments: Any, words: str = "{}") -> Work:
         return 0
 
     return work
+
+
+def with_names(command: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments with the one that is a path alone as the setting that it stands for.
+
+    Raises:
+        UserError: several of them.
+    """
+    setting = COMMANDS[command].nameless
+    paths = [a for a in arguments if "=" not in a or Path(a).exists() or "://" in a.partition("=")[0]]
+    if len(paths) > 1:
+        fix = f"one at a time: python -m pipeline {command} {paths[0]}"
+        raise UserError(f"got {len(paths)}: {', '.join(paths)}", where=setting, fix=fix)
+    return [f"{setting}={quoted(a)}" if a in paths else a for a in arguments]
 
 
 def run(arguments: Sequence[str]) -> Work:
@@ -179,4 +193,7 @@ def schema(arguments: Sequence[str]) -> Work:
     if config.output:
         check_output(Path(config.output), "output")
     check_units(config.units)
-    return later("pipeline.synth_again:show_draft", check_table(config.table), config)
+    if not config.table:
+        raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
+    check_lies(config.table, "schema")
+    return later("pipeline.synth_again:show_draft", config.table, config)

@@ -201,11 +201,11 @@ def _check(config: Config) -> None:
         raise UserError("a challenge has its own", where="evaluation.holdout", fix="set experiment.holdout")
 
 
-def _generate(config: Config, schema: Schema, path: Path, report: Progress) -> None:
+def _generate(config: Config, schema: Schema, path: Path, *, progress: Progress) -> None:
     """A table in the place of the user's."""
     settings, seed = settings_of(config, ChallengeSettings), config.data.seed
     if config.data.name == "demo":
-        write_demo(path, rows=settings.rows, seed=seed, progress=report)
+        write_demo(path, rows=settings.rows, seed=seed, progress=progress)
         return
     unit = None if config.privacy.unit == RECORD else config.privacy.unit
     write_coded(stand_in(schema, settings.rows, seed), schema, path, seed, unit, settings.per_subject)

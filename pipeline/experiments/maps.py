@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +18,6 @@ from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import kept_values, write_whole
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.progress import Progress
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.budget import admission
@@ -84,8 +82,15 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
     """
     _check(config)
     show = Stages(quiet=config.quiet, console=config.console)
-    with opened_map(config, root, hydra_files, show) as opened:
-        config, rows = opened.config, []
+    config, schema = _settled(config)
+    admission.check(booked := tables.releases(config, schema, root))
+    size = DEMO_ROWS if config.data.rows is None else config.data.rows
+    generate = partial(write_demo, rows=size, seed=config.data.seed) if inputs.generated(config) else None
+    with opened_table(config, schema, root, hydra_files, show, generate) as table:
+        schema_file = table.folder.internal / "map.yaml"
+        write_whole(schema_file, schema.to_yaml(), mode=0o600)
+        admission.book(booked)
+        opened, rows = Maker(config, TemporalMap(schema, table.real), table, schema_file), list[JsonDict]()
         settings, table2 = settings_of(config, MapSettings), _table2(opened)
         specs = rows_of(settings)
         scorers = {metric: SCORERS[metric][0](opened.world, settings) for metric in settings.metrics}
@@ -110,7 +115,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 
 def _check(config: Config) -> None:
-    """UserError for a metric that is none, and for settings of an ordinary run that the experiment decides itself."""
+    """UserError for a metric that is none, settings of a run that the experiment decides itself, or no rows."""
     for name in settings_of(config, MapSettings).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
@@ -119,6 +124,7 @@ def _check(config: Config) -> None:
         if getattr(config.privacy, name) != getattr(plain, name):
             fix = f"set {instead}, and leave privacy.{name} out"
             raise UserError("an experiment has its own", where=f"privacy.{name}", fix=fix)
+    rows_of(settings_of(config, MapSettings))
 
 
 def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[JsonDict]:
@@ -165,24 +171,6 @@ SMOKE_ROWS = 4_000
 SMOKE_VALUES = {"dpsyn": 1, "laplace": 2, "samples": 2}
 
 
-@contextmanager
-def opened_map(config: Config, root: Path, hydra_files: Mapping[str, str], show: Stages) -> Iterator[Maker]:
-    """The experiment's folder, locked, with the true histogram read and every release booked before one is made.
-
-    Raises:
-        UserError: an impossible setting, a table that does not fit, or one without rows.
-    """
-    rows_of(settings_of(config, MapSettings))
-    config, schema = _settled(config)
-    admission.check(booked := tables.releases(config, schema, root))
-    generate = partial(_generate, config) if inputs.generated(config) else None
-    with opened_table(config, schema, root, hydra_files, show, generate) as table:
-        schema_file = table.folder.internal / "map.yaml"
-        write_whole(schema_file, schema.to_yaml(), mode=0o600)
-        admission.book(booked)
-        yield Maker(config, TemporalMap(schema, table.real), table, schema_file)
-
-
 def releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     """What the experiment books: each of its noisy tables, all together.
 
@@ -208,9 +196,3 @@ def smaller(config: Config) -> Config:
         data = replace(data, rows=min(data.rows or SMOKE_ROWS, SMOKE_ROWS))
     experiment = replace(config.experiment, options=config.experiment.options | lists)
     return replace(config, experiment=experiment, data=data)
-
-
-def _generate(config: Config, path: Path, report: Progress) -> None:
-    """The demo's table."""
-    rows = DEMO_ROWS if config.data.rows is None else config.data.rows
-    write_demo(path, rows=rows, seed=config.data.seed, progress=report)

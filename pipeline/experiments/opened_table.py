@@ -10,7 +10,6 @@ from pathlib import Path
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json
-from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import Source
@@ -46,12 +45,12 @@ def opened_table(
     root: Path,
     hydra_files: Mapping[str, str],
     show: Stages,
-    generate: Callable[[Path, Progress], None] | None,
+    generate: Callable[..., None] | None,
 ) -> Iterator[OpenTable]:
     """The experiment's folder with its table in codes; nothing is booked yet.
 
     Args:
-        generate: writes a table, once, where no file is given; None: one has to be.
+        generate: writes a table to a path, with its `progress`, once, where no file is given; None: one has to be.
     Raises:
         UserError: a folder that cannot be used, a table that does not fit, or one without rows.
     """
@@ -63,7 +62,7 @@ def opened_table(
             else:
                 data = replace(config.data, path=str(path))
                 if not path.exists():
-                    generate(path, report)
+                    generate(path, progress=report)
                     path.chmod(0o600)
             facts = bind(folder, run_facts(config, schema, data))
             keep_settings(folder, config, hydra_files)

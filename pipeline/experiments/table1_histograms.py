@@ -78,8 +78,9 @@ class Maker:
         path = str(self.table.source.path)
         config = replace(config, data=replace(config.data, path=path, schema=str(self.schema_path)))
         done = stages.run(config, home, quiet=True)
-        source = open_with(done.table, done.schema.dialect, self.config.limits, self.table.folder.temporary)
-        coded = encode_columns(source, self.world.schema, workdir=self._work(spec))[0]
+        folder = self.table.folder.temporary
+        source = open_with(done.table, done.schema.dialect, self.config.limits, folder)
+        coded = encode_columns(source, self.world.schema, workdir=folder / spec.name)[0]
         scaled = self.world.counted(coded) * (self.world.table.rows / max(coded.rows, 1))
         return scaled, promise(done.statement)
 
@@ -111,7 +112,6 @@ class Maker:
         """The private table, clipped for the Laplace rows; read once."""
         unit = _laplace_specs(self.config).unit
         work = self.table.folder.temporary / "clipped"
-        work.mkdir(mode=0o700)
         key = bytes.fromhex(self.table.facts["once"]["key"])  # it chooses what clip=truncate keeps
         return load_private(self.table.source, self.world.schema, unit, workdir=work, key=key)
 
@@ -123,11 +123,6 @@ class Maker:
         rows = np.sort(rng.choice(table.rows, round(spec.value * table.rows), replace=False))
         scaled = self.world.counted(table.at(rows)) * round(1 / spec.value, 9)
         return scaled, "none: true rows as they are"
-
-    def _work(self, spec: RowSpec) -> Path:
-        work = self.table.folder.temporary / spec.name
-        work.mkdir(mode=0o700)
-        return work
 
 
 def releases(config: Config, schema: Schema, root: Path) -> tuple[PlannedRelease, ...]:

@@ -6,7 +6,6 @@ import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,13 @@ import pandas as pd
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import whole_file
-from mechanisms.public.release import Measurements
-from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of, released_table
 from mechanisms.public.text_table import notebook_table
 from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
 from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, kept_kinds
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.rows_as_asked import Sampler
+from pipeline.frames.rows_as_asked import RowSource
 from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import estimate, table_bounds
@@ -43,7 +40,7 @@ OF_SAMPLE = {"where": "where=…", "rows": "rows", "synthesis.rows": "rows", "se
 
 
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(RowSource):
     """What a run released, in memory; made by `fit` and `load`.
 
     Guarantee: all methods are post-processing of the release and cost no privacy; `score` reads a real table and its
@@ -54,12 +51,7 @@ class Release:
         statement: what was promised and spent: the content of privacy.json.
     """
 
-    schema: Schema
-    measurements: Measurements
-    statement: Mapping[str, Any]
     _files: Mapping[str, bytes] = field(repr=False)
-    _kinds: Kinds = field(repr=False)
-    _synthesis: SynthesisConfig = field(repr=False)
     _form: str = field(default=FORMS[0], repr=False)
 
     @property
@@ -123,14 +115,10 @@ class Release:
         rng = np.random.default_rng(seed := _whole(seed, "seed"))
         facts: Mapping[str, Any] | None
         if isinstance(rows, pd.DataFrame | ArrowStream):
-            table, facts = self._sampler.row_for_each(rows, where, seed, rng)
+            table, facts = self._row_for_each(rows, where, seed, rng)
         else:
-            table, facts = self._sampler.rows(_whole(rows, "rows"), where, seed, rng)
+            table, facts = self._rows(_whole(rows, "rows"), where, seed, rng)
         return in_form(table, self.schema, self._kinds, form, facts)
-
-    @cached_property
-    def _sampler(self) -> Sampler:
-        return Sampler(self.schema, self.measurements, self.statement, self._kinds, self._synthesis)
 
     def marginal(self, columns: Sequence[str], *, solution: str | None = None, level: str = "records") -> pd.DataFrame:
         """A marginal from the noisy answers: a row per cell with count, standard error and a 95 % interval.
@@ -290,4 +278,4 @@ def read(folder: Path, synthesis: SynthesisConfig, kinds: Kinds | None = None, f
     if kinds is None:
         kinds, form = kept_kinds(folder)
     files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-    return Release(schema, measurements, statement, files, kinds, synthesis, form)
+    return Release(schema, measurements, statement, kinds, synthesis, files, form)

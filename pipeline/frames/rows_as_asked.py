@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,21 +30,21 @@ from synthesis.numbers.value_shapes import for_synthesis
 
 
 @dataclass(frozen=True, eq=False)
-class Sampler:
-    """What makes new rows of a release; its model is fitted once."""
+class RowSource:
+    """A release as it makes new rows; its model is fitted once."""
 
     schema: Schema
     measurements: Measurements
     statement: Mapping[str, Any]
-    kinds: Kinds
-    synthesis: SynthesisConfig
+    _kinds: Kinds = field(repr=False)
+    _synthesis: SynthesisConfig = field(repr=False)
 
     @cached_property
     def _model(self) -> RowModel | None:
-        spec = usable_synthesizer(self.synthesis)
+        spec = usable_synthesizer(self._synthesis)
         return spec.model(for_synthesis(self.measurements, self.schema), zeros=self.schema.zeros)
 
-    def rows(
+    def _rows(
         self, rows: int | None, where: Mapping[str, Any] | None, seed: int | None, rng: np.random.Generator
     ) -> tuple[Any, Json | None]:
         """An Arrow table of rows that satisfy a condition, as the schema makes them, and what is said of them.
@@ -53,17 +53,17 @@ class Sampler:
             UserError: more rows than memory holds; as of `build_condition`.
         """
         schema, measurements = self.schema, self.measurements
-        config = SynthesisConfig(self.synthesis.kind, rows, seed, self.synthesis.options)
+        config = SynthesisConfig(self._synthesis.kind, rows, seed, self._synthesis.options)
         spec, condition = ready_again(config, schema, self.statement), build_condition(schema, where)
         try:
             check_rows(schema, measurements, spec, rows, LimitsConfig(), fixed=[c for c, _ in schema.zeros])
         except UserError as error:
             raise UserError(error.what, where="rows", fix="fewer rows at a time: each sample is a new draw") from None
         new = RowMaker(schema, measurements, spec, rng, model=self._model).made(rows, condition)
-        texts = frame_kinds.texts(new.drawn_by, self.kinds)
+        texts = frame_kinds.texts(new.drawn_by, self._kinds)
         return arrow_table(new.rows, new.drawn_by, rng, texts=texts), new.given
 
-    def row_for_each(
+    def _row_for_each(
         self, conditions: Frame, where: Mapping[str, Any] | None, seed: int | None, rng: np.random.Generator
     ) -> tuple[Any, Json]:
         """One row for each row of a frame, with that row's values, in its order; a gap asks for a missing value.
@@ -71,7 +71,7 @@ class Sampler:
         Rows of unequal conditions are of different units, whose ids go on from one condition to the next.
 
         Raises:
-            UserError: no column or no row; a column that `where` names too; as of `rows`.
+            UserError: no column or no row; a column that `where` names too; as of `_rows`.
         """
         asked = conditions if isinstance(conditions, pd.DataFrame) else opened_stream(conditions, "rows").read_pandas()
         names = [str(name) for name in asked.columns]
@@ -88,7 +88,7 @@ class Sampler:
         made, units, effective, said = [], 0, 0.0, ""
         for values, rows in places.items():
             wish = {**(where or {}), **dict(zip(names, values, strict=True))}
-            table, facts = self.rows(len(rows), wish, seed, rng)
+            table, facts = self._rows(len(rows), wish, seed, rng)
             assert facts is not None
             table, units = _ids_from(table, self.schema.rules.id_column, units)
             made.append(table)

@@ -26,15 +26,13 @@ from pipeline.inference.estimate_questions import (
     groups_of,
     values_of,
 )
-from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
+from pipeline.inference.marginal_estimates import COARSE, FRECHET, MEASURED, MarginalEstimate, ReleaseEvidence
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.person_level import COUNTED, LEVELS
 from pipeline.inference.ratio_intervals import Interval, Sums
 from pipeline.release_folder import cells_frame
 from pipeline.release_query import asked_ranges, code_weights, left_out, untold
 
-#: How an estimate was made.
-MEASURED, COARSE, FRECHET = "measured", "measured over coarser values", "Fréchet"
 #: Said where an interval leaves every possible answer open.
 DROWNED = "intervals cover every answer that is possible: the noise, or the bins, drown the estimate"
 #: Said where noise in far bins moves a mean beyond the values that it may have, or nearly so.

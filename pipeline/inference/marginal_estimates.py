@@ -37,6 +37,9 @@ from synthesis.independent import independent_marginals
 MAX_SOLVED, MAX_ASKED = 200, 5_000
 #: So many cells of a marginal that is asked for alone.
 MAX_SOLVED_ALONE = 2_000
+#: How figures of a marginal came about: from its own answers, from larger ones or coarser ones, or from those inside.
+MEASURED, INSIDE, COARSE = "measured", "inside a measured marginal", "measured over coarser values"
+FRECHET = "Fréchet"
 #: The columns that can be told of a public total alone: none.
 NOTHING: Clique = ()
 

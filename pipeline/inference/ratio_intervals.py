@@ -12,7 +12,7 @@ import numpy as np
 from mechanisms.public.marginals import Values
 from pipeline.inference.marginal_estimates import MarginalEstimate
 
-#: The confidence of an interval is 1 − ALPHA.
+#: The confidence of an interval, and of a bound, is 1 − ALPHA.
 ALPHA = 0.05
 
 

@@ -24,9 +24,10 @@ from mechanisms.public.units import WEIGHT_BITS
 from pipeline.inference import estimates
 from pipeline.inference.cell_limits import cell_limits
 from pipeline.inference.estimate_questions import EstimateQuestion
-from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
+from pipeline.inference.marginal_estimates import FRECHET, INSIDE, MEASURED, MarginalEstimate, ReleaseEvidence
 from pipeline.inference.noise_bounds import NoiseTerm, tail
 from pipeline.inference.person_level import LEVELS, at_level
+from pipeline.inference.ratio_intervals import ALPHA
 from pipeline.inference.relations import in_words, strongest
 from pipeline.release_folder import as_a_column, check_columns, read_release
 from pipeline.report.answer_noise import coverage, said_cells
@@ -172,13 +173,10 @@ def estimate(
     return noted(frame, statement)
 
 
-#: The confidence of a bound is 1 − ALPHA.
-ALPHA = 0.05
 #: The part of ALPHA that pays for not knowing the number of records, where shares are compared.
 TOTAL_PART = 0.1
-#: How a bound was found.
-MEASURED, INSIDE, SCORED = "measured", "inside a measured marginal", "distance from independence"
-FRECHET, UNKNOWN = "Fréchet", "nothing measured"
+#: How a bound was found, beside what marginals tell.
+SCORED, UNKNOWN = "distance from independence", "nothing measured"
 #: Of a marginal whose distance from independence was released, this part of α pays for the distance, the rest for
 #: limits from its columns; the smaller bound is taken.
 SCORE_PART = 0.8
@@ -258,21 +256,16 @@ def error_bound(evidence: ReleaseEvidence, clique: Clique, shares: Values, scale
     if marginal is not None:
         error = min(measured_error(marginal, synthetic, alpha), most)
         how = MEASURED if clique in marginal.sources else INSIDE
-        return _bound(clique, how, float(marginal.errors.mean()), error, scale, marginal.sources)
+        return ErrorBound(clique, how, float(marginal.errors.mean()), error, scale.tvd(error), marginal.sources)
     scored = scored_error(evidence, clique, synthetic, alpha * SCORE_PART, scale.high)
     limits = cell_limits(evidence, clique, alpha if scored is None else alpha * (1 - SCORE_PART))
     if limits is None:
         return ErrorBound(clique, UNKNOWN, None, float("inf"), 1.0, ())
     error = limit_error(limits.low, limits.high, limits.total, synthetic)
     if scored is not None and scored < error:
-        return _bound(clique, SCORED, None, scored, scale, limits.sources)
-    return _bound(clique, FRECHET if limits.sources else UNKNOWN, None, error, scale, limits.sources)
-
-
-def _bound(
-    clique: Clique, how: str, stderr: float | None, error: float, scale: ErrorScale, sources: Sequence[Clique]
-) -> ErrorBound:
-    return ErrorBound(clique, how, stderr, error, scale.tvd(error), tuple(sources))
+        return ErrorBound(clique, SCORED, None, scored, scale.tvd(scored), limits.sources)
+    how = FRECHET if limits.sources else UNKNOWN
+    return ErrorBound(clique, how, None, error, scale.tvd(error), limits.sources)
 
 
 def measured_error(marginal: MarginalEstimate, synthetic: Values, alpha: float) -> float:

@@ -42,6 +42,8 @@ class Withheld(UserError):
 def settle(state: State) -> Taken:
     """Try until a release is accepted, or none is; kept answers, tables and scores are taken as they are.
 
+    A run without `accept` has one try, and takes it.
+
     Guarantee: what comes out (the try that is taken, or that there is none) costs `selection.total` of the plan's
         (ε, δ); how many tries there were, and what became of the others, is NOT private.
     Raises:
@@ -72,24 +74,17 @@ def _attempt(state: State, number: int) -> Attempt:
 
 def _verdict(state: State, attempt: Attempt, tried: dict[int, Taken]) -> float | None:
     """The first score of a try that is accepted, kept ones as they are; what was made for them goes to `tried`."""
-    scores, selection = _kept_scores(attempt), state.plan.tries
-    if scores is None:
+    if attempt.scores.exists():
+        scores: Sequence[float | None] = kept_values(attempt.scores, list)
+    else:
         taken = _tried(state, attempt)
-        if selection.threshold:
+        if state.plan.tries.threshold:
             tried.clear()
         tried[attempt.number or 1], scores = taken, taken.scores
     if _within(state, scores):
         return scores[0]
     attempt.table.unlink(missing_ok=True)
     return None
-
-
-def only_try(state: State) -> Taken:
-    """The one try of a run that accepts every release."""
-    attempt = Attempt(state.folder.internal)
-    measurements, ledger = measured(state, attempt, noise_source(state.config.privacy.noise_seed))
-    check_answers(measurements, state.plan, ledger, state.show)
-    return Taken(ledger, measurements, attempt=attempt)
 
 
 def table_of(state: State, taken: Taken) -> tuple[CodedTable, np.random.Generator]:
@@ -101,11 +96,11 @@ def table_of(state: State, taken: Taken) -> tuple[CodedTable, np.random.Generato
 
 
 def _tried(state: State, attempt: Attempt) -> Taken:
-    """One try: measure, synthesize, keep the table, and only then ask how far it is off."""
+    """One try: measure, and where scores decide synthesize, keep the table, and only then ask how far it is off."""
     attempt.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     noise = noise_source(attempt.seed(state.config.privacy.noise_seed))
     measurements, ledger = measured(state, attempt, noise)
-    if not measurements.answers:  # all of them charged and lost: there is nothing to make a table of
+    if not (measurements.answers and state.plan.scores):  # nothing decides; or all is lost, and makes no table
         return Taken(ledger, measurements, scores=(None,) * len(state.plan.scores), attempt=attempt)
     scores = kept_values(attempt.scores, lambda: _scored(state, attempt, measurements, ledger, noise))
     return Taken(ledger, measurements, scores=tuple(scores), attempt=attempt)
@@ -134,12 +129,6 @@ def _scored(
             )
             for planned in state.plan.scores
         )
-
-
-def _kept_scores(attempt: Attempt) -> Sequence[float | None] | None:
-    if not attempt.scores.exists():
-        return None
-    return tuple(json.loads(attempt.scores.read_text(encoding="utf-8")))
 
 
 def _within(state: State, scores: Sequence[float | None]) -> bool:

@@ -30,7 +30,6 @@ from mechanisms.selection.selections import method_of
 from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import NoiseSource
 from pipeline.folders import RunFolder
-from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.run_context import Attempt, State, present
 from pipeline.settings import memory
@@ -55,8 +54,8 @@ def measured(state: State, attempt: Attempt, noise: NoiseSource) -> tuple[Measur
         ledger = state.opened_ledger(attempt.ledger, before or state.plan)
         if before is not None:
             ledger = ledger.continued(state.plan)
-        fit = build_fit(state.design.specs.synthesizer, state.plan, state.schema.zeros)
-        measurements = measure_plan(AdaptiveRun(present(state.private), ledger, noise, attempt.answers, fit, report))
+        spec, zeros, table = state.design.specs.synthesizer, state.schema.zeros, present(state.private)
+        measurements = measure_plan(AdaptiveRun(table, ledger, noise, attempt.answers, spec, zeros, report))
     return measurements, ledger
 
 

@@ -24,14 +24,18 @@ from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.query_matrices import PROVED, Identity, QueryMatrix
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
+from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.selection.context import Part, Payment, Reserve, Scores, Slot, once
+from mechanisms.selection.selections import method_of
 from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.noisy_distances import noisy_scores
 from mechanisms.sensitive.private_choice import PrivateCounts, PrivateScores, choose, distance_scores
 from mechanisms.sensitive.private_table import PrivateTable
-from pipeline.measuring.fitted_models import Fit
+from synthesis.contract import Synthesizer
 from synthesis.independent import independent_marginals
+from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.junction_tree import still_small
 
 
 @dataclass
@@ -40,7 +44,8 @@ class AdaptiveRun:
 
     Attributes:
         folder: where answers and choices are kept, one file each, written whole.
-        model: makes models of what was measured so far.
+        synthesizer: its settings are those of the graphical models between rounds.
+        zeros: combinations that cannot occur.
         answers: those so far, in the order asked.
         compared: the noisy distances from independent columns, once they were asked for.
     """
@@ -49,10 +54,12 @@ class AdaptiveRun:
     ledger: Ledger
     source: NoiseSource
     folder: Path
-    model: Fit
+    synthesizer: Synthesizer
+    zeros: tuple[Zeros, ...] = ()
     progress: Progress | None = None
     answers: list[NoisyMarginal] = field(default_factory=list, repr=False)
     compared: NoisyDistances | None = None
+    _last: GraphicalModel | None = field(default=None, repr=False)
 
     @property
     def plan(self) -> Plan:
@@ -121,7 +128,7 @@ class AdaptiveRun:
         scores = self.score(lambda: {c: Candidate(c, asked.get(c), below=below) for c in cliques}, expected)
         path = self._choice_file(self._place(payment))
         values = noisy_scores(cliques, scores, event, self.ledger, self.source, path=path)
-        first = isinstance(payment, Slot) and self.model.settings is None
+        first = isinstance(payment, Slot) and not self._graphical
         if first and values is not None and cliques:
             released = _released_distances(self, cliques, asked, values, expected(), event)
             self.compared = None if released is None else replace(released, below=below)
@@ -188,13 +195,28 @@ class AdaptiveRun:
         """The round's part of the reserve, kept on disk before it is spent, so that a resumed run spends the same."""
         return float(kept_values(self.folder / f"round-{number:04d}.json", lambda: {"part": part})["part"])
 
+    @property
+    def _graphical(self) -> bool:
+        """Whether models are graphical; independent columns else, for methods that look at one-way marginals alone."""
+        return method_of(self.plan.method).graphical
+
     def fit(self) -> Expected:
-        """A model of all answers so far."""
-        return self.model(self.measurements)
+        """The marginals of a model of all answers so far: a graphical one, started from the last, or independent."""
+        if not self._graphical:
+            return independent_marginals(self.measurements)
+        settings = self.synthesizer.model_settings
+        self._last = fit_model(self.measurements, settings, impossible=self.zeros, start=self._last)
+        return self._last.marginal
 
     def possible(self, candidates: Sequence[Clique], limit: int) -> list[Clique]:
         """The candidates that the model fitted last can answer, and with which it has at most `limit` cells."""
-        return self.model.possible(self.domain, [a.clique for a in self.known], candidates, limit)
+        domain, last = self.domain, self._last
+        if not self._graphical:
+            return list(candidates) if sum(domain.shape(domain.names)) <= limit else []
+        held = [*(a.clique for a in self.known), *(c for c, _ in self.zeros)]
+        small = still_small(domain, held, candidates, limit)
+        fitting = [c for c, keeps in zip(candidates, small, strict=True) if keeps]
+        return [c for c in fitting if last is None or last.answerable(c)]
 
     @cached_property
     def counts(self) -> PrivateCounts:

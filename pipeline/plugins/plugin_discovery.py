@@ -22,19 +22,10 @@ from pipeline.plugins.offers import declared, offered_by
 SETTING = "plugins"
 #: Setting on the command line → the kind of what it names, as entry points and releases spell it.
 NAMING = {
-    "selection": "selection",
-    "selection.kind": "selection",
-    "synthesis": "synthesis",
-    "synthesis.kind": "synthesis",
-    "mechanism": "mechanism",
-    "mechanism.kind": "mechanism",
+    **{f"{g}{k}": g for g in ("selection", "synthesis", "mechanism", "engine", "experiment") for k in ("", ".kind")},
     "privacy.accountant": "accountant",
     "evaluation.metrics": "metric",
     "metrics": "metric",
-    "engine": "engine",
-    "engine.kind": "engine",
-    "experiment": "experiment",
-    "experiment.kind": "experiment",
     "release.format": "format",
 }
 #: What stands between the names of a list, or of a sweep's values.

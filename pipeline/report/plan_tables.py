@@ -34,8 +34,6 @@ from pipeline.settings.specs import (
 
 #: So many charges are shown, and at most with details; those behind all measurements always are.
 FIRST, SHOWN = 10, 1_000
-#: What stands in the place of a marginal that is not known yet.
-STAGES = {RESERVE: "rounds, in all"}
 
 
 def planned(config: Config) -> JsonDict:
@@ -301,7 +299,8 @@ def _noisiest(candidates: list[JsonDict], rows: int | None) -> list[str]:
 def _row(m: JsonDict) -> list[str]:
     """One charge; a marginal that is chosen later is named by its stage, with the most cells that it may have."""
     share = f"{100 * m['share']:.3g} %"
-    name = " × ".join(m["clique"]) if m["clique"] else STAGES.get(m.get("stage", ""), "chosen later")
+    later = "rounds, in all" if m.get("stage") == RESERVE else "chosen later"
+    name = " × ".join(m["clique"]) if m["clique"] else later
     if m.get("accept"):
         name = f"accept: {m['accept']['of']} L1 distance"
     if m.get("discovery"):

@@ -90,9 +90,13 @@ def expectations(config: Config, schema: Schema, plan: Plan, rows: int) -> JsonD
     """
     noise = expected_noise(plan, schema.measured)
     larger = [(c, _tvd(a, rows), _tvd(t, rows)) for c, a, t in noise if len(c) > 1]
-    columns = [(c, _tvd(t, rows)) for c, _, t in noise if len(c) == 1]
+    columns = sorted(((c, _tvd(t, rows)) for c, _, t in noise if len(c) == 1), key=lambda c: -c[1])
     return {
-        "columns": _sorted_out(columns, USEFUL),
+        "columns": {
+            "useful": _names([c for c, t in columns if t <= USEFUL]),
+            "rough": _names([c for c, t in columns if USEFUL < t < 1]),
+            "drown": _names([c for c, t in columns if t >= 1]),
+        },
         "larger": {
             "useful": _names([c for c, _, t in larger if t <= USEFUL]),
             "useful_if_few": _names([c for c, a, t in larger if a <= USEFUL < t]),
@@ -128,15 +132,6 @@ def _tvd(noise: float, rows: int) -> float:
 
 def _names(cliques: Sequence[Clique]) -> list[str]:
     return [" × ".join(c) for c in cliques]
-
-
-def _sorted_out(columns: Sequence[tuple[Clique, float]], limit: float) -> dict[str, list[str]]:
-    ordered = sorted(columns, key=lambda c: -c[1])
-    return {
-        "useful": _names([c for c, t in ordered if t <= limit]),
-        "rough": _names([c for c, t in ordered if limit < t < 1]),
-        "drown": _names([c for c, t in ordered if t >= 1]),
-    }
 
 
 def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[JsonDict]:

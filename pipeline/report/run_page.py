@@ -45,7 +45,6 @@ from pipeline.report.table_sections import (
     validity_section,
 )
 from pipeline.scores.score_files import damaged, report_files
-from pipeline.settings.inputs import check_scored
 
 #: A release's schema and statement, and the sections that follow from it alone.
 OfRelease = tuple[Schema, Json, list[Section]]
@@ -65,15 +64,12 @@ def of_release(release: Path, synthetic: CodedTable | None = None) -> OfRelease:
 
 
 def render_run(folder: RunFolder, output: Path | None = None, released: Callable[[], OfRelease] | None = None) -> Path:
-    """The report of a run from its own files; reads no table but the released one. NOT private: it is internal.
+    """The report of a run with scores from its own files; reads no table but the released one. NOT private: internal.
 
     Args:
         output: another place than internal/report.html; not inside a release folder.
         released: gives what it says of the release, where that is made already.
-    Raises:
-        UserError: no run there, or one without scores.
     """
-    check_scored(folder)
     schema, statement, first = of_release(folder.release) if released is None else released()
     scores, drawn = report_files(folder.scores), report_files(folder.figures)
     units = drawn.get("units")
@@ -103,7 +99,7 @@ def render_again(folder: RunFolder, output: Path | None = None) -> Path:
     """The same, of a run that ended long ago: its files may have been changed since.
 
     Raises:
-        UserError: as of `render_run`; a file does not hold what a run writes.
+        UserError: a file does not hold what a run writes; the place of `output` may not be written.
     """
     try:
         return render_run(folder, output)

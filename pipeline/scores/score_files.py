@@ -13,6 +13,7 @@ from evaluation.outcome import plain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.plain_files import json_mapping
 from pipeline.folders import RunFolder
 
 #: A longer scores.json has no scores.csv beside it: a row per figure takes some times as much.
@@ -45,12 +46,9 @@ def report_files(path: Path) -> JsonDict:
     if not path.is_file():
         return {}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        return json_mapping(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise damaged(path) from error
-    if not isinstance(content, dict):
-        raise damaged(path)
-    return content
 
 
 def damaged(path: Path) -> UserError:

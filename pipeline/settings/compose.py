@@ -22,8 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
-from pipeline.help import first_line, of_others, way_out
-from pipeline.plugins.offers import offering
+from pipeline.help import choices, first_line, of_others, way_out
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings.experiment_list import described
 from pipeline.settings.overrides import spelled
@@ -164,8 +163,7 @@ def _check_choice(override: Override) -> None:
     group, value = override.key_or_group, override.value()
     named = all(isinstance(v, str) for v in (value if isinstance(value, list) else [value]))
     if (CONF / group).is_dir() and not named:
-        names = _choices(group, ())
-        raise UserError(f"no {group} called {value!r}", where=group, fix=f"one of: {', '.join(names)}")
+        raise UserError(f"no {group} called {value!r}", where=group, fix=f"one of: {', '.join(choices(group))}")
 
 
 def listed(override: Override, most: int) -> list[str]:
@@ -204,26 +202,20 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
             key, _, value = override.lstrip("+~").partition("=")
             group = CONF / key
             if group.is_dir():
-                choices = _choices(key, own)
-                if value in choices:
+                folders = [str(p).removeprefix("file://") for o in own for p in yaml.safe_load(o.partition("=")[2])]
+                names = choices(key, list(map(Path, folders)))
+                if value in names:
                     return UserError(
                         f"this command takes no {key}", where=f"override {override!r}", fix=way_out("", name)
                     )
-                allowed = f"\n{described()}" if key == "experiment" else " " + ", ".join(choices)
-                fix = f"{did_you_mean(value, choices)} one of:{allowed}".strip()
+                allowed = f"\n{described()}" if key == "experiment" else " " + ", ".join(names)
+                fix = f"{did_you_mean(value, names)} one of:{allowed}".strip()
                 return UserError(f"no {key} called {value!r}", where=f"override {override!r}", fix=fix)
             keys = setting_names(compose(name, groups))
             if key not in keys:
                 return _no_setting(name, override, key, keys)
             return UserError(first_line(alone), where=f"override {override!r}", fix=way_out(key, name))
     return UserError(first_line(error), where="settings", fix=way_out("", name))
-
-
-def _choices(group: str, own: Sequence[str]) -> list[str]:
-    """The names that a group knows: of our folder, of the user's, and of plugins."""
-    paths = [str(p).removeprefix("file://") for o in own for p in yaml.safe_load(o.partition("=")[2])]
-    files = {p.stem for folder in (CONF, *map(Path, paths)) for p in (folder / group).glob("*.yaml")}
-    return sorted({*files, *offering(group)})
 
 
 def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserError:

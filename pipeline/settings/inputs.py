@@ -136,18 +136,6 @@ def check_tables(config: ScoreConfig) -> dict[str, Path | str]:
     return tables
 
 
-def check_table(path: str | None) -> str:
-    """The table that a schema is drafted from is there; returns where.
-
-    Raises:
-        UserError: none is given, or the file cannot be one.
-    """
-    if not path:
-        raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")
-    check_lies(path, "schema")
-    return path
-
-
 def check_release(folder: Path | str | None) -> Path:
     """The folder looks like the release of a run; returns its path.
 

@@ -5,32 +5,12 @@ The grammar knows no letters beyond ASCII, no `;` and no brackets outside quotes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-
-from mechanisms.public.errors import UserError
-
-#: The setting that a word without `=` stands for, by command.
-NAMELESS = {"report": "run", "verify": "from", "schema": "table", "budget": "file"}
-
-
-def with_names(command: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments with the one that is a path alone as the setting that it stands for.
-
-    Raises:
-        UserError: several of them.
-    """
-    setting = NAMELESS[command]
-    paths = [a for a in arguments if "=" not in a or Path(a).exists() or "://" in a.partition("=")[0]]
-    if len(paths) > 1:
-        fix = f"one at a time: python -m pipeline {command} {paths[0]}"
-        raise UserError(f"got {len(paths)}: {', '.join(paths)}", where=setting, fix=fix)
-    return [f"{setting}={quoted(a)}" if a in paths else a for a in arguments]
 
 
 def spelled(override: str) -> str:

@@ -96,13 +96,13 @@ def texts_of(statement: Json, schema: Schema, table: str, bound: Manifest) -> di
     Args:
         bound: what the manifest says, with the digests of all other files.
     """
-    digests, given = bound.files, bound.given
+    digests = bound.files
     tables = {name: digests[name] for name in (table, persons_of(table)) if name == table or name in digests}
     named = tables | {name: digests[name] for name in NAMED}
     return {
         "statement.html": render_statement(statement, bound, named),
-        "deployment.yaml": registry_record(statement, given=given),
-        "croissant.json": croissant(statement, schema, tables=tables, given=given),
+        "deployment.yaml": registry_record(statement, bound),
+        "croissant.json": croissant(statement, schema, tables, bound),
     }
 
 
@@ -128,16 +128,13 @@ CONTEXT = {name: OWN_TERMS.get(name, f"cr:{name}") for name in TERMS.split()}
 KINDS = {"integer": "sc:Integer", "float": "sc:Float", "date": "sc:Date", "datetime": "sc:DateTime"}
 
 
-def croissant(statement: Json, schema: Schema, *, tables: Mapping[str, str], given: Json | None = None) -> str:
-    """The metadata as JSON-LD.
+def croissant(statement: Json, schema: Schema, tables: Mapping[str, str], bound: Manifest) -> str:
+    """The metadata as JSON-LD; arguments as of `texts_of`.
 
     Args:
-        statement: the content of privacy.json.
-        schema: with which the table was written.
         tables: the file's name in the release → its SHA-256; a second one is that of persons.
-        given: what its rows were asked to satisfy (see `Manifest`), or None.
     """
-    part, words = only_rows_with(given), all_words(statement)
+    part, words = only_rows_with(bound.given), all_words(statement)
     promise, published = _promise(statement, words), statement["published"]
     facts = {
         "datePublished": published["date"],
@@ -222,12 +219,10 @@ def _field(rows: str, table: str, name: str, kind: str) -> JsonDict:
     }
 
 
-def registry_record(statement: Json, *, given: Json | None = None) -> str:
+def registry_record(statement: Json, bound: Manifest) -> str:
     """The record as YAML; what only people know is listed on top and stands as a text to replace.
 
-    Args:
-        statement: the content of privacy.json. One that is not private gets no privacy loss in its record.
-        given: what its rows were asked to satisfy (see `Manifest`), or None.
+    A release that is not private gets no privacy loss in its record. Arguments as of `texts_of`.
     """
     published = statement["published"]
     left = [name for name in ("publisher", "publisher_type", "date", "intended_use", "region") if not published[name]]
@@ -242,7 +237,7 @@ def registry_record(statement: Json, *, given: Json | None = None) -> str:
         words=all_words(statement),
         charges=Counter(e["mechanism"] for e in statement["events"]),
         others=said_not_ours(statement.get("not_ours")),
-        part=only_rows_with(given),
+        part=only_rows_with(bound.given),
         slug=re.sub(r"[^a-z0-9]+", "-", f"synthetic {statement['table']}".lower()).strip("-"),
         left=left,
     )
@@ -267,8 +262,6 @@ def render_statement(statement: Json, bound: Manifest, digests: Mapping[str, str
     """The page, from privacy.json and what the manifest says beside it: the same input gives the same bytes.
 
     Args:
-        statement: the content of privacy.json.
-        bound: what the manifest says.
         digests: path in the release → SHA-256, of the synthetic table, of the measurements and of privacy.json.
     """
     return rendered(

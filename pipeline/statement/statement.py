@@ -220,21 +220,24 @@ def promised_terms(
         spent: by the try that is released, and `delta` by any that charges all of its plan.
     """
     tries, accountant, promise = composed.tries, composed.accountant, composed.within(most)
+    total = tries.total(most)
+    weak = {"epsilon": budget_warnings(total.epsilon, 0.0), "delta": budget_warnings(0.0, total.delta)}
+    weak["unit_id_rules"] = unit_warnings(unit)
     if tries.several:  # whatever this try spent, the others may have spent all
         spent = PrivacyLoss(most.epsilon, delta)
     selection = {  # what is public about tries: the expected number, never how many there were
         "tries_expected_at_most": tries.tries,
         "threshold": tries.threshold,
         "one_try": asdict(most),
-        "total": asdict(tries.total(most)),
+        "total": asdict(total),
     }
     return {
         "conversion": accountant.conversion,
         "slots": accountant.slots,
-        "budget": asdict(tries.total(most)),
+        "budget": asdict(total),
         "spent": asdict(tries.total(spent)),
         "selection": selection if tries.several else None,
-        "warnings": warned_of(tries.total(most), unit),
+        "warnings": tuple(name for name, sentences in weak.items() if sentences),
         "guarantee": asdict(promise),
         **in_other_terms(composed, promise),
     }
@@ -243,13 +246,6 @@ def promised_terms(
 def total_fields(running_total: Json) -> JsonDict:
     """What a budget ledger says, without its sentence."""
     return {name: value for name, value in running_total.items() if name != "sentence"}
-
-
-def warned_of(budget: PrivacyLoss, unit: PrivacyUnit) -> tuple[str, ...]:
-    """The settings that make the promise a weak one."""
-    sentences_of = {"epsilon": budget_warnings(budget.epsilon, 0.0), "delta": budget_warnings(0.0, budget.delta)}
-    sentences_of["unit_id_rules"] = unit_warnings(unit)
-    return tuple(name for name, sentences in sentences_of.items() if sentences)
 
 
 def _finite(value: float) -> float | None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import yaml
 from jinja2 import Environment
 from jinja2.environment import TemplateModule
 
@@ -135,13 +134,10 @@ def _texts() -> Environment:
     return texts
 
 
-#: What a text in quotation marks of YAML may not hold as it is: controls, line breaks, and what is no character.
-_UNQUOTED = re.compile("[^\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
-
-
 def _scalar(text: str) -> str:
     """A text in quotation marks, as YAML reads it."""
-    return _UNQUOTED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    quoted: str = yaml.safe_dump(text, default_style='"', allow_unicode=True, width=math.inf)
+    return quoted.strip()
 
 
 def _lines(text: str) -> str:

@@ -107,8 +107,8 @@ def keep(root: Path, outcome: JobOutcome) -> None:
 def outcome_of(root: Path) -> JobOutcome | None:
     """The outcome that a job left; None where there is none that can be read."""
     try:
-        return JobOutcome(**json.loads((root / "internal" / OUTCOME).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        return JobOutcome(**load_json(root / "internal" / OUTCOME))
+    except TypeError:
         return None
 
 

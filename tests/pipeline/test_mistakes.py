@@ -197,7 +197,6 @@ def test_a_run_that_was_killed_before_its_first_charge_can_be_started_again_what
 def test_a_booking_is_kept_where_nothing_was_charged(finished_town, monkeypatch):
     """What is booked in a shared budget stays booked: the run that is started again finds it by its name."""
     budget = ["budget.ledger=town.json", "budget.limit={epsilon: 1, delta: 1e-6}"]
-    monkeypatch.setattr("pipeline.release_stage.only_try", _interrupted)
     monkeypatch.setattr("pipeline.release_stage.settle", _interrupted)
     assert command(*RUN, *budget) == 130
     assert [p.name for p in Path("out/internal").iterdir()] == ["booking.json"]

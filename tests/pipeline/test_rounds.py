@@ -40,7 +40,6 @@ from mechanisms.selection.questions import capped_noise
 from mechanisms.selection.selections import method_of, registered_methods
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.measuring.attempts import measure_plan
-from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.selection_context import AdaptiveRun
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.junction_tree import model_cells
@@ -116,8 +115,7 @@ METHODS = {
 def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    fit = build_fit(PgmSpec(), plan)
-    return measure_plan(AdaptiveRun(table or Town(), ledger, SeededNoise(seed), folder / "answers", fit)), ledger
+    return measure_plan(AdaptiveRun(table or Town(), ledger, SeededNoise(seed), folder / "answers", PgmSpec())), ledger
 
 
 def forget(folder, plan, name):
@@ -326,8 +324,7 @@ def measured(folder, table, method, slots, reserve, *, epsilon):
     budget = Budget(epsilon, 1e-6, "gdp", Neighbouring.ADD_REMOVE, max_records=1)
     plan = Schedule(method, slots, reserve).plan(budget, noise="gaussian")
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    fit = build_fit(PgmSpec(), plan)
-    known = measure_plan(AdaptiveRun(table, ledger, SeededNoise(3), folder / "answers", fit))
+    known = measure_plan(AdaptiveRun(table, ledger, SeededNoise(3), folder / "answers", PgmSpec()))
     assert ledger.spent.epsilon <= epsilon
     return known
 

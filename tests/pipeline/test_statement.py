@@ -26,7 +26,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.report.page import few_digits
 from pipeline.scores.release_beside import release_beside
 from pipeline.settings.config import load_config
-from pipeline.statement.digests import Manifest
+from pipeline.statement.digests import Manifest, read_manifest
 from pipeline.statement.papers import registry_record, render_statement
 from pipeline.statement.signing import FIELDS
 from pipeline.statement.statement import Declared, in_other_terms, public_facts
@@ -222,7 +222,8 @@ def test_the_record_for_the_registry_has_the_registrys_fields(town):
 
 def test_the_record_holds_any_text_as_it_is(one_run):
     facts, odd = said(one_run / "release"), "a: b\x85c\u2028d\x7f\ufeff \U0001f600 'x' \"y\" <&> # \\ {z}\tend"
-    made = yaml.safe_load(registry_record(facts | {"table": odd, "published": facts["published"] | {"region": odd}}))
+    odd_ones = facts | {"table": odd, "published": facts["published"] | {"region": odd}}
+    made = yaml.safe_load(registry_record(odd_ones, read_manifest(one_run / "release")))
     assert made["deployment"]["basic"]["name"] == f"Synthetic {odd}"
     assert made["deployment"]["basic"]["data_product_region"] == odd
     assert odd in made["deployment"]["dp_variant"]["data_domain"]

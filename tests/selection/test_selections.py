@@ -26,7 +26,6 @@ from mechanisms.selection.selections import SELECTIONS, method_of, registered_me
 from mechanisms.sensitive.noise import SeededNoise
 from pipeline.conf_folder import CONF
 from pipeline.measuring.attempts import measure_plan
-from pipeline.measuring.fitted_models import build_fit
 from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import selection_of
@@ -84,8 +83,7 @@ class World:
     def run(self, folder: Path, plan):
         folder.mkdir(exist_ok=True)
         ledger = Ledger.open(folder / "ledger.jsonl", plan)
-        table, fit = Tiny(self.facts.domain), build_fit(PgmSpec(), plan)
-        rounds = AdaptiveRun(table, ledger, SeededNoise(5), folder / "answers", fit)  # type: ignore[arg-type]
+        rounds = AdaptiveRun(Tiny(self.facts.domain), ledger, SeededNoise(5), folder / "answers", PgmSpec())  # type: ignore[arg-type]
         return measure_plan(rounds), ledger
 
 

@@ -22,7 +22,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 from pipeline.folders import claimed
-from pipeline.measuring.acceptance import only_try, table_of
+from pipeline.measuring.acceptance import settle, table_of
 from pipeline.run_context import State
 from pipeline.settings import build
 from pipeline.settings.config import Config, load_config
@@ -72,7 +72,7 @@ def ours(method: Method, table: GridTable, epsilon: float, seed: int) -> Made:
             usable_synthesizer(config.synthesis, specs.synthesizer)
             fixed = (config, None, {}, None, (), folder, EMBEDDED, Stages(quiet=True))
             state = State(*fixed, Design(specs, schema, plan, None, None, ()), private=private)
-            taken = only_try(state)
+            taken = settle(state)
             synthetic, _ = table_of(state, taken)
     return Made(synthetic, tuple(a.clique for a in taken.measurements.answers))
 
