@@ -23,6 +23,7 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, plain_edges
 from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.release_folder import as_a_column
 from pipeline.inference.decided import pairs_of_columns
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
 from synthesis.consistency.residual_parts import completed
@@ -186,7 +187,7 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
         if schema is not None and bins is not None and code < len(bins) and bins[code]:
             if share >= CROWDED and least >= AT_LEAST and not schema[name].one_way_only:
                 crowded.append(_crowded(schema, name, code, share))
-        elif share >= CONSTANT and least >= SURELY:
+        elif share >= CONSTANT and least >= SURELY and (schema is None or as_a_column(schema, name)):
             constant.append((name, share))
     kept, asked = (tuple(constant), tuple(crowded)), measurements.distances is not None
     pairs = len(every) + len(held) + len(never)
@@ -195,8 +196,7 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
 
 def _several(schema: Schema, name: str) -> NDArray[np.bool_] | None:
     """Whether each bin of a column holds several values; None where what is measured are not its own bins."""
-    own = name in schema.domain and schema.measured[name] == schema.domain[name]
-    return bins_of_several(schema[name]) if own else None
+    return bins_of_several(schema[name]) if as_a_column(schema, name) else None
 
 
 def _crowded(schema: Schema, name: str, code: int, share: float) -> Crowded:
