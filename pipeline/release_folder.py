@@ -229,13 +229,13 @@ def attribute_labels(schema: Schema, name: str) -> list[str]:
 
 def _distinct(schema: Schema, name: str) -> list[str]:
     """The labels, each once: a value that is itself called *missing* keeps its name, the code gets another."""
-    names: list[str] = []
+    names: dict[str, None] = {}
     for label in attribute_labels(schema, name):
         text = label
         while text in names:
             text = f"({text})"
-        names.append(text)
-    return names
+        names[text] = None
+    return [*names]
 
 
 def _without_clash(frame: pd.DataFrame) -> pd.DataFrame:

@@ -23,7 +23,7 @@ class AttackPromise:
     @property
     def advantage(self) -> float:
         """The largest true less false positive rate, the least of (e^ε − 1 + 2δ) / (e^ε + 1) (Kairouz et al. 2015)."""
-        return min(1.0, *(math.tanh(e / 2) + 2 * d * _logistic(e) for e, d in self.pairs))
+        return min(1.0, *(math.tanh(e / 2) + 2 * d * (math.exp(-e) / (1 + math.exp(-e))) for e, d in self.pairs))
 
     @cached_property
     def auc(self) -> float:
@@ -46,8 +46,3 @@ def _missed(false_positives: float, epsilon: float, delta: float) -> float:
     """The least share of members that is missed at a false positive rate."""
     steep = 1 - delta - math.exp(min(epsilon, 700.0)) * false_positives
     return max(0.0, steep, math.exp(-epsilon) * (1 - delta - false_positives))
-
-
-def _logistic(epsilon: float) -> float:
-    """1 / (1 + e^ε), without overflow."""
-    return math.exp(-epsilon) / (1 + math.exp(-epsilon))

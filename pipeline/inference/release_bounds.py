@@ -43,6 +43,8 @@ MAX_CELLS = 4_000_000
 MOST_BOUNDS = 50_000
 #: Cells that are counted in one go.
 BATCH = 20_000_000
+#: Of a table of bounds, also of one that holds none.
+COLUMNS = ["marginal", "how", "cells", "standard_error", "error_records", "error_tvd", "sources"]
 #: What every table of bounds says of itself.
 NOTES = (
     "each bound holds for its marginal with 95 % confidence over the noise",
@@ -141,18 +143,18 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
 def as_frame(schema: Schema, each_bound: Sequence[ErrorBound]) -> pd.DataFrame:
     """One line per bound, the smallest first."""
     lines = [
-        {
-            "marginal": " × ".join(b.clique),
-            "how": b.how,
-            "cells": schema.domain.cells(b.clique),
-            "standard_error": np.nan if b.standard_error is None else round(b.standard_error, 2),
-            "error_records": round(b.records, 1),
-            "error_tvd": round(min(b.tvd + 5e-5, 1.0), 4),  # rounded up
-            "sources": "; ".join(" × ".join(s) for s in b.sources),
-        }
+        (
+            " × ".join(b.clique),
+            b.how,
+            schema.domain.cells(b.clique),
+            np.nan if b.standard_error is None else round(b.standard_error, 2),
+            round(b.records, 1),
+            round(min(b.tvd + 5e-5, 1.0), 4),  # rounded up
+            "; ".join(" × ".join(s) for s in b.sources),
+        )
         for b in sorted(each_bound, key=lambda b: b.tvd)
     ]
-    return pd.DataFrame(lines)
+    return pd.DataFrame(lines, columns=COLUMNS)
 
 
 def estimate(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
 from mechanisms.public.domain import Clique
@@ -25,6 +24,7 @@ from mechanisms.public.schema.readings import said_drawn, zip_fields
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.decided import pairs_of_columns
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
+from pipeline.release_folder import as_a_column
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 
@@ -179,24 +179,18 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
         names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
         unmeasured += tuple(n for n in schema.rules.unit.constant if n not in told)
         noisy += tuple(n for n, is_noise in told.items() if is_noise)
-    several = {} if schema is None else {n: _several(schema, n) for n in most}
     crowded, constant = [], []
     for name, (code, share, least) in most.items():
-        bins = several.get(name)
+        own = schema is None or as_a_column(schema, name)  # a code of other columns holds several values or columns
+        bins = bins_of_several(schema[name]) if schema is not None and own else None
         if schema is not None and bins is not None and code < len(bins) and bins[code]:
             if share >= CROWDED and least >= AT_LEAST and not schema[name].one_way_only:
                 crowded.append(_crowded(schema, name, code, share))
-        elif share >= CONSTANT and least >= SURELY:
+        elif share >= CONSTANT and least >= SURELY and own:
             constant.append((name, share))
     kept, asked = (tuple(constant), tuple(crowded)), measurements.distances is not None
     pairs = len(every) + len(held) + len(never)
     return Coverage(len(names), pairs, len(inside) + len(held), unmeasured, noisy, *kept, start, asked)
-
-
-def _several(schema: Schema, name: str) -> NDArray[np.bool_] | None:
-    """Whether each bin of a column holds several values; None where what is measured are not its own bins."""
-    own = name in schema.domain and schema.measured[name] == schema.domain[name]
-    return bins_of_several(schema[name]) if own else None
 
 
 def _crowded(schema: Schema, name: str, code: int, share: float) -> Crowded:

@@ -105,6 +105,7 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
 
     A column of which no value was found leaves the marginals that name it. Where the marginals that are asked for would
     be too large, fewer of the values that were found are listed, half as many each time; the others are *other*.
+    Of columns whose bounds were found, bins become fewer likewise.
 
     Args:
         max_records: C, where it was discovered.
@@ -115,13 +116,13 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
     specs, gave_way = specs.with_bound(max_records).without_columns(empty), []
     if empty:
         gave_way.append(f"no value of {', '.join(empty)} was found beyond the noise: marginals are measured without")
-    listable = {c.name: c for c in schema.columns if "values" in c.discovered and not c.constant}
-    fewer = max((len(c.values) for c in listable.values()), default=0)
+    large = {c.name: c for c in schema.columns if c.discovered in (("values",), ("bounds",)) and not c.constant}
+    fewer = max((c.value_codes for c in large.values()), default=0)
     while True:
         listed = {
-            n: column_fields(c) | {"values": list(c.values[:fewer])}
-            for n, c in listable.items()
-            if len(c.values) > fewer
+            n: column_fields(c) | ({"values": list(c.values[:fewer])} if c.values else {"bins": {"count": fewer}})
+            for n, c in large.items()
+            if c.value_codes > fewer
         }
         try:
             found = with_columns(schema, listed)
@@ -135,7 +136,8 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
             fewer //= 2
     if listed:
         gave_way.append(
-            f"only the first {fewer:,} values of {', '.join(listed)} are listed: more make marginals too large"
+            f"only the first {fewer:,} values of {', '.join(listed)} are listed, or so many bins made: "
+            "more make marginals too large"
         )
     return replace(design, gave_way=tuple(gave_way))
 

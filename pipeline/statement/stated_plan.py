@@ -158,7 +158,7 @@ def wrong_level(statement: Json, index: Json) -> str:
     part = 1 - math.fsum(e["share"] for e in events if e.get("stage") != RESERVE)
     part *= PAIRS_PART / len({tuple(e["clique"]) for e in given})
     strength = accountant_of(statement)[0].strength
-    scale = given[0]["scale"] * strength(given[0]["share"]) / strength(part)
+    scale = max(e["scale"] * strength(e["share"]) for e in given) / strength(part)  # of one code it may be less
     level = LOOK_LEVEL * NOISE_KINDS[given[0]["mechanism"]].mean_abs * scale
     same, below = math.isclose(distances["below"], level, rel_tol=CALIBRATED), distances["below"]
     return "" if same else f"index.json: distances.below is {below!r}, and follows as {level!r}"

@@ -14,6 +14,8 @@ from mechanisms.public.marginals import Values
 
 #: Widths of the neighbourhoods that a cell's prior mean is taken from, in cells.
 WIDTHS = (0.7, 1.5, 3.0)
+#: Cells of an axis that are weighed all with all; beyond so many widths a weight is 0 as a float.
+DENSE, FAR = 1024, 39
 #: Multiples of a prior mean that a cell may have; the least prior mean, in σ, stands for none; steps of EM.
 MULTIPLES, SPIKE, STEPS = (0.0, 1 / 16, 1 / 4, 1.0, 4.0, 16.0), 0.01, 40
 
@@ -71,9 +73,18 @@ def neighbours(values: Values, lines: Sequence[int], width: float) -> Values:
     """Of each cell the mean of the others, by their distance along the axes."""
     total, count = values, np.ones(values.shape)
     for axis, line in enumerate(lines):
-        place = np.arange(values.shape[axis])
-        kernel = np.exp(-0.5 * ((place[:, None] - place[None, :]) / width) ** 2)
-        kernel *= (place[:, None] < line) & (place[None, :] < line)
-        np.fill_diagonal(kernel, 1.0)
-        total, count = (np.moveaxis(np.tensordot(kernel, x, (1, axis)), 0, axis) for x in (total, count))
+        total, count = (_weighed(x, axis, line, width) for x in (total, count))
     return np.maximum((total - values) / np.maximum(count - 1, 1e-9), 0.0)
+
+
+def _weighed(cells: Values, axis: int, line: int, width: float) -> Values:
+    """Sums along an axis by weights of distances; of a long axis some cells at a time, with all that are near."""
+    cells, reach = np.moveaxis(cells, axis, 0), math.ceil(FAR * width)
+    sums, size = cells.copy(), DENSE if len(cells) <= DENSE else reach
+    for start in range(0, line, size):
+        mine, place = (np.arange(max(start - r, 0), min(start + size + r, len(cells))) for r in (0, reach))
+        kernel = np.exp(-0.5 * ((mine[:, None] - place[None, :]) / width) ** 2)
+        kernel *= (mine[:, None] < line) & (place[None, :] < line)
+        kernel[mine - start, mine - place[0]] = 1.0
+        sums[mine] = np.tensordot(kernel, cells[place], (1, 0))
+    return np.moveaxis(sums, 0, axis)

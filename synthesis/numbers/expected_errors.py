@@ -51,7 +51,7 @@ def expected_error(column: Column, cell_stddev: float, bin_stddev: float | None,
     assert edges is not None
     first = cells_of_bins(column)
     long_tail = column.kind in NUMBERS and column.low >= 0 and column.high >= LONG
-    records = max(rows, 1) * np.diff(_lognormal(edges, rows) if long_tail else _even(edges))
+    records = max(rows, 1) * np.diff(_lognormal(edges, rows) if long_tail else (edges - edges[0]) / np.ptp(edges))
     to, back = (np.arcsinh, np.sinh) if wide(column) else (np.asarray, np.asarray)
     middle = np.asarray(back((to(edges[:-1]) + to(edges[1:])) / 2), np.float64)
     mean = float(records @ middle / records.sum())
@@ -74,10 +74,6 @@ def _last_kept(records: Values, variance: Values) -> int:
         stands_out = records[middle:stop].sum() >= EMPTY * math.sqrt(variance[middle:stop].sum())
         start, stop = (middle, stop) if stands_out else (start, middle)
     return stop
-
-
-def _even(edges: Values) -> Values:
-    return np.asarray((edges - edges[0]) / (edges[-1] - edges[0]), np.float64)
 
 
 def _lognormal(edges: Values, rows: int) -> Values:

@@ -240,6 +240,14 @@ def test_columns_made_by_rules_and_accepted_releases_are_told_apart(town, capsys
     assert set(pd.read_csv(io.StringIO(said.out))["marginal"]) == {"sex", "job", "sex × job"}
 
 
+def test_a_run_ends_well_where_no_column_was_measured_as_it_stands(town, capsys):
+    age = "{kind: integer, min: 0, max: 99, missing: false, joint_bins: {count: 5}}"
+    (town / "town.yaml").write_text(f"confirmed_public: true\ncolumns: {{age: {age}}}\n", encoding="utf-8")
+    assert command("run", *TOWN, "evaluation.metrics=[tvd]", "hydra.run.dir=out") == 0
+    table = pd.read_csv(io.StringIO(reply(capsys, "query", "from=out/release", "bounds=true").out))
+    assert table.empty and "error_tvd" in table
+
+
 @pytest.mark.slow
 def test_bounds_of_whole_runs_hold_in_95_of_100(town):
     real, seeds = people(600).assign(age=lambda t: t["age"] // 10), 200

@@ -270,6 +270,12 @@ def test_noise_alone_fills_no_bin_even_where_the_total_is_lost():
     assert (label, ends) == ("0 to 49", ["0", "50"]) and round(share, 2) == 0.96
 
 
+def test_a_coarse_bin_of_joint_marginals_is_no_single_value():
+    age = {"kind": "integer", "min": 0, "max": 99, "missing": False, "joint_bins": {"count": 2}}
+    schema = parse_schema({"columns": {"age": age}}, where="s")
+    assert coverage(Measurements(schema.measured, (column("age", [990.0, 10], 3.0),), 1000), schema).constant == ()
+
+
 def test_a_run_by_default_ends_with_what_it_measured(town, capsys):
     shown = reply(capsys, "run", *TOWN, "evaluation.enabled=false", "privacy.epsilon=0.01", "hydra.run.dir=out").out
     assert "  columns   3 of 3 measured, " in shown and "no pair of columns was measured" in " ".join(shown.split())

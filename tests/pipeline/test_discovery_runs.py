@@ -141,6 +141,19 @@ def test_values_that_are_not_of_the_kind_stop_the_run_before_any_charge(run, cap
     assert not (run / "next" / "internal" / "ledger.jsonl").exists()
 
 
+def test_weeks_between_bounds_that_were_found_become_fewer_bins_where_no_marginal_is_small_enough(run, capsys):
+    (run / "town.yaml").write_text(
+        "confirmed_public: true\ncolumns:\n  age: {kind: integer, min: 0, max: 99, missing: false}\n"
+        "  born: {kind: date, bounds: discover, bins: week, missing: false}\n",
+        encoding="utf-8",
+    )
+    people(60).assign(born=[f"{1900 + 3 * i}-01-01" for i in range(60)]).to_csv("town.csv", index=False)
+    asked = ["selection=priview", "synthesis=independent", "evaluation.enabled=false", "hydra.run.dir=next"]
+    assert command("run", *TOWN, *asked) == 0
+    assert "of born are listed, or so many bins made" in " ".join(capsys.readouterr().err.split())
+    assert verify(run / "next" / "release").sound
+
+
 def test_marginals_that_what_was_found_makes_impossible_give_way_and_are_not_refused_after_the_charge(run, capsys):
     """Ages are more values than fit, and nobody's own id is found."""
     texts = "kind: categorical, values: discover"

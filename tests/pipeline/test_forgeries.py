@@ -21,7 +21,7 @@ from pipeline.statement.papers import _Dumper
 from pipeline.statement.restated import TOLD, restated
 from pipeline.statement.verify import _CHECKS, BROKEN, _private, verify
 from pipeline.version import __version__
-from tests.pipeline.conftest import TOWN, done_once, rebound
+from tests.pipeline.conftest import TOWN, command, done_once, edit, rebound
 from tests.pipeline.forgeries import forgeries
 from tests.pipeline.formats import content_of
 from tests.pipeline.test_contradictions import forged, read
@@ -240,6 +240,13 @@ def test_the_level_of_distances_and_estimates_follow_whatever_is_said_of_librari
         found = {c.name: c.finding for c in verify(work).checks if c.holds is False}
         expected = ("tables", "consistent does not follow") if libraries else ("terms", "distances.below")
         assert [*found] == [expected[0]] and expected[1] in found[expected[0]], found
+
+
+def test_a_column_of_one_code_whose_answer_moves_less_changes_no_level(town):
+    edit(town / "town.yaml", "columns:", "columns:\n  note: {kind: categorical, values: [x], missing: false}")
+    edit(town / "town.yaml", "leave_out: [note]", "")
+    assert command("run", *TOWN, "privacy.neighbouring=replace", "evaluation.enabled=false", "hydra.run.dir=out") == 0
+    assert verify(town / "out" / "release").sound
 
 
 def test_what_the_run_alone_tells_is_said_by_verify_and_by_the_docs(release_of):

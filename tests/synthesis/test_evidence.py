@@ -1,6 +1,7 @@
 """Answers to any linear query in consistency, against dense generalised least squares; columns, residuals."""
 
 import itertools
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +24,7 @@ from synthesis.consistency.evidence import FLOOR, gathered, lifted
 from synthesis.consistency.merged_values import compressed, merged_values
 from synthesis.consistency.projection import norm_sub
 from synthesis.consistency.residual_parts import ResidualParts, completed, rebuilt_of
+from synthesis.consistency.shrinkage import neighbours
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.marginal_tables import marginal_tables
 from synthesis.pgm.graphical_model import fit_model
@@ -245,6 +247,15 @@ def test_answers_that_leave_no_record_stay():
     known, _ = told("even", 1.0, 1)
     nothing = Measurements(known.domain, known.answers, 0.0)
     assert with_likely_columns(nothing) is nothing
+
+
+def test_a_column_of_many_codes_has_neighbours_in_little_memory():
+    tracemalloc.start()
+    near = neighbours(np.arange(6000.0), (5990,), 3.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.allclose(near[150:5850], np.arange(150.0, 5850.0)) and not near[5990:].any()
+    assert peak < 2e7, f"{peak:,} bytes: all pairs of 6,000 codes take 288,000,000"
 
 
 BOX = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 5)))
