@@ -14,6 +14,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.tables.fetched import SELECT
 
 #: The setting that a word without `=` stands for, by command.
 NAMELESS = {"report": "run", "verify": "from", "schema": "table", "budget": "file"}
@@ -39,7 +40,7 @@ def spelled(override: str) -> str:
     `delimiter=tab` stands for a tab. A mapping whose keys need quotes becomes its own text: `typed` reads it again.
     """
     key, sign, value = override.partition("=")
-    if key == "data.query" and value:  # commas part its columns, and no jobs of a sweep
+    if value and (key == "data.query" or SELECT.match(value.partition("#")[2])):  # commas part columns, and no jobs
         return f"{key}={quoted(value)}" if value[0] not in "'\"" else override
     if key in {"delimiter", "data.delimiter"} and sign and value[:1] not in {"'", '"'}:
         return f'{key}="{chr(9) if value in {"tab", chr(92) + "t"} else value}"'

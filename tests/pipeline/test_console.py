@@ -228,6 +228,7 @@ def test_all_absent_columns_of_a_table_are_told(town: Path) -> None:
         ("marginal=[Rückgabe am,Größe]", ["Rückgabe am", "Größe"]),
         ("selection.marginals=[[Straße,Note],[a (b)]]", [["Straße", "Note"], ["a (b)"]]),
         ("delimiter=;", ";"),
+        ("real=sqlite:///t.db#SELECT a, b FROM t", "sqlite:///t.db#SELECT a, b FROM t"),
     ],
 )
 def test_names_of_the_world(override: str, value: object) -> None:
