@@ -61,8 +61,8 @@ class FirstLook:
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
         far = [] if self.values is None else far_figures(self.numbers, self.names, self.values[0])
-        if abs(synthetic.rows - real.rows) > OFF * real.rows:  # then totals are not as far as means
-            rows = f"rows, and so totals, far from the real ones: {synthetic.rows:,} (real {real.rows:,})"
+        if abs((made := card.rows["synthetic"]) - (own := card.rows["real"])) > OFF * own:  # totals are not as means
+            rows = f"rows, and so totals, far from the real ones: {made:,} (real {own:,})"
             far = [rows, *(line.replace(", and so totals,", "", 1) for line in far)]
         return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=(*card.notices, *far))
 
