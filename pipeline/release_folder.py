@@ -206,13 +206,11 @@ def as_a_column(schema: Schema, name: str) -> bool:
 def check_columns(schema: Schema, where: str, names: Collection[str]) -> None:
     """UserError for names that are no columns of the table, or of which records were not counted as they stand."""
     known_columns(names, schema.domain.names, where=where, of="")
-    for name in names:
-        if as_a_column(schema, name):
-            continue
-        fix = "score the synthetic table, or ask about the columns that it is made from"
+    for name in (n for n in names if not as_a_column(schema, n)):
+        fix = "count in the synthetic table, or ask about the columns that it is made from"
         problem = f"{name!r} was not measured as it stands: a rule of the schema made it"
         if schema.rules.unit is not None and name in schema.rules.unit.constant:
-            fix = "level=persons, with constants and `records` alone; or score the synthetic table"
+            fix = "level=persons, with constants and `records` alone; or count in the synthetic table"
             problem = f"{name!r} is constant in a person: counts of persons were measured, not of records"
         raise UserError(problem, where=where, fix=fix)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -45,11 +44,10 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     measured = (c for c in schema.held if c.discover is None and not (c.constant or c.unmeasured))
     columns = {c.name: c for c in measured if c.name not in apart}
     ordered, alike = guess_ordered(source, columns)
+    tied = [*_made(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
-        for group, up, both in in_groups(
-            [pair for pair in ordered if not any({*pair[:2]} <= {*rule.columns} for rule in rules.ordered)]
-        )
+        for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
     hints += [said for said in [lost_lengths(source, columns, sorted(pairs))] if said]
@@ -65,7 +63,7 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         "derive or impossible, as a draft writes it"
         for one in guess_determined(listed, batches_of)
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
-        and not any({one.source, one.target} <= {*clique} for clique, _ in schema.rules.zeros)
+        and not _ruled(schema, one.source, one.target)
     ]
     hints += _skipped(schema, guess_skipped(listed, batches_of))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
@@ -89,6 +87,17 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ]
 
 
+def _made(schema: Schema) -> list[set[str]]:
+    """Each column that a map makes of one other, with that one: a rule about either binds both."""
+    return [{*s.takes, *s.reads} for s in schema.rules.steps if not s.gives and len(s.reads) == 1]
+
+
+def _ruled(schema: Schema, *columns: str) -> bool:
+    """Whether a rule about combinations binds all of these columns."""
+    made = _made(schema)
+    return any({*columns} <= {*clique}.union(*(m for m in made if m & {*clique})) for clique, _ in schema.rules.zeros)
+
+
 def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
     for first in range(0, coded.rows, BATCH):
         part = slice(first, first + BATCH)
@@ -98,9 +107,8 @@ def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict
 def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
     """Columns that are empty where another has certain values, by these values; no rule says so."""
     alike: dict[tuple[str, tuple[str | None, ...]], list[Skipped]] = defaultdict(list)
-    for one in skipped:
-        if not any({one.source, one.target} <= {*clique} for clique, _ in schema.rules.zeros):
-            alike[one.source, one.at].append(one)
+    for one in (o for o in skipped if not _ruled(schema, o.source, o.target)):
+        alike[one.source, one.at].append(one)
     hints = []
     for (source, at), own in alike.items():
         values = first_few([v or "nothing" for v in at] or ["any value"])
@@ -129,8 +137,7 @@ def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
         own = np.asarray(coded.column(first.name)).astype(np.int64)
         for other in others:
             pairs = np.unique(own * other.size + np.asarray(coded.column(other.name)))
-            ruled = any({first.name, other.name} <= {*clique} for clique, _ in schema.rules.zeros)
-            if pairs.size == np.unique(own).size and not ruled:
+            if pairs.size == np.unique(own).size and not _ruled(schema, first.name, other.name):
                 cure = f"derive: {{{other.name}: {{from: {first.name}, map: …}}}} measures one of them"
                 if {first.name, other.name} & {*constants}:
                     cure = f"impossible: [{{columns: [{first.name}, {other.name}], possible: …}}] keeps that"
@@ -155,7 +162,7 @@ def broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
 
 def _descending(source: Source, schema: Schema, rows: int) -> list[tuple[str, float]]:
     """Each pair of columns that ascend by a rule, and the share of the rows in which their values descend."""
-    pairs = [pair for group in schema.rules.ordered for pair in itertools.combinations(group.columns, 2)]
+    pairs = [pair for group in schema.rules.ordered for pair in group.pairs]
     if not pairs:
         return []
     each = ascending_rows(source, {c.name: c for c in schema.columns}, pairs)
@@ -181,9 +188,6 @@ def conflicts(source: Source, coded: CodedTable, schema: Schema, workdir: Path) 
         _, conflicts = engineer(coded, schema.engineering, workdir=workdir / "engineered")
     except UserError as error:
         return [f"{error.where}: {error.what}; a run would be refused"]
-    shares = {rule: percent(k / coded.rows) for rule, k in conflicts.items() if k}
-    differ = {rule: percent(k / coded.rows) for rule, k in rows_that_differ(source, schema).items() if k}
-    return [
-        *(f"{rule}: {share} of the rows contradict it, and take what it says" for rule, share in shares.items()),
-        *(f"{rule}: {share} of the rows hold another value than it says" for rule, share in differ.items()),
-    ]
+    differ = rows_that_differ(source, schema)
+    both = ((conflicts, "contradict it, and take what it says"), (differ, "hold another value than it says"))
+    return [f"{rule}: {percent(k / coded.rows)} of the rows {do}" for own, do in both for rule, k in own.items() if k]

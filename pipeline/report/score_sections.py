@@ -57,15 +57,12 @@ def _figures(privacy: Json) -> list[tuple[Cell, ...]]:
     for key, (name, against) in names.items():
         if key in privacy:
             part = privacy[key]
-            rows.append(
-                (name, f"{part['count']:,} of {part['of']:,}", f"{part['share']:.2%}", _interval(part), against)
-            )
+            count = f"{part['count']:,} of {part['of']:,}"
+            rows.append((name, count, f"{part['share']:.2%}", _interval(part), against))
     if (near := privacy.get("nearest_to_a_training_row")) is not None:
-        asked = privacy["rows_in_distances"]["synthetic"]
+        asked, name = privacy["rows_in_distances"]["synthetic"], "synthetic rows nearest to a training row"
         chance = f"{near['expected']:.1%} by chance, up to {near['allowed']:.1%} in a release of ε = 1"
-        rows.append(
-            ("synthetic rows nearest to a training row", f"{asked:,}", f"{near['share']:.1%}", _interval(near), chance)
-        )
+        rows.append((name, f"of {asked:,}", f"{near['share']:.1%}", _interval(near), chance))
     return rows
 
 

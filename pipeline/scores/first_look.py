@@ -61,8 +61,10 @@ class FirstLook:
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
         far = [] if self.values is None else far_figures(self.numbers, self.names, self.values[0])
-        notices = (*card.notices, *far)
-        return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=notices)
+        if abs((made := card.rows["synthetic"]) - (own := card.rows["real"])) > OFF * own:  # totals are not as means
+            rows = f"rows, and so totals, far from the real ones: {made:,} (real {own:,})"
+            far = [rows, *(line.replace(", and so totals,", "", 1) for line in far)]
+        return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=(*card.notices, *far))
 
 
 def far_figures(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64]) -> list[str]:
@@ -208,8 +210,7 @@ def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> JsonDic
     above, places = np.cumsum(counts), np.array(QUANTILES) * (count - 1)
     low, high = (numbers[np.searchsorted(above, at, side="right")] for at in (np.floor(places), np.ceil(places)))
     part = places - np.floor(places)
-    quantiles = low * (1 - part) + high * part
-    said = [_said(column, q) for q in quantiles]
+    said = [_said(column, q) for q in low * (1 - part) + high * part]
     return summary(len(codes), count, _said(column, mean), spread if count > 1 else None, said)
 
 

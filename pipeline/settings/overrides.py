@@ -12,6 +12,8 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
+from mechanisms.public.tables.fetched import SELECT
+
 
 def spelled(override: str) -> str:
     """An override with what the grammar cannot read in quotes; what is beyond help comes back as it is.
@@ -19,7 +21,7 @@ def spelled(override: str) -> str:
     `delimiter=tab` stands for a tab. A mapping whose keys need quotes becomes its own text: `typed` reads it again.
     """
     key, sign, value = override.partition("=")
-    if key == "data.query" and value:  # commas part its columns, and no jobs of a sweep
+    if value and (key == "data.query" or SELECT.match(value.partition("#")[2])):  # commas part columns, and no jobs
         return f"{key}={quoted(value)}" if value[0] not in "'\"" else override
     if key in {"delimiter", "data.delimiter"} and sign and value[:1] not in {"'", '"'}:
         return f'{key}="{chr(9) if value in {"tab", chr(92) + "t"} else value}"'

@@ -101,6 +101,15 @@ def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(
     hints = checked(capsys, {"job": job, **paid}, f"{columns}\nimpossible: [{one}]")["hints"]
     (hint,) = [h for h in hints if told in h]
     assert hint.startswith("'gift': ") and hint.endswith('impossible: [{"job": ["jobless"], "gift": {}}]')
+    code = {"job": np.array([1, 2, 3])[np.arange(N) % 3], "paid": np.array([1, 2, 2])[np.arange(N) % 3]}
+    whole = "kind: integer, min: 1, missing: false"
+    made = (
+        f"columns: {{job: {{{whole}, max: 3}}, paid: {{{whole}, max: 2}}, wage: {{kind: integer, min: 0, max: 9000}}}}"
+    )
+    made += "\nderive: {paid: {from: job, map: {1: 1, 2: 2, 3: 2}}}\n"
+    hints = checked(capsys, {**code, "wage": paid["wage"]}, f"{made}impossible: [{{paid: 1, wage: {{}}}}]")["hints"]
+    assert not any("without the rule" in h for h in hints), "a rule about what a map makes binds the map's source"
+    assert any("'job' = 1, and" in h for h in checked(capsys, {**code, "wage": paid["wage"]}, made)["hints"])
     persons = {"who": np.arange(N) // 2, "year": 2020 + np.arange(N) % 2}
     fixed = {"job": np.repeat(job[: N // 2], 2), "wage": np.repeat(paid["wage"][: N // 2], 2)}
     unit = f"\nunit: {{column: who, constant: {[*fixed]}, records: {{max: 2}}}}\n"

@@ -180,6 +180,9 @@ def test_means_far_from_the_real_ones_are_said_beside_the_accuracy_of_columns():
     cost, few = made["cost"].mean(), np.sort(costs)[-20:].sum() / costs.sum()
     said = f"cost {cost:,.0f} (real {costs.mean():,.0f}; 1% of the real rows hold {few:.0%} of the total)"
     assert line == f"means, and so totals, far from the real ones: {said}", "no word of age, nor of what lies around 0"
+    rows, means = pipeline.score(real, pd.concat([made, made]), metrics=["anita_1way"]).notices
+    assert rows == "rows, and so totals, far from the real ones: 4,000 (real 2,000)"
+    assert means.startswith(f"means far from the real ones: {said}"), "this total is not so far as its mean"
     worse = real.assign(off=real["off"] + 3, age=real["age"] * 2)
     (line,) = pipeline.score(real, worse, metrics=["anita_1way"]).notices
     assert "off 3" in line and "age 10" in line and "cost" not in line

@@ -41,6 +41,11 @@ def test_files_their_rows_and_the_time_stand_on_top(scored):
     text = re.sub(r"<[^>]+>|\s+", " ", top)
     for line in ("real town.csv 600 5", "synthetic made.csv 500 5", "holdout aside.csv 400 5"):
         assert line in re.sub(r" +", " ", text)
+    assert "rows, and so totals, far from the real ones: 500 (real 600)" in text and "means, and so" not in text
+    page = unescape((scored / "page.html").read_text())
+    assert "What noise hides of a tail, or adds to one," in page and re.search(
+        r"nearest to a training row</td>\s*<td[^>]*>of \d", page
+    )
     assert re.search(r"scored 20\d\d-\d\d-\d\d \d\d:\d\d UTC; schema: none", text)
 
 

@@ -283,6 +283,7 @@ def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: 
     lines = {line.partition(": {expression: ")[::2] for line in text.splitlines() if "expression" in line}
     sums = {'"kids"': "boys + girls", '"net pay"': "base + bonus", '"gross"': "tax + `net pay`"}
     assert lines == {(f"#   {n}", f'"{e}"}}  # in all 600 rows, which no row breaks') for n, e in sums.items()}
+    assert "# with these rules the column is computed within its bounds, not measured;" in text, "sums beyond are cut"
     rules = "derive: " + str({n.strip('"'): {"expression": e} for n, e in sums.items()})
     (tmp_path / "own.yaml").write_text(f"{text}\n{rules}\n", encoding="utf-8")
     own = load_schema(tmp_path / "own.yaml")

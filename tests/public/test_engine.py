@@ -120,7 +120,8 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.csv.zst", zstd(b"a,b\n" + LINES)[:-1], "truncated or damaged"),
     ("t.parquet", b"a,b\n1,2\n", "is not a whole Parquet file"),
     ("t.parquet", parquet(a=list(range(1000)))[:-30], "is not a whole Parquet file"),
-    ("t.xlsx", b"PK\x03\x04rest", "this is a zip archive or a spreadsheet"),
+    ("t.xlsx", b"PK\x03\x04rest", "is not read as it is: a zip archive or a spreadsheet"),
+    ("t.dta", b"<stata_dta><header>", "pd.read_stata"),
     ("t.duckdb", b"12345678DUCK\0\0rest", "fix: in DuckDB: COPY NAME TO 'x.parquet'"),
     ("t.csv", "a,b\n1,2\n".encode("utf-16"), "is not UTF-8 text, but likely utf-16"),
 ]

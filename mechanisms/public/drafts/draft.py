@@ -299,7 +299,7 @@ def _rules(
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
     public = "is there a public list that says the same?"
     parts = (
-        (f"with these rules the column is computed, not measured; {public}", "derive:", expressions),
+        (f"with these rules the column is computed within its bounds, not measured; {public}", "derive:", expressions),
         (f"with these rules no synthetic row shows another combination; {public}", "impossible:", pairs),
         ("with these rules no synthetic row descends:", "ordered:", ascending),
     )

@@ -23,13 +23,12 @@ AS_A_TABLE = "save the table as CSV (UTF-8; plain, .gz or .zst) or as Parquet"
 #: Bytes at a place near the start of a file → what it is, and the way out.
 FOREIGN = {
     (0, b"SQLite f"): ("a SQLite file", "sqlite:///{path}, with data.table=NAME or a #NAME"),
-    (8, b"DUCK"): (
-        "this is a DuckDB file, which is not read",
-        "in DuckDB: COPY NAME TO 'x.parquet', for the table NAME",
-    ),
-    (0, b"PK\x03\x04"): ("this is a zip archive or a spreadsheet, which is not read", AS_A_TABLE),
-    (0, b"BZh"): ("this is bzip2, which is not read", AS_A_TABLE),
-    (0, b"\xfd7zXZ"): ("this is xz, which is not read", AS_A_TABLE),
+    (8, b"DUCK"): ("a DuckDB file", "in DuckDB: COPY NAME TO 'x.parquet', for the table NAME"),
+    (0, b"<stata_dta>"): ("a Stata file", f"{AS_A_TABLE}, or pipeline.fit(pd.read_stata(…), …)"),
+    (0, b"$FL2"): ("an SPSS file", f"{AS_A_TABLE}, or pipeline.fit(pd.read_spss(…), …)"),
+    (0, b"PK\x03\x04"): ("a zip archive or a spreadsheet", AS_A_TABLE),
+    (0, b"BZh"): ("bzip2", AS_A_TABLE),
+    (0, b"\xfd7zXZ"): ("xz", AS_A_TABLE),
 }
 MAX_HEADER = 1 << 22
 #: The longest line of names of a released table that is read.
@@ -65,9 +64,9 @@ def check_file(path: Path) -> None:
         raise UserError(f"cannot be read: {error.strerror}", where=where, fix="check its permissions") from error
     if not start:
         raise UserError("the file is empty", where=where, fix="a table with at least a header")
-    for (place, magic), (problem, fix) in FOREIGN.items():
+    for (place, magic), (kind, fix) in FOREIGN.items():
         if start.startswith(magic, place):
-            raise UserError(problem, where=where, fix=fix.replace("{path}", str(path)))
+            raise UserError(f"is not read as it is: {kind}", where=where, fix=fix.replace("{path}", str(path)))
 
 
 def _first_bytes(path: Path) -> bytes:
