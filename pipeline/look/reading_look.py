@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS, Look
+from mechanisms.public.drafts.rule_guess import is_amount
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import plain_edges
@@ -27,7 +28,7 @@ from mechanisms.public.tables.doubts import (
     short_years,
     shorter_codes,
 )
-from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql
+from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql, text_sql
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
@@ -76,11 +77,12 @@ FAR = 10
 def read_wrongly(look: Look, column: Column, facts: ColumnFacts, report: EncodingReport) -> list[str]:
     """In which way the column may be read as something else than it means."""
     source, reading = look.source, NumberForm(column.strip, column.decimal)
-    typed = source.typed(index := source.names.index(column.name))
-    shapes = look.shapes(index) if column.width or (column.kind in {"integer", "float"} and not typed) else {}
+    amounts, typed = is_amount(column), source.typed(index := source.declared(column.name))
+    shapes = look.shapes(index) if column.width or (amounts and not typed) else {}
     warnings = shorter_codes(shapes, column.width) if column.width else two_notations(reading, shapes)
     warnings += dates_read_wrongly(source, column) + what_is_stripped(reading, shapes)
-    warnings += mixed_units(source, column) + clock_times(source, column, facts.plain)
+    warnings += mixed_units(source, column) if amounts and not typed else []
+    warnings += clock_times(source, column, facts.plain) if amounts else []
     if not column.width and reading.plain and (column.decimals or 0) < THOUSANDTHS and reading.doubtful(shapes):
         warnings += [said for said in [said_thousands(reading, shapes)] if said]
     warnings += short_years(look.trimmed(index)) if column.kind == "categorical" else []
@@ -170,13 +172,10 @@ def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:
 
 def clock_times(source: Source, column: Column, seen: Numbers) -> list[str]:
     """That numbers are times, as 1740 or 17.40 are: most have hours, and the last two digits of these go to 59."""
-    scale = {"integer": 1, "float": 100}.get(column.kind, 0)
-    if not scale or column.width is not None or seen.low is None or seen.high is None:
+    scale = 1 if column.kind == "integer" else 100
+    if seen.low is None or seen.high is None or seen.low < 0 or not 100 < scale * seen.high < 2400:
         return []
-    if seen.low < 0 or not 100 < scale * seen.high < 2400:
-        return []
-    index = source.names.index(column.name)
-    cells = f"round({scale} * {read_sql(source, index, column)})::BIGINT AS x, {source.text(index)} AS t"
+    cells = f"round({scale} * {read_sql(source, column)})::BIGINT AS x, {text_sql(source, column)} AS t"
     held = f"SELECT x, t, x % 100 AS minute FROM (SELECT {cells} FROM {source.relation})"
     counts = "count(x), count(x) FILTER (x >= 100), count(DISTINCT minute), count(DISTINCT x)"
     times = "FILTER (x >= 100 AND minute < 60)"
@@ -192,12 +191,8 @@ def clock_times(source: Source, column: Column, seen: Numbers) -> list[str]:
 
 def mixed_units(source: Source, column: Column) -> list[str]:
     """That numbers without decimals are about 100 or 1000 times those with: cents beside euros, 31.5 for 31500."""
-    if column.kind not in {"integer", "float"} or column.width is not None:
-        return []
-    if source.typed(index := source.names.index(column.name)):
-        return []
-    number = f"abs({read_sql(source, index, column)})"
-    parted = f"regexp_matches({source.text(index)}, '[{column.decimal}][0-9]')"
+    number = f"abs({read_sql(source, column)})"
+    parted = f"regexp_matches({text_sql(source, column)}, '[{column.decimal}][0-9]')"
     whole, parts = (f"FILTER ({number} > 0 AND {no} {parted})" for no in ("NOT", ""))
     sql = ", ".join(f"count({number}) {w}, quantile_cont({number}, [0.5, 0.25, 0.75]) {w}" for w in (whole, parts))
     n, own, others, of_others = source.lines(f"SELECT {sql} FROM {source.relation}")[0]
@@ -215,7 +210,8 @@ def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64]
     Args:
         counts: rows per code.
     """
-    gaps = dict(_numbers_apart(source, column)) | dict(_codes_apart(column, seen))
+    apart = _numbers_apart(source, column) if is_amount(column) else []
+    gaps = dict(apart) | dict(_codes_apart(column, seen))
     return _asked(column, gaps) + _answers(column, counts[: column.value_codes])
 
 
@@ -240,10 +236,7 @@ def _codes_apart(column: Column, seen: Numbers) -> list[tuple[str, int]]:
 
 def _numbers_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     """Numbers that many rows hold: an end that lies half the range of all others away, and usual codes among others."""
-    if column.kind not in {"integer", "float"} or column.width is not None:
-        return []
-    index = source.names.index(column.name)
-    number, text = read_sql(source, index, column), source.text(index)
+    number, text = read_sql(source, column), text_sql(source, column)
     cells = f"SELECT {number} AS x FROM {source.relation} WHERE NOT ({declared_gap(column, number, text)})"
     each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
     others = f"FROM each o WHERE o.x NOT IN {USUAL_CODES} AND"
@@ -268,10 +261,9 @@ def _numbers_apart(source: Source, column: Column) -> list[tuple[str, int]]:
 def far_bounds(source: Source, column: Column) -> list[str]:
     """Bounds of numbers that are ten times too narrow, or too wide: dollars declared, and cents in the table."""
     bound = max(abs(column.low), abs(column.high))
-    if column.kind not in {"integer", "float"} or column.width is not None or not bound:
+    if not (is_amount(column) and bound):
         return []
-    index = source.names.index(column.name)
-    number, text = read_sql(source, index, column), source.text(index)
+    number, text = read_sql(source, column), text_sql(source, column)
     inside = f"NOT ({declared_gap(column, number, text)}) AND {number} NOT IN {CODES_OF_GAPS}"
     sql = f"SELECT quantile_cont(abs({number}), 0.99) FILTER ({inside}) FROM {source.relation}"
     if not (most := source.lines(sql)[0][0]):
@@ -324,10 +316,9 @@ def dates_read_wrongly(source: Source, column: Column) -> list[str]:
 
 def _days_of_gaps(source: Source, column: Column) -> list[str]:
     """1900-01-01, or an end that lies half the range of the rest away, where many rows hold it; both: a few rows do."""
-    index = source.names.index(column.name)
-    text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
+    text, gaps = text_sql(source, column), ", ".join(map(literal, ("", *column.missing_texts)))
     usual = ", ".join(map(literal, DAYS_OF_GAPS))
-    cells = f"SELECT {text} AS t, CAST({read_sql(source, index, column)} AS DATE) AS d FROM {source.relation}"
+    cells = f"SELECT {text} AS t, CAST({read_sql(source, column)} AS DATE) AS d FROM {source.relation}"
     days = f"SELECT d, count(*) AS n, min(t) AS t FROM ({cells} WHERE {text} NOT IN ({gaps})) GROUP BY d"
     ends = "SELECT avg(n) AS mean, count(*) AS k, min(d, 2) AS a, max(d, 2) AS z FROM days WHERE d IS NOT NULL"
     first, last = "d = a[1] AND 2 * (a[2] - d) >= z[1] - a[2]", "d = z[1] AND 2 * (d - z[2]) >= z[2] - a[1]"
@@ -341,8 +332,7 @@ def _short_years(source: Source, column: Column) -> list[str]:
     """Days of years to come, where years have two digits: births of 1931 as 2031."""
     if not any("%y" in form for form in (column.format or "", *column.more_formats)):
         return []
-    index, today = source.names.index(column.name), date.today().year
-    year, text = f"year({read_sql(source, index, column)})", source.text(index)
+    year, text, today = f"year({read_sql(source, column)})", text_sql(source, column), date.today().year
     short = f"NOT contains({text}, CAST({year} AS VARCHAR))"
     sql = f"SELECT count(*), count(*) FILTER ({year} > {today}) FROM {source.relation} WHERE {short}"
     read, later = source.lines(sql)[0]
@@ -354,9 +344,8 @@ def _clocks(source: Source, column: Column) -> list[str]:
     """Times with several offsets from UTC or zones, which are not read: 10:00Z and 10:00 CEST are both 10:00."""
     if column.kind != "datetime" or ISO not in {column.format or ISO, *column.more_formats}:
         return []
-    index = source.names.index(column.name)
-    offset = f"regexp_extract({source.text(index)}, ':[0-9.]+ ?([A-Z][A-Za-z_/]*|[-+][0-9][0-9:]*)? *$', 1)"
-    sql = f"SELECT {offset} AS o, count({read_sql(source, index, column)}) AS n FROM {source.relation} GROUP BY o"
+    offset = f"regexp_extract({text_sql(source, column)}, ':[0-9.]+ ?([A-Z][A-Za-z_/]*|[-+][0-9][0-9:]*)? *$', 1)"
+    sql = f"SELECT {offset} AS o, count({read_sql(source, column)}) AS n FROM {source.relation} GROUP BY o"
     offsets = source.lines(f"SELECT o, n FROM ({sql}) WHERE n > 0 ORDER BY n DESC, o")
     if len(offsets) < 2:
         return []

@@ -254,9 +254,8 @@ def _persons_released(column: Column, facts: ColumnFacts, frequent: Sequence[str
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, facts.distinct, facts.rows)):
         return []
     ids = f"about {facts.distinct:,} values in {facts.rows:,} rows: does it name persons? Each row is protected alone"
-    return [
-        f"{ids}, so that a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"
-    ]
+    why = "a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"
+    return [f"{ids}, so that {why}"]
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:

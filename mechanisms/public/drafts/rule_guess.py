@@ -25,7 +25,7 @@ from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
-from mechanisms.public.tables.encode import encoding, read_sql
+from mechanisms.public.tables.encode import encoding, read_sql, text_sql
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import agree, first_rows, value_batches
 
@@ -66,9 +66,14 @@ Pair = tuple[str, str, int, int]
 BatchesOf = Callable[[Sequence[Column]], Iterable[Mapping[str, NDArray[np.int64]]]]
 
 
+def is_amount(column: Column, kinds: Collection[str] = ("integer", "float")) -> bool:
+    """Whether it is a column of numbers that are no postal codes."""
+    return column.kind in kinds and column.width is None
+
+
 def amounts(columns: ByName, kinds: Collection[str] = ("integer", "float")) -> list[Column]:
     """The columns of numbers that are no postal codes."""
-    return [c for c in columns.values() if c.kind in kinds and c.width is None]
+    return [c for c in columns.values() if is_amount(c, kinds)]
 
 
 def times_among(columns: ByName) -> list[Column]:
@@ -142,7 +147,7 @@ def guess_weeks(source: Source, engine: Any, columns: ByName) -> dict[str, str]:
     weeks = [n for n, c in columns.items() if c.values and all(WEEK.fullmatch(v.strip()) for v in c.values)]
     found: dict[str, str] = {}
     for week, day in itertools.product(weeks, times_among(columns)):
-        text, moment = source.text(source.names.index(week)), read_sql(source, source.names.index(day.name), day)
+        text, moment = text_sql(source, columns[week]), read_sql(source, day)
         same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
         broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
         if engine.execute(broken).fetchone() == (0,):
@@ -165,11 +170,11 @@ def guess_calendar(
     kept: dict[tuple[str, str], tuple[int, int]] = {}
     weekdays: dict[str, list[str]] = {}
     for time in times_among(columns) if parts else ():
-        moment = read_sql(source, source.names.index(time.name), time)
+        moment = read_sql(source, time)
         for name, part in parts.items():
             if part == "hour" and time.kind == "date":
                 continue
-            text = source.text(source.names.index(name))
+            text = text_sql(source, columns[name])
             key, own = ("trim({})", "isodow({})") if part == "weekday" else ("TRY_CAST({} AS DOUBLE)", "hour({})")
             known = f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation}"
             both = f"({known} WHERE {filled(text)}) WHERE x IS NOT NULL"  # a date may be empty in nearly all rows
