@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,9 +18,11 @@ from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
 from mechanisms.public.schema.spellings import folded as loosely
 from mechanisms.public.tables.doubts import listed_gaps
-from mechanisms.public.tables.losses import ColumnLoss, one_unit, percent
+from mechanisms.public.tables.losses import ColumnLoss, declared_texts, one_unit, percent
+from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.text_forms import (
     CROSSES,
+    ID_NAME,
     MEASURED,
     ZERO,
     NumberForm,
@@ -28,6 +30,7 @@ from mechanisms.public.tables.text_forms import (
     day_and_month,
     either_way,
     gap_words,
+    may_be_id,
     misspelt,
     number_reading,
     share_of,
@@ -213,6 +216,25 @@ def lone_hint(lone: int, unit: str | None) -> list[str]:
     """A question where one unit alone holds a listed text."""
     why = "is the list a public one? Read off this table, each betrays a person: values: discover, or take it out"
     return [f"{lone:,} of the listed texts are held by {one_unit(unit)} alone: {why}"] if lone else []
+
+
+def persons_released(column: Column, facts: ColumnFacts, frequent: Sequence[str], unit: str | None) -> list[str]:
+    """That names or addresses of persons are listed, or would be found; or ids, where a row is the unit.
+
+    Those of persons with many rows would be released.
+
+    Args:
+        frequent: texts of many rows, which a discovery may find.
+    """
+    for which, texts in {"frequent": frequent, "listed": declared_texts(column)}.items():
+        if said := said_persons(column.name, texts, which):
+            return [f"{said}; leave_out: [{column.name}]"]
+    asked = unit is None and column.discover is not None and column.discover.values
+    if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, facts.distinct, facts.rows)):
+        return []
+    ids = f"about {facts.distinct:,} values in {facts.rows:,} rows: does it name persons? Each row is protected alone"
+    why = "a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"
+    return [f"{ids}, so that {why}"]
 
 
 def unlisted_hint(column: Column, texts: Mapping[str, int], share: float) -> list[str]:

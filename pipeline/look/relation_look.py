@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -70,9 +69,8 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     hints += _skipped(schema, guess_skipped(listed, batches_of))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
-    with source.connect() as engine:
-        varied = {n: c for n, c in columns.items() if n not in constants}
-        held, kept, _ = guess_calendar(source, engine, varied, ASCENDING)
+    varied = {n: c for n, c in columns.items() if n not in constants}
+    held, kept, _ = guess_calendar(source, varied, ASCENDING)
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
@@ -155,7 +153,7 @@ def broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
 
 def _descending(source: Source, schema: Schema, rows: int) -> list[tuple[str, float]]:
     """Each pair of columns that ascend by a rule, and the share of the rows in which their values descend."""
-    pairs = [pair for group in schema.rules.ordered for pair in itertools.combinations(group.columns, 2)]
+    pairs = [pair for group in schema.rules.ordered for pair in group.pairs]
     if not pairs:
         return []
     each = ascending_rows(source, {c.name: c for c in schema.columns}, pairs)

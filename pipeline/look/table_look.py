@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -21,11 +20,9 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.doubts import cut_short
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, fate, loss_of
+from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of
 from mechanisms.public.tables.out_of_schema import values_outside
-from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import ID_NAME, may_be_id
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, readings_of_ids
 from pipeline.look.column_look import (
@@ -35,6 +32,7 @@ from pipeline.look.column_look import (
     hints_on_values,
     lone_hint,
     moved,
+    persons_released,
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
@@ -153,7 +151,7 @@ def look_at(
     held, seen = {c.name: c for c in total.held}, dict[str, ColumnFacts]()
     of_columns, of_totals, gaps = dict[str, ColumnLook](), list[str](), {n: c.missing_texts for n, c in held.items()}
     with source.connect() as engine:
-        for look, index in ((some, i) for some in looks(source, engine, gaps=gaps) for i in some.columns):
+        for look, index in looks(source, engine, gaps=gaps):
             name = source.names[index]
             of_totals += [f"column {name!r}: {said}" for said in look.of_totals(index)]
             column, seen[name] = held.get(name), look.facts[index]
@@ -198,7 +196,7 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += _persons_released(column, facts, frequent, unit)
+    warnings += persons_released(column, facts, frequent, unit)
     warnings += read_wrongly(look, column, facts, report)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
@@ -208,8 +206,7 @@ def _column(
     if column.values:
         warnings += cut_short(dict(zip(column.values, counts.tolist(), strict=False)), column.name, names=False)
     hints = lone_hint(report.lone.get(column.name, 0), unit)
-    flag = column.kind == "flag"
-    hints += other_words(column, look.trimmed(index)) if flag else joined_cells(source, schema, column)
+    hints += other_words(column, look.trimmed(index)) if column.kind == "flag" else joined_cells(source, schema, column)
     if loss.lost:
         mark = UNPLACED if column.gridded and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
@@ -237,25 +234,6 @@ def _column(
         tuple(warnings),
         tuple(hints),
     )
-
-
-def _persons_released(column: Column, facts: ColumnFacts, frequent: Sequence[str], unit: str | None) -> list[str]:
-    """That names or addresses of persons are listed, or would be found; or ids, where a row is the unit.
-
-    Those of persons with many rows would be released.
-
-    Args:
-        frequent: texts of many rows, which a discovery may find.
-    """
-    for which, texts in {"frequent": frequent, "listed": declared_texts(column)}.items():
-        if said := said_persons(column.name, texts, which):
-            return [f"{said}; leave_out: [{column.name}]"]
-    asked = unit is None and column.discover is not None and column.discover.values
-    if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, facts.distinct, facts.rows)):
-        return []
-    ids = f"about {facts.distinct:,} values in {facts.rows:,} rows: does it name persons? Each row is protected alone"
-    why = "a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"
-    return [f"{ids}, so that {why}"]
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:

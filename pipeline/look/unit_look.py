@@ -69,8 +69,7 @@ def units_look(
         codes = {c.name for c in schema.held if c.kind in CODES or c.width is not None}
         apart = [n for n in source.names if ID_NAME.search(n) or n in codes or n not in schema.domain.names]
         many = [n for n in apart if seen[n].distinct > FEW_IDS]
-        with source.connect() as engine:
-            kin = ids_of_others(source, engine, unit.column, many)
+        kin = ids_of_others(source, unit.column, many)
         hints += _entered_twice(source, unit.column)
         hints += [f"{n!r}: {said}: {KIN}" for n, said in kin.items() if n not in schema.domain.names]
         listed_ids = [n for n in kin if n in schema.domain.names]

@@ -63,17 +63,19 @@ ALL, WORDS, NO_DIGITS = "true", "x IS NULL", "NOT regexp_matches(t, '^[0-9]+$')"
 
 def looks(
     source: Source, engine: Any, unit: str | None = None, gaps: Mapping[str, Sequence[str]] | None = None
-) -> Iterator[Look]:
-    """All columns of a table in the engine, in order, as many together as is good.
+) -> Iterator[tuple[Look, int]]:
+    """Each column of a table by its place, in order, with the look at it and others: as many together as is good.
 
     Args:
+        engine: where what is seen is kept while it is asked.
         unit: the column that names a person; None: rows are counted.
         gaps: column → texts that a schema says mean missing; None: there is no schema, and the usual signs do.
     """
     ((rows,),) = engine.execute(f"SELECT count(*) FROM {source.relation}").fetchall()
     width = min(max(BLOCK_CELLS // max(int(rows), 1), 1), BLOCK_COLUMNS)
     for first in range(0, len(source.names), width):
-        yield Look(source, engine, range(first, min(first + width, len(source.names))), unit, gaps)
+        look = Look(source, engine, range(first, min(first + width, len(source.names))), unit, gaps)
+        yield from ((look, index) for index in look.columns)
 
 
 class Look:
@@ -341,19 +343,16 @@ class Look:
         return int(count)
 
 
-def twins(source: Source, engine: Any) -> dict[str, str]:
-    """Column → an earlier one that says the same in all rows, but for capitals and spaces around.
-
-    Args:
-        source: the table in the engine, as a table of its own.
-    """
+def twins(source: Source) -> dict[str, str]:
+    """Column → an earlier one that says the same in all rows, but for capitals and spaces around."""
     first: dict[tuple[Any, ...], str] = {}
     alike: dict[str, str] = {}
     for start in range(0, len(source.names), BLOCK_COLUMNS):
         names = source.names[start : start + BLOCK_COLUMNS]
         cells = [f"lower(trim({source.text(start + i)}))" for i in range(len(names))]
-        each = ", ".join(f"bit_xor(hash({c}, rowid)), sum(hash({c}, rowid) >> 8), min({c}) <> max({c})" for c in cells)
-        ((rows, *seen),) = engine.execute(f"SELECT count(*), {each} FROM {source.relation}").fetchall()
+        each = ", ".join(f"bit_xor(hash({c}, k)), sum(hash({c}, k) >> 8), min({c}) <> max({c})" for c in cells)
+        numbered = f"(SELECT *, row_number() OVER () AS k FROM {source.relation})"
+        ((rows, *seen),) = source.lines(f"SELECT count(*), {each} FROM {numbered}")
         for name, *digest, several in zip(names, seen[::3], seen[1::3], seen[2::3], strict=True):
             if rows >= FEWEST_TWINS and several and first.setdefault(tuple(digest), name) != name:
                 alike[name] = first[tuple(digest)]

@@ -36,6 +36,7 @@ from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.encode import by_column
 from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
@@ -97,12 +98,11 @@ def draft_schema(
     drafted: list[tuple[str, FieldDict, str]] = []
     left_out: list[tuple[str, str]] = []
     many: list[str] = []
+    source = by_column(source, source.workdir)
+    who = guess_unit(source) if unit == GUESS else None if unit == RECORD else unit
+    same = twins(source)
     with source.connect() as engine:
-        engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
-        whole = replace(source, relation="whole")
-        who = guess_unit(whole, engine) if unit == GUESS else None if unit == RECORD else unit
-        same = twins(whole, engine)
-        for look, index in ((some, i) for some in looks(whole, engine, who) for i in some.columns):
+        for look, index in looks(source, engine, who):
             column = source.names[index]
             if column in same and column not in trees:
                 left_out.append((column, f"the same as {same[column]!r} in all rows: one of the two is enough"))
@@ -116,15 +116,15 @@ def draft_schema(
                 left_out.append((column, guess))
             else:
                 drafted.append((column, fields, guess))
-        kin = {} if who is None else ids_of_others(whole, engine, who, many)
-        gone = {c: f"{said}: {KIN}" for c, said in kin.items()}
-        gone |= guess_weeks(whole, engine, _as_columns({name: fields for name, fields, _ in drafted}))
-        left_out = [e for e in left_out if e[0] not in gone] + [*gone.items()]
-        drafted = [entry for entry in drafted if entry[0] not in gone]
-        by_name = {name: fields for name, fields, _ in drafted}
-        columns = _as_columns(by_name)
-        persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, columns)
-        held, _, weekdays = guess_calendar(whole, engine, {n: c for n, c in columns.items() if n not in constant})
+    kin = {} if who is None else ids_of_others(source, who, many)
+    gone = {c: f"{said}: {KIN}" for c, said in kin.items()}
+    gone |= guess_weeks(source, _as_columns({name: fields for name, fields, _ in drafted}))
+    left_out = [e for e in left_out if e[0] not in gone] + [*gone.items()]
+    drafted = [entry for entry in drafted if entry[0] not in gone]
+    by_name = {name: fields for name, fields, _ in drafted}
+    columns = _as_columns(by_name)
+    persons, constant, order = guess_persons(source, None if unit == GUESS else who, columns)
+    held, _, weekdays = guess_calendar(source, {n: c for n, c in columns.items() if n not in constant})
     for column, values in weekdays.items():
         by_name[column]["values"] = values
     columns = _as_columns(by_name)
@@ -221,20 +221,17 @@ def _has_doubtful_texts(fields: Fields) -> bool:
     return not all(map(BARE.fullmatch, lists))
 
 
-def guess_unit(source: Source, engine: Any) -> str | None:
+def guess_unit(source: Source) -> str | None:
     """The column called a person's id, or any id that repeats: the fullest of those with about the fewest values.
 
     Values are counted as if no cell were empty: an e-mail address that some persons lack is no better id.
-
-    Args:
-        source: the table in the engine.
     """
     named = [i for i, name in enumerate(source.names) if ID_NAME.search(name) and not STAFF_COLUMN.search(name)]
     if not named:
         return None
     texts = [source.text(i) for i in named]
     parts = ", ".join(f"approx_count_distinct({t}), count_if({filled(t)})" for t in texts)
-    ((rows, *seen),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
+    ((rows, *seen),) = source.lines(f"SELECT count(*), {parts} FROM {source.relation}")
     each = zip(named, seen[::2], seen[1::2], strict=True)
     ids = [(-full, n, source.names[i]) for i, n, full in each if n > FEW_IDS and full]
     persons = [one for one in ids if PERSON_ID_COLUMN.search(one[2])]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,7 +141,7 @@ def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]
     return sums
 
 
-def guess_weeks(source: Source, engine: Any, columns: ByName) -> dict[str, str]:
+def guess_weeks(source: Source, columns: ByName) -> dict[str, str]:
     """Column of weeks, as 2024-W05 → that a column of days lies in them, in all rows of the table. NOT private."""
     weeks = [n for n, c in columns.items() if c.values and all(WEEK.fullmatch(v.strip()) for v in c.values)]
     found: dict[str, str] = {}
@@ -150,13 +149,13 @@ def guess_weeks(source: Source, engine: Any, columns: ByName) -> dict[str, str]:
         text, moment = text_sql(source, columns[week]), read_sql(source, day)
         same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
         broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
-        if engine.execute(broken).fetchone() == (0,):
+        if source.lines(broken) == [(0,)]:
             found.setdefault(week, f"the weeks of {day.name!r} in all rows: the days tell them")
     return found
 
 
 def guess_calendar(
-    source: Source, engine: Any, columns: ByName, least: float = 1
+    source: Source, columns: ByName, least: float = 1
 ) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], tuple[int, int]], dict[str, list[str]]]:
     """Date or time → part → the column that holds it in at least that share of its rows. NOT private.
 
@@ -178,7 +177,7 @@ def guess_calendar(
             key, own = ("trim({})", "isodow({})") if part == "weekday" else ("TRY_CAST({} AS DOUBLE)", "hour({})")
             known = f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation}"
             both = f"({known} WHERE {filled(text)}) WHERE x IS NOT NULL"  # a date may be empty in nearly all rows
-            each = engine.execute(f"SELECT t, x, count(*) AS n FROM {both} GROUP BY t, x ORDER BY n, t, x").fetchall()
+            each = source.lines(f"SELECT t, x, count(*) AS n FROM {both} GROUP BY t, x ORDER BY n, t, x")
             usual = {t: x for t, x, _ in each} if part == "weekday" else {t: t for t, _, _ in each}  # the most frequent
             right, rows = sum(n for t, x, n in each if x == usual[t]), sum(n for _, _, n in each)
             if not rows or right < least * rows:
