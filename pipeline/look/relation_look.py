@@ -154,10 +154,8 @@ def broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
 def _descending(source: Source, schema: Schema, rows: int) -> list[tuple[str, float]]:
     """Each pair of columns that ascend by a rule, and the share of the rows in which their values descend."""
     pairs = [pair for group in schema.rules.ordered for pair in group.pairs]
-    if not pairs:
-        return []
     each = ascending_rows(source, {c.name: c for c in schema.columns}, pairs)
-    return [(f"{a} ≤ {b}", (both - up) / max(rows, 1)) for (a, b), (both, up, _) in each.items()]
+    return [(f"{a} ≤ {b}", (both - up) / max(rows, 1)) for (a, b), (both, up, *_) in each.items()]
 
 
 def _off_calendar(source: Source, schema: Schema, coded: CodedTable) -> list[tuple[str, float]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from shlex import quote
 from typing import Any
@@ -126,7 +125,8 @@ def draft_schema(
     derived = guess_derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
-    dependent = _dependent_columns(source, [c for n, c in columns.items() if n not in computed], constant)
+    free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
+    dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
     parts = guess_parts(source, varied, held)
     said = _said_of_pairs(orders, alike, parts)
     lost = lost_lengths(source, columns, [(low, high) for low, high, _, _ in orders])
@@ -167,22 +167,6 @@ def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
     if all(fields["kind"] == "constant" for fields in drafted.values()):
         return {}
     return {c.name: c for c in parse_schema({"columns": drafted}, where="the draft").columns}
-
-
-def _dependent_columns(
-    source: Source, columns: Sequence[Column], constants: Collection[str]
-) -> tuple[Sequence[Determined], Sequence[Skipped]]:
-    """Columns that follow from others, and those that are empty where others have certain values.
-
-    Args:
-        constants: of persons, which no map names.
-    """
-    batches_of = partial(code_batches, source)
-    follows = [
-        replace(one, complete=one.complete and not {one.source, one.target} & {*constants})
-        for one in guess_determined(columns, batches_of)
-    ]
-    return follows, guess_skipped(columns, batches_of)
 
 
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:

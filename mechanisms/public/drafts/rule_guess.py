@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from keyword import iskeyword
 
 import numpy as np
@@ -270,10 +270,15 @@ def code_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str
         yield {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(columns)}
 
 
-def guess_determined(given: Sequence[Column], batches_of: BatchesOf) -> list[Determined]:
+def guess_determined(
+    given: Sequence[Column], batches_of: BatchesOf, constants: Collection[str] = ()
+) -> list[Determined]:
     """Of each target the source with the fewest values; of two columns that say the same, the later one. NOT private.
 
     A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target.
+
+    Args:
+        constants: of persons, which no map names.
     """
     few = sorted(filter(is_listed, given), key=lambda c: c.kind == "flag")  # boxes last
     columns = [c for c in few if c.value_codes > 1][:MOST_DETERMINED]
@@ -298,7 +303,8 @@ def guess_determined(given: Sequence[Column], batches_of: BatchesOf) -> list[Det
     for (a, b), counts in sorted(tried.items(), key=lambda item: (item[1].shape[0], place[item[0][0]])):
         if not {a, b} & by_target.keys() and (one := _determined(by_name[a], by_name[b], counts)) is not None:
             by_target[b] = one
-    return [by_target[c.name] for c in columns if c.name in by_target]
+    found = (by_target[c.name] for c in columns if c.name in by_target)
+    return [replace(one, complete=one.complete and not {one.source, one.target} & {*constants}) for one in found]
 
 
 def is_listed(column: Column) -> bool:
