@@ -30,7 +30,7 @@ from mechanisms.public.tables.doubts import (
     totals,
 )
 from mechanisms.public.tables.persons import addresses, said_persons
-from mechanisms.public.tables.scan import Source, literal
+from mechanisms.public.tables.scan import INTEGERS, Source, literal
 from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, GAPS, NumberForm
 
 #: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
@@ -95,7 +95,8 @@ class Look:
         self._samples: dict[tuple[str, str, int], dict[int, dict[str, int]]] = {}
         self._moments: dict[tuple[str, ...], dict[int, Moments]] = {}
         self._numbers: dict[tuple[NumberForm, int | None], dict[int, Numbers]] = {}
-        typed = [source.moment(i, None) if source.typed(i) else "NULL" for i in columns]
+        dated = [source.typed(i) and source.types[i] not in {*INTEGERS, "FLOAT", "DOUBLE"} for i in columns]
+        typed = [source.moment(i, None) if may_be else "NULL" for i, may_be in zip(columns, dated, strict=True)]
         parts = {
             "i": map(str, columns),
             "c0": map(source.text, columns),
