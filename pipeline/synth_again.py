@@ -17,6 +17,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
+from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.folders import RunFolder, not_in_release, unwritable
@@ -91,7 +92,7 @@ def draft(table: str, config: DraftConfig) -> str:
     given = {c: (s, f"cluster: column {c!r}") for c, s in (config.cluster or {}).items()}
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
-    with tempfile.TemporaryDirectory(prefix="schema-") as folder:
+    with tempfile.TemporaryDirectory(prefix="schema-") as folder, shared_engine(Path(folder) / "engine"):
         source = opened_as_found(table, config, Path(folder))
         name = source.path.name.split(".")[0]
         if config.units.files:

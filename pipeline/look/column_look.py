@@ -5,22 +5,24 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.seen import Spread
+from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
 from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
 from mechanisms.public.schema.spellings import folded as loosely
 from mechanisms.public.tables.doubts import listed_gaps
-from mechanisms.public.tables.losses import ColumnLoss, one_unit, percent
+from mechanisms.public.tables.losses import ColumnLoss, declared_texts, one_unit, percent
+from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.text_forms import (
     CROSSES,
+    ID_NAME,
     MEASURED,
     ZERO,
     NumberForm,
@@ -28,6 +30,7 @@ from mechanisms.public.tables.text_forms import (
     day_and_month,
     either_way,
     gap_words,
+    may_be_id,
     misspelt,
     number_reading,
     share_of,
@@ -52,24 +55,6 @@ SERIAL = re.compile(r"[3-5][0-9]{4}(\.[0-9]+)?")
 BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
 #: Said where values of one form alone are lost.
 ONE_SIDED = "all that are written so are lost, and the mean rises"
-#: Bounds that are off by this factor are said to be.
-FAR = 10
-
-
-@dataclass(frozen=True)
-class Seen(Spread):
-    """What one pass over the table says of a column.
-
-    Attributes:
-        codes: how many rows, not units, hold each.
-        distinct: about how many distinct texts.
-        totals: texts of rows of totals → how often each occurs.
-        most: the size that 99 % of the numbers do not exceed.
-    """
-
-    distinct: int = 0
-    totals: Mapping[str, int] = field(default_factory=dict)
-    most: float | None = None
 
 
 @dataclass(frozen=True)
@@ -233,6 +218,25 @@ def lone_hint(lone: int, unit: str | None) -> list[str]:
     return [f"{lone:,} of the listed texts are held by {one_unit(unit)} alone: {why}"] if lone else []
 
 
+def persons_released(column: Column, facts: ColumnFacts, frequent: Sequence[str], unit: str | None) -> list[str]:
+    """That names or addresses of persons are listed, or would be found; or ids, where a row is the unit.
+
+    Those of persons with many rows would be released.
+
+    Args:
+        frequent: texts of many rows, which a discovery may find.
+    """
+    for which, texts in {"frequent": frequent, "listed": declared_texts(column)}.items():
+        if said := said_persons(column.name, texts, which):
+            return [f"{said}; leave_out: [{column.name}]"]
+    asked = unit is None and column.discover is not None and column.discover.values
+    if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, facts.distinct, facts.rows)):
+        return []
+    ids = f"about {facts.distinct:,} values in {facts.rows:,} rows: does it name persons? Each row is protected alone"
+    why = "a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"
+    return [f"{ids}, so that {why}"]
+
+
 def unlisted_hint(column: Column, texts: Mapping[str, int], share: float) -> list[str]:
     """That a list, or bounds, takes little of the column, and which texts it does not take.
 
@@ -244,7 +248,7 @@ def unlisted_hint(column: Column, texts: Mapping[str, int], share: float) -> lis
     return [loss, *(h for h in _texts(column, texts) if "spellings" in h)]
 
 
-def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows: int, lost: int) -> list[str]:
+def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFacts, lost: int) -> list[str]:
     """Questions about values that are placed: constants, wide bins, spellings, ids.
 
     Args:
@@ -254,8 +258,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     values = counts[: column.value_codes]
     present = int(values.sum())
     hints: list[str] = []
-    if not column.constant and rows and not lost:
-        hints += _constant(column, values, present, rows) if present or not _others(column, counts) else []
+    if not column.constant and facts.rows and not lost:
+        hints += _constant(column, values, present, facts.rows) if present or not _others(column, counts) else []
     hints += [] if column.width is None else said_drawn(zip_fields(column))
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
@@ -271,8 +275,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], seen: Seen, rows:
     if column.kind in ORDERED_KINDS and present:
         hints += _crowded_bin(column, values, present)
         hints += _wide_bins(column, values, present)
-    several = column.kind not in {"float", *DATE_KINDS} and not since_1970(seen.low or 0, seen.high or 0)
-    if several and rows > 50 and seen.distinct > 0.9 * rows:
+    several = column.kind not in {"float", *DATE_KINDS} and not since_1970(facts.plain.low or 0, facts.plain.high or 0)
+    if several and facts.rows > 50 and facts.distinct > 0.9 * facts.rows:
         hints.append("nearly every row has a value of its own: an id? leave_out lists what is not released")
     return hints
 
@@ -307,20 +311,6 @@ def two_notations(declared: NumberForm, shapes: Mapping[str, int]) -> list[str]:
     doubtful = f"{alike:,} of the {alike + sum(alone.values()):,} numbers with a point or a comma, such as {example}"
     why = "others are written that way" if others else "no cell shows which way is meant"
     return [f"{doubtful}, would be others with a decimal {other.mark_name}: {why}"]
-
-
-def far_bounds(column: Column, seen: Seen) -> list[str]:
-    """Bounds of numbers that are ten times too narrow, or too wide: dollars declared, and cents in the table."""
-    bound = max(abs(column.low), abs(column.high))
-    if column.kind not in {"integer", "float"} or column.width is not None or not seen.most or not bound:
-        return []
-    if seen.most >= FAR * bound:
-        how = f"the numbers go {seen.most / bound:,.0f} times as far as min and max"
-        return [f"{how}: are the bounds in another unit (cents for dollars), or the texts read wrongly?"]
-    if bound >= FAR * seen.most:
-        how = f"min and max go {bound / seen.most:,.0f} times as far as 99 % of the numbers"
-        return [f"{how}: are they in another unit, or wider than need be?"]
-    return []
 
 
 def _alike(column: Column) -> list[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS
-from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS, Look
+from mechanisms.public.drafts.rule_guess import is_amount
+from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import plain_edges
 from mechanisms.public.schema.readings import ISO
@@ -27,25 +28,24 @@ from mechanisms.public.tables.doubts import (
     short_years,
     shorter_codes,
 )
-from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql
+from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql, text_sql
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
     AS_THEY_ARE,
     CODE_NAME,
+    CODES_OF_GAPS,
     CURRENCIES,
     NumberForm,
     Texts,
     day_and_month,
     said_thousands,
 )
-from pipeline.look.column_look import FEW_ROWS, Seen, listed, two_notations
+from pipeline.look.column_look import FEW_ROWS, listed, two_notations
 
 #: A number is asked about as a gap where it stands at least so often, apart from all others.
 OFTEN = 3
-#: Texts that are looked at, the most frequent ones.
-LOOKED_AT = 1000
 #: Of texts that join a value so many are looked at; so many are shown, of so many values.
 ALL_TEXTS, FEW_TEXTS, FEW_VALUES = 1_000_000, 4, 8
 #: Who declares so many decimals says that 1.234 is not 1234.
@@ -70,23 +70,27 @@ UNITS, EITHER, FEWEST_EITHER = {(50, 200): "cents beside euros", (500, 2000): "t
 FEWEST_DAYS, MUCH_MORE = 20, 10
 #: Two digits of a year are of 1969 to 2068.
 LAST_OF_TWO_DIGITS = 2068
+#: Bounds that are off by this factor are said to be.
+FAR = 10
 
 
-def read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingReport) -> list[str]:
+def read_wrongly(look: Look, column: Column, facts: ColumnFacts, report: EncodingReport) -> list[str]:
     """In which way the column may be read as something else than it means."""
-    reading, texts = NumberForm(column.strip, column.decimal), not source.typed(source.declared(column.name))
-    shapes = shapes_of(source, column) if column.width or (column.kind in {"integer", "float"} and texts) else {}
+    source, reading = look.source, NumberForm(column.strip, column.decimal)
+    amounts, typed = is_amount(column), source.typed(index := source.declared(column.name))
+    shapes = look.shapes(index) if column.width or (amounts and not typed) else {}
     warnings = shorter_codes(shapes, column.width) if column.width else two_notations(reading, shapes)
     warnings += dates_read_wrongly(source, column) + what_is_stripped(reading, shapes)
-    warnings += mixed_units(source, column) + clock_times(source, column, seen)
+    warnings += mixed_units(source, column) if amounts and not typed else []
+    warnings += clock_times(source, column, facts.plain) if amounts else []
     if not column.width and reading.plain and (column.decimals or 0) < THOUSANDTHS and reading.doubtful(shapes):
         warnings += [said for said in [said_thousands(reading, shapes)] if said]
-    warnings += short_years(texts_of(source, column)) if column.kind == "categorical" else []
+    warnings += short_years(look.trimmed(index)) if column.kind == "categorical" else []
     if column.numeric and not warnings:
-        often, each = texts_of(source, column), report.rows / max(seen.distinct, 1)
+        often, each = look.trimmed(index), facts.rows / max(facts.distinct, 1)
         others = [] if column.width else numbers_of_others(often, column.name, each) or numbers_apart(often, reading)
         warnings += number_doubts(often) or others
-    if (rounded := report.rounded.get(column.name, 0) / max(report.rows, 1)) > FEW_ROWS:
+    if (rounded := report.rounded.get(column.name, 0) / max(facts.rows, 1)) > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
     if column.kind == "integer" and column.width is None and CODE_NAME.search(column.name):
@@ -96,9 +100,13 @@ def read_wrongly(source: Source, column: Column, seen: Seen, report: EncodingRep
     return warnings
 
 
-def other_words(source: Source, column: Column) -> list[str]:
-    """That a flag is written in other words than the table has."""
-    code_of, texts = reader(column), texts_of(source, column)
+def other_words(column: Column, texts: Texts) -> list[str]:
+    """That a flag is written in other words than the table has.
+
+    Args:
+        texts: those that occur, the most frequent first.
+    """
+    code_of = reader(column)
     sides = dict(zip(("false", "true"), column.values, strict=True))
     held = {name: [t for t in texts if code_of(t) == (name == "true")] for name in ("true", "false")}
     others = {name: own[0] for name, own in held.items() if own and sides[name] not in own}
@@ -130,35 +138,13 @@ def joined_cells(source: Source, schema: Schema, column: Column) -> list[str]:
     return [f"{whole:,} cells joined a value by their {how}: {'; '.join(few[:FEW_VALUES])}{more}"] if few else []
 
 
-def shapes_of(source: Source, column: Column) -> dict[str, int]:
-    """What the filled cells of a column look like as numbers, as of `Source.shape`, and in how many rows."""
-    return _most(source, column, source.shape(source.declared(column.name)))
-
-
-def texts_of(source: Source, column: Column) -> Texts:
-    """Some of the filled cells of a column, the most frequent ones, and in how many rows."""
-    return _most(source, column, f"trim({source.text(source.declared(column.name))})")
-
-
-def found_apart(source: Source, column: Column) -> list[str]:
+def found_apart(texts: Collection[str]) -> list[str]:
     """That texts which a discovery may find differ in capitals alone: such a column has no spellings."""
-    texts = frequent_texts(source, column)
     alike = Counter(text.casefold() for text in texts)
     if not (many := sum(n for n in alike.values() if n > 1)):
         return []
     why = "each is found, or lost in *other*, by itself"
     return [f"{many} of the {len(texts)} frequent texts differ from another in capitals alone: {why}; mend the table"]
-
-
-def frequent_texts(source: Source, column: Column) -> list[str]:
-    """The texts of many rows among these, which a discovery may find."""
-    return [text for text, n in texts_of(source, column).items() if n >= FEWEST_UNITS]
-
-
-def _most(source: Source, column: Column, sql: str) -> dict[str, int]:
-    gaps, text = ", ".join(map(literal, ("", *column.missing_texts))), source.text(source.declared(column.name))
-    sql = f"SELECT {sql} AS s, count(*) AS n FROM {source.relation} WHERE trim({text}) NOT IN ({gaps})"
-    return dict(source.lines(f"{sql} GROUP BY s ORDER BY n DESC, hash(s) LIMIT {LOOKED_AT}"))
 
 
 def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:
@@ -184,15 +170,12 @@ def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:
     return warnings
 
 
-def clock_times(source: Source, column: Column, seen: Seen) -> list[str]:
+def clock_times(source: Source, column: Column, seen: Numbers) -> list[str]:
     """That numbers are times, as 1740 or 17.40 are: most have hours, and the last two digits of these go to 59."""
-    scale = {"integer": 1, "float": 100}.get(column.kind, 0)
-    if not scale or column.width is not None or seen.low is None or seen.high is None:
+    scale = 1 if column.kind == "integer" else 100
+    if seen.low is None or seen.high is None or seen.low < 0 or not 100 < scale * seen.high < 2400:
         return []
-    if seen.low < 0 or not 100 < scale * seen.high < 2400:
-        return []
-    index = source.names.index(column.name)
-    cells = f"round({scale} * {read_sql(source, index, column)})::BIGINT AS x, {source.text(index)} AS t"
+    cells = f"round({scale} * {read_sql(source, column)})::BIGINT AS x, {text_sql(source, column)} AS t"
     held = f"SELECT x, t, x % 100 AS minute FROM (SELECT {cells} FROM {source.relation})"
     counts = "count(x), count(x) FILTER (x >= 100), count(DISTINCT minute), count(DISTINCT x)"
     times = "FILTER (x >= 100 AND minute < 60)"
@@ -208,12 +191,8 @@ def clock_times(source: Source, column: Column, seen: Seen) -> list[str]:
 
 def mixed_units(source: Source, column: Column) -> list[str]:
     """That numbers without decimals are about 100 or 1000 times those with: cents beside euros, 31.5 for 31500."""
-    if column.kind not in {"integer", "float"} or column.width is not None:
-        return []
-    if source.typed(index := source.names.index(column.name)):
-        return []
-    number = f"abs({read_sql(source, index, column)})"
-    parted = f"regexp_matches({source.text(index)}, '[{column.decimal}][0-9]')"
+    number = f"abs({read_sql(source, column)})"
+    parted = f"regexp_matches({text_sql(source, column)}, '[{column.decimal}][0-9]')"
     whole, parts = (f"FILTER ({number} > 0 AND {no} {parted})" for no in ("NOT", ""))
     sql = ", ".join(f"count({number}) {w}, quantile_cont({number}, [0.5, 0.25, 0.75]) {w}" for w in (whole, parts))
     n, own, others, of_others = source.lines(f"SELECT {sql} FROM {source.relation}")[0]
@@ -225,13 +204,14 @@ def mixed_units(source: Source, column: Column) -> list[str]:
     return [f"{how}: two units, {words}? One unit in the table" for words in units]
 
 
-def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64], seen: Seen) -> list[str]:
+def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64], seen: Numbers) -> list[str]:
     """Numbers such as -999 or 9999999 that lie apart from all others, or 8 and 9 above answers from 1 to 5.
 
     Args:
         counts: rows per code.
     """
-    gaps = dict(_numbers_apart(source, column)) | dict(_codes_apart(column, seen))
+    apart = _numbers_apart(source, column) if is_amount(column) else []
+    gaps = dict(apart) | dict(_codes_apart(column, seen))
     return _asked(column, gaps) + _answers(column, counts[: column.value_codes])
 
 
@@ -246,7 +226,7 @@ def _asked(column: Column, held: Mapping[Any, int], beside: str = "") -> list[st
     return [f"{few}{beside}: a gap? missing: {cure}"] if held else []
 
 
-def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
+def _codes_apart(column: Column, seen: Numbers) -> list[tuple[str, int]]:
     """Codes of gaps beyond all other numbers, with how often each occurs."""
     codes, listed_gaps = seen.codes, [AS_THEY_ARE.number(t) for t in column.missing_texts]
     apart = [c for c in seen.apart if codes[c] >= OFTEN and c not in listed_gaps]
@@ -256,10 +236,7 @@ def _codes_apart(column: Column, seen: Seen) -> list[tuple[str, int]]:
 
 def _numbers_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     """Numbers that many rows hold: an end that lies half the range of all others away, and usual codes among others."""
-    if column.kind not in {"integer", "float"} or column.width is not None:
-        return []
-    index = source.names.index(column.name)
-    number, text = read_sql(source, index, column), source.text(index)
+    number, text = read_sql(source, column), text_sql(source, column)
     cells = f"SELECT {number} AS x FROM {source.relation} WHERE NOT ({declared_gap(column, number, text)})"
     each = f"SELECT x, count(*) AS n FROM ({cells}) WHERE isfinite(x) GROUP BY x"
     others = f"FROM each o WHERE o.x NOT IN {USUAL_CODES} AND"
@@ -279,6 +256,25 @@ def _numbers_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     least = {True: min(often, FEWEST_UNITS), False: often}
     held = [(x, n) for x, apart, n in ends if apart >= away and n >= least[apart > 2 * FAR_AWAY * away]]
     return [(f"{x:.15g}", int(n)) for x, n in held + [(x, n) for x, n in among if n >= often]]
+
+
+def far_bounds(source: Source, column: Column) -> list[str]:
+    """Bounds of numbers that are ten times too narrow, or too wide: dollars declared, and cents in the table."""
+    bound = max(abs(column.low), abs(column.high))
+    if not (is_amount(column) and bound):
+        return []
+    number, text = read_sql(source, column), text_sql(source, column)
+    inside = f"NOT ({declared_gap(column, number, text)}) AND {number} NOT IN {CODES_OF_GAPS}"
+    sql = f"SELECT quantile_cont(abs({number}), 0.99) FILTER ({inside}) FROM {source.relation}"
+    if not (most := source.lines(sql)[0][0]):
+        return []
+    if most >= FAR * bound:
+        how = f"the numbers go {most / bound:,.0f} times as far as min and max"
+        return [f"{how}: are the bounds in another unit (cents for dollars), or the texts read wrongly?"]
+    if bound >= FAR * most:
+        how = f"min and max go {bound / most:,.0f} times as far as 99 % of the numbers"
+        return [f"{how}: are they in another unit, or wider than need be?"]
+    return []
 
 
 def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
@@ -320,10 +316,9 @@ def dates_read_wrongly(source: Source, column: Column) -> list[str]:
 
 def _days_of_gaps(source: Source, column: Column) -> list[str]:
     """1900-01-01, or an end that lies half the range of the rest away, where many rows hold it; both: a few rows do."""
-    index = source.names.index(column.name)
-    text, gaps = source.text(index), ", ".join(map(literal, ("", *column.missing_texts)))
+    text, gaps = text_sql(source, column), ", ".join(map(literal, ("", *column.missing_texts)))
     usual = ", ".join(map(literal, DAYS_OF_GAPS))
-    cells = f"SELECT {text} AS t, CAST({read_sql(source, index, column)} AS DATE) AS d FROM {source.relation}"
+    cells = f"SELECT {text} AS t, CAST({read_sql(source, column)} AS DATE) AS d FROM {source.relation}"
     days = f"SELECT d, count(*) AS n, min(t) AS t FROM ({cells} WHERE {text} NOT IN ({gaps})) GROUP BY d"
     ends = "SELECT avg(n) AS mean, count(*) AS k, min(d, 2) AS a, max(d, 2) AS z FROM days WHERE d IS NOT NULL"
     first, last = "d = a[1] AND 2 * (a[2] - d) >= z[1] - a[2]", "d = z[1] AND 2 * (d - z[2]) >= z[2] - a[1]"
@@ -337,8 +332,7 @@ def _short_years(source: Source, column: Column) -> list[str]:
     """Days of years to come, where years have two digits: births of 1931 as 2031."""
     if not any("%y" in form for form in (column.format or "", *column.more_formats)):
         return []
-    index, today = source.names.index(column.name), date.today().year
-    year, text = f"year({read_sql(source, index, column)})", source.text(index)
+    year, text, today = f"year({read_sql(source, column)})", text_sql(source, column), date.today().year
     short = f"NOT contains({text}, CAST({year} AS VARCHAR))"
     sql = f"SELECT count(*), count(*) FILTER ({year} > {today}) FROM {source.relation} WHERE {short}"
     read, later = source.lines(sql)[0]
@@ -350,9 +344,8 @@ def _clocks(source: Source, column: Column) -> list[str]:
     """Times with several offsets from UTC or zones, which are not read: 10:00Z and 10:00 CEST are both 10:00."""
     if column.kind != "datetime" or ISO not in {column.format or ISO, *column.more_formats}:
         return []
-    index = source.names.index(column.name)
-    offset = f"regexp_extract({source.text(index)}, ':[0-9.]+ ?([A-Z][A-Za-z_/]*|[-+][0-9][0-9:]*)? *$', 1)"
-    sql = f"SELECT {offset} AS o, count({read_sql(source, index, column)}) AS n FROM {source.relation} GROUP BY o"
+    offset = f"regexp_extract({text_sql(source, column)}, ':[0-9.]+ ?([A-Z][A-Za-z_/]*|[-+][0-9][0-9:]*)? *$', 1)"
+    sql = f"SELECT {offset} AS o, count({read_sql(source, column)}) AS n FROM {source.relation} GROUP BY o"
     offsets = source.lines(f"SELECT o, n FROM ({sql}) WHERE n > 0 ORDER BY n DESC, o")
     if len(offsets) < 2:
         return []

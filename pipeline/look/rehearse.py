@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import json
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,10 +12,11 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import whole_file
 from mechanisms.public.rules.engineering import undo
+from mechanisms.public.rules.unit_ids import UnitIds
 from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.write_table import write_table
 from pipeline.folders import REHEARSAL as TABLE
 from pipeline.folders import RunFolder, check_free, no_empty_folders
@@ -82,20 +81,19 @@ def write_rows(
     Raises:
         UserError: the schema's rules leave no row possible; a folder that cannot be written.
     """
-    coded, unit = undo(_drawn(schema, schema.synthesized, rows, rng), schema.engineering, rng), schema.rules.unit
-    owners = None if unit is None or column is None else _owners(rows, most, rng)
-    if owners is not None and unit is not None and unit.constant:
-        own = _drawn(schema, schema.domain.project(unit.constant), rows, rng)
-        columns = {n: np.asarray(own.column(n))[owners] for n in unit.constant}
+    coded, rules = undo(_drawn(schema, schema.synthesized, rows, rng), schema.engineering, rng), schema.rules
+    table = replace(schema, dialect=PLAIN)
+    if column is None or column in schema.domain.names:
+        return write_table(path, coded, table, rng)
+    owners = _owners(rows, most, rng)
+    if rules.unit is None:
+        table = replace(table, rules=replace(rules, unit_ids=UnitIds(column)))  # names the column of ids
+    else:
+        own = _drawn(schema, schema.domain.project(rules.unit.constant), rows, rng)
+        columns = {n: np.asarray(own.column(n))[owners] for n in rules.unit.constant}
         coded = replace(coded, columns=tuple(columns.get(n, coded.column(n)) for n in coded.domain.names))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".parts-", dir=path.parent) as folder:
-            plain = Path(folder) / TABLE
-            write_table(plain, coded, replace(schema, dialect=PLAIN), rng)
-            _with_units(plain, path, column, _owners(rows, most, rng) if owners is None else owners)
-    except OSError as error:
-        raise UserError(f"cannot write: {error.strerror}", where=str(path), fix="another hydra.run.dir") from error
+    ids = np.array([f"unit-{owner + 1:06}" for owner in owners.tolist()], object)
+    return write_table(path, Owned(coded, ids), table, rng)
 
 
 def _drawn(schema: Schema, domain: Domain, rows: int, rng: np.random.Generator) -> CodedTable:
@@ -120,20 +118,6 @@ def _owners(rows: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]
         sizes.append(int(rng.integers(1, min(most, 1000) + 1)))
         left -= sizes[-1]
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)[:rows]
-
-
-def _with_units(plain: Path, path: Path, column: str | None, owners: NDArray[np.int64]) -> None:
-    """The rows with a column of ids, where the table has none of that name."""
-    with plain.open(newline="", encoding="utf-8") as file, whole_file(path) as part:
-        rows = csv.reader(file)
-        head = next(rows)
-        with part.open("w", newline="", encoding="utf-8") as target:
-            writer = csv.writer(target, lineterminator="\n")
-            if column is None or column in head:
-                writer.writerows([head, *rows])
-                return
-            writer.writerow([*head, column])
-            writer.writerows([*row, f"unit-{owner + 1:06}"] for row, owner in zip(rows, owners.tolist(), strict=True))
 
 
 def rehearse_once(config: Config, root: Path) -> int:

@@ -68,9 +68,8 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     hints += _skipped(schema, guess_skipped(listed, batches_of))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
-    with source.connect() as engine:
-        varied = {n: c for n, c in columns.items() if n not in constants}
-        held, kept, _ = guess_calendar(source, engine, varied, ASCENDING)
+    varied = {n: c for n, c in columns.items() if n not in constants}
+    held, kept, _ = guess_calendar(source, varied, ASCENDING)
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
@@ -163,10 +162,8 @@ def broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
 def _descending(source: Source, schema: Schema, rows: int) -> list[tuple[str, float]]:
     """Each pair of columns that ascend by a rule, and the share of the rows in which their values descend."""
     pairs = [pair for group in schema.rules.ordered for pair in group.pairs]
-    if not pairs:
-        return []
     each = ascending_rows(source, {c.name: c for c in schema.columns}, pairs)
-    return [(f"{a} ≤ {b}", (both - up) / max(rows, 1)) for (a, b), (both, up, _) in each.items()]
+    return [(f"{a} ≤ {b}", (both - up) / max(rows, 1)) for (a, b), (both, up, *_) in each.items()]
 
 
 def _off_calendar(source: Source, schema: Schema, coded: CodedTable) -> list[tuple[str, float]]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,39 +11,37 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.found_columns import scouting_schema
+from mechanisms.public.drafts.column_facts import Look, looks
+from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
-from mechanisms.public.tables.doubts import TOTALS, cut_short, totals
-from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column, read_sql
+from mechanisms.public.tables.doubts import cut_short
+from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.losses import ColumnLoss, beyond, declared_texts, fate, loss_of
+from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of
 from mechanisms.public.tables.out_of_schema import values_outside
-from mechanisms.public.tables.persons import said_persons
-from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, ID_NAME, may_be_id
+from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, readings_of_ids
 from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
-    Seen,
     cures_of_lost,
-    far_bounds,
     hints_on_values,
     lone_hint,
     moved,
+    persons_released,
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
+    far_bounds,
     found_apart,
-    frequent_texts,
     gaps_among_numbers,
     joined_cells,
     other_words,
     read_wrongly,
-    shapes_of,
 )
 from pipeline.look.relation_look import broken, conflicts, kept_without_a_rule, one_to_one
 from pipeline.look.unit_look import LossBar, units_look
@@ -152,17 +148,22 @@ def look_at(
         values = partial(EMBEDDED.values, key=b"", aside=None, workdir=workdir)
         most, readings = 1 if unit.column is None else report.rows, partial(readings_of_ids, source, unit)
         report = lone_texts(total, unit, report, largest=most, readings=readings, values=values)
-    seen = _seen(source, schema)
-    encoded, at_most = (coded, report), bar.at_most
-    with ThreadPoolExecutor(1) as pool:
-        of_units = pool.submit(copy_context().run, units_look, source, schema, unit, seen, coded, bar)
-        columns = tuple(_column(source, total, c, encoded, seen[c.name], unit.column, at_most) for c in total.held)
-        units, warned = of_units.result()
+    held, seen = {c.name: c for c in total.held}, dict[str, ColumnFacts]()
+    of_columns, of_totals, gaps = dict[str, ColumnLook](), list[str](), {n: c.missing_texts for n, c in held.items()}
+    with source.connect() as engine:
+        for look, index in looks(source, engine, gaps=gaps):
+            name = source.names[index]
+            of_totals += [f"column {name!r}: {said}" for said in look.of_totals(index)]
+            column, seen[name] = held.get(name), look.facts[index]
+            if column is not None:
+                seen[name] = look.under(index, column)
+                of_columns[name] = _column(look, total, column, (coded, report), seen[name], unit.column, bar.at_most)
+    units, warned = units_look(source, schema, unit, seen, coded, bar)
     hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
     hints += (*conflicts(source, coded, schema, workdir),)
-    of_totals = ((name, totals(own.totals)) for name, own in seen.items())
-    warned = [*broken(source, schema, coded), *(f"column {n!r}: {said}" for n, said in of_totals if said), *warned]
-    return TableLook(report.rows, source.names, columns, tuple(warned), hints, at_most)
+    warned = [*broken(source, schema, coded), *of_totals, *warned]
+    columns = tuple(of_columns[name] for name in held)
+    return TableLook(report.rows, source.names, columns, tuple(warned), hints, bar.at_most)
 
 
 def _total(column: Column) -> Column:
@@ -173,15 +174,17 @@ def _total(column: Column) -> Column:
 
 
 def _column(
-    source: Source,
+    look: Look,
     schema: Schema,
     column: Column,
     encoded: tuple[CodedTable, EncodingReport],
-    seen: Seen,
+    facts: ColumnFacts,
     unit: str | None,
     at_most: float,
 ) -> ColumnLook:
-    coded, report = encoded
+    source, index, (coded, report) = look.source, look.source.names.index(column.name), encoded
+    to_find = column.discover is not None and column.discover.values
+    frequent = [t for t, n in look.trimmed(index).items() if n >= FEWEST_UNITS] if to_find else []
     outside = report.outside[column.name]
     loss = loss_of(column, report)
     counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size).astype(np.int64)
@@ -193,31 +196,31 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += _persons_released(source, column, seen, report.rows, unit)
-    warnings += read_wrongly(source, column, seen, report)
+    warnings += persons_released(column, facts, frequent, unit)
+    warnings += read_wrongly(look, column, facts, report)
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
     if column.discover is None:
-        warnings += far_bounds(column, seen) + gaps_among_numbers(source, column, counts, seen)
+        warnings += far_bounds(source, column) + gaps_among_numbers(source, column, counts, facts.plain)
     if column.values:
         warnings += cut_short(dict(zip(column.values, counts.tolist(), strict=False)), column.name, names=False)
     hints = lone_hint(report.lone.get(column.name, 0), unit)
-    hints += other_words(source, column) if column.kind == "flag" else joined_cells(source, schema, column)
+    hints += other_words(column, look.trimmed(index)) if column.kind == "flag" else joined_cells(source, schema, column)
     if loss.lost:
         mark = UNPLACED if column.gridded and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
         unread = replace(loss, lost=loss.unread, clipped=0)
-        shapes = shapes_of(source, column) if unread.lost and column.numeric and column.width is None else {}
+        shapes = look.shapes(index) if unread.lost and column.numeric and column.width is None else {}
         cures = cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
         warnings += [cure for cure in cures if ONE_SIDED in cure]
         hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
-        hints += hints_on_values(column, counts, seen, report.rows, loss.lost)
+        hints += hints_on_values(column, counts, facts, loss.lost)
     else:
         other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")
-        warnings += found_apart(source, column) if column.discover.values else []
+        warnings += found_apart(frequent)
     return ColumnLook(
         column.name,
         "constant" if column.constant else "zip" if column.width is not None else column.kind,
@@ -231,48 +234,6 @@ def _column(
         tuple(warnings),
         tuple(hints),
     )
-
-
-def _persons_released(source: Source, column: Column, seen: Seen, rows: int, unit: str | None) -> list[str]:
-    """That names or addresses of persons are listed, or would be found; or ids, where a row is the unit.
-
-    Those of persons with many rows would be released.
-    """
-    to_find = column.discover is not None and column.discover.values
-    each = {"frequent": frequent_texts(source, column) if to_find else [], "listed": declared_texts(column)}
-    for which, texts in each.items():
-        if said := said_persons(column.name, texts, which):
-            return [f"{said}; leave_out: [{column.name}]"]
-    asked = unit is None and to_find
-    if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, seen.distinct, rows)):
-        return []
-    ids = f"about {seen.distinct:,} values in {rows:,} rows: does it name persons? Each row is protected alone, so that"
-    return [f"{ids} a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"]
-
-
-def _seen(source: Source, schema: Schema) -> dict[str, Seen]:
-    """Of every column distinct values, texts of totals, and codes of gaps among its numbers, in one pass."""
-    codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
-    parts = []
-    for index, name in enumerate(source.names):
-        text, named = source.text(index), source.types[index] in {"VARCHAR", "BLOB"}
-        total = f"histogram({text}) FILTER (regexp_full_match(lower(trim({text})), {literal(TOTALS)}))"
-        parts += [f"approx_count_distinct({text})", total if named else "NULL"]
-        column = schema[name] if name in schema.domain.names else None
-        if column is None or column.kind not in {"integer", "float"}:
-            parts += ["NULL"] * 4
-            continue
-        number = read_sql(source, index, column)
-        gaps = ", ".join(map(literal, ("", *column.missing_texts)))
-        inside = f"FILTER (isfinite({number}) AND {number} NOT IN ({codes}) AND {text} NOT IN ({gaps}))"
-        parts += [f"min({number}) {inside}", f"max({number}) {inside}", f"quantile_cont(abs({number}), 0.99) {inside}"]
-        parts.append(f"histogram({number}) FILTER ({number} IN ({codes}))")
-    row = source.lines(f"SELECT {', '.join(parts)} FROM {source.relation}")[0]
-    each = {name: row[6 * i : 6 * i + 6] for i, name in enumerate(source.names)}
-    return {
-        n: Seen(low, high, codes=gaps or {}, distinct=int(distinct or 0), totals=of_totals or {}, most=most)
-        for n, (distinct, of_totals, low, high, most, gaps) in each.items()
-    }
 
 
 def _unlisted(source: Source, schema: Schema) -> list[str]:

@@ -16,6 +16,7 @@ from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import CODES, KIN
 from mechanisms.public.drafts.order_guess import ASCENDING
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS
+from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
 from mechanisms.public.persons.person_unit import PersonUnit
@@ -36,7 +37,7 @@ from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
 from mechanisms.public.tables.value_summaries import value_batches
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
-from pipeline.look.column_look import Seen, listed
+from pipeline.look.column_look import listed
 
 #: Numbers with a decimal mark, times of the day, seconds since 1970, and days or times in digits.
 AMOUNT = "[-+]?[0-9]*[.,][0-9]+|[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?|1[0-8][0-9]{8}([0-9]{3})?"
@@ -53,7 +54,7 @@ class LossBar(NamedTuple):
 
 
 def units_look(
-    source: Source, schema: Schema, unit: PrivacyUnit, seen: Mapping[str, Seen], coded: CodedTable, bar: LossBar
+    source: Source, schema: Schema, unit: PrivacyUnit, seen: Mapping[str, ColumnFacts], coded: CodedTable, bar: LossBar
 ) -> tuple[list[str], list[str]]:
     """What is said of units, and of the whole persons that a schema declares.
 
@@ -68,8 +69,7 @@ def units_look(
         codes = {c.name for c in schema.held if c.kind in CODES or c.width is not None}
         apart = [n for n in source.names if ID_NAME.search(n) or n in codes or n not in schema.domain.names]
         many = [n for n in apart if seen[n].distinct > FEW_IDS]
-        with source.connect() as engine:
-            kin = ids_of_others(source, engine, unit.column, many)
+        kin = ids_of_others(source, unit.column, many)
         hints += _entered_twice(source, unit.column)
         hints += [f"{n!r}: {said}: {KIN}" for n, said in kin.items() if n not in schema.domain.names]
         listed_ids = [n for n in kin if n in schema.domain.names]
@@ -81,7 +81,7 @@ def _of_units(
     source: Source,
     schema: Schema,
     unit: PrivacyUnit,
-    seen: Mapping[str, Seen],
+    seen: Mapping[str, ColumnFacts],
     rows: int,
     bar: LossBar,
 ) -> tuple[list[str], list[str]]:
@@ -128,7 +128,7 @@ def _of_units(
     return hints, warned
 
 
-def _ids_among(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int) -> list[str]:
+def _ids_among(source: Source, schema: Schema, seen: Mapping[str, ColumnFacts], rows: int) -> list[str]:
     """Questions about columns that look like ids, where a row is a unit."""
     codes = [c.name for c in schema.held if _of_codes(c, seen[c.name]) and not c.constant]
     amounts = {c.name for c in schema.columns if c.kind in {"float", "date", "datetime"}}
@@ -159,7 +159,7 @@ def _measured(source: Source, names: Sequence[str]) -> set[str]:
     return {name for name, is_so in zip(names, measured, strict=True) if is_so}
 
 
-def _of_whom(schema: Schema, seen: Mapping[str, Seen], rows: int, names: Sequence[str]) -> list[str]:
+def _of_whom(schema: Schema, seen: Mapping[str, ColumnFacts], rows: int, names: Sequence[str]) -> list[str]:
     """A question about columns that are not released, and have few rows for each value: a person may have several."""
     others = [n for n in names if n not in schema.domain.names]
     if not (few := [n for n in others if may_be_id(n, seen[n].distinct, rows)]):
@@ -168,7 +168,7 @@ def _of_whom(schema: Schema, seen: Mapping[str, Seen], rows: int, names: Sequenc
     return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
 
 
-def _above(source: Source, unit: str, seen: Mapping[str, Seen], units: int) -> list[str]:
+def _above(source: Source, unit: str, seen: Mapping[str, ColumnFacts], units: int) -> list[str]:
     """A question about ids of persons of whom one may have several units."""
     named = [n for n in source.names if n != unit and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
     return [
@@ -180,7 +180,9 @@ def _above(source: Source, unit: str, seen: Mapping[str, Seen], units: int) -> l
     ]
 
 
-def _twice(source: Source, schema: Schema, seen: Mapping[str, Seen], rows: int, names: Sequence[str]) -> list[str]:
+def _twice(
+    source: Source, schema: Schema, seen: Mapping[str, ColumnFacts], rows: int, names: Sequence[str]
+) -> list[str]:
     """A question about columns nearly all of whose values differ, where values with digits stand in several rows."""
     hints = []
     texts = [n for n in names if n not in schema.domain.names or schema[n].kind == "categorical"]
@@ -203,10 +205,10 @@ def _entered_twice(source: Source, unit: str) -> list[str]:
     return [said] * (count > 0)
 
 
-def _of_codes(column: Column, seen: Seen) -> bool:
+def _of_codes(column: Column, facts: ColumnFacts) -> bool:
     """Whether a column holds codes, among which ids may be; no amounts, days or measurements."""
     if column.kind == "integer" and column.width is None:
-        return may_number(seen.low, seen.high, seen.distinct)
+        return may_number(facts.plain.low, facts.plain.high, facts.distinct)
     return column.kind == "categorical" or column.width is not None
 
 

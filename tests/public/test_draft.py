@@ -358,7 +358,8 @@ def test_a_wide_table_is_looked_at_in_few_queries(tmp_path: Path) -> None:
     table = csv(tmp_path, f"{names}\n" + "".join(f"{','.join([str(r % 7)] * 1_200)}\n" for r in range(30)))
     whole = source(table)
     with whole.connect() as engine:
-        assert [len(look.columns) for look in column_facts.looks(whole, engine)] == [500, 500, 200]
+        together = {look.columns: None for look, _ in column_facts.looks(whole, engine)}
+    assert [*map(len, together)] == [500, 500, 200]
 
 
 @pytest.mark.parametrize(("broken", "proposed"), [(0, True), (50, True), (80, False)])

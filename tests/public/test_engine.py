@@ -17,7 +17,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.found_dialect import dialect_of
-from mechanisms.public.tables.scan import open_table, stream
+from mechanisms.public.tables.scan import open_table
 from tests.public.table_worlds import codes as encode
 from tests.public.table_worlds import csv, encoded, schema, source
 
@@ -31,8 +31,7 @@ def one_engine() -> None:
 
 def read(path: Path, **options: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     table = source(path, **options)
-    with table.connect() as engine:
-        batches = list(stream(table, engine, f"SELECT * FROM {table.relation}"))
+    batches = table.batches(f"SELECT * FROM {table.relation}")
     return table.names, [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
 
 
@@ -187,16 +186,16 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_too_little_memory_names_the_setting(tmp_path: Path) -> None:
     table = source(csv(tmp_path, "a\n1\n"))
     (tmp_path / "work").mkdir(mode=0o700)
-    with pytest.raises(UserError, match=r"limits\.memory_gb"), table.connect() as engine:
-        engine.execute("SET max_temp_directory_size = '1MB'; SET memory_limit = '60MB'").fetchall()
+    few = "SET max_temp_directory_size = '1MB'", "SET memory_limit = '60MB'"
+    with pytest.raises(UserError, match=r"limits\.memory_gb"):
         sql = "SELECT i, row_number() OVER (ORDER BY hash(i)) AS r FROM range(20000000) t(i)"
-        list(stream(table, engine, sql))
+        list(table.batches(sql, first=few))
 
 
 def test_a_fault_of_our_own_keeps_its_own_message(tmp_path: Path) -> None:
     table = source(csv(tmp_path, "a\n1\n"))
-    with pytest.raises(Exception, match="nonsense") as caught, table.connect() as engine:
-        list(stream(table, engine, f"SELECT nonsense FROM {table.relation}"))
+    with pytest.raises(Exception, match="nonsense") as caught:
+        list(table.batches(f"SELECT nonsense FROM {table.relation}"))
     assert not isinstance(caught.value, UserError)
 
 

@@ -1,6 +1,7 @@
 """What a scan sees of columns: counts of what their cells look like, and some of their texts. NOT private.
 
-Many columns are looked at together: a query of its own for each would take a table of 10,000 columns minutes.
+A draft looks so, and `check` under a schema. Many columns are looked at together: a query of its own for each would
+take a table of 10,000 columns minutes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.drafts.seen import CLOCK_STEPS, FEWEST_UNITS, STEPS, ColumnFacts, Moments, Numbers
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import (
     FEWEST,
@@ -28,7 +30,7 @@ from mechanisms.public.tables.doubts import (
     totals,
 )
 from mechanisms.public.tables.persons import addresses, said_persons
-from mechanisms.public.tables.scan import Source, literal
+from mechanisms.public.tables.scan import INTEGERS, Source, literal
 from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, GAPS, NumberForm
 
 #: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
@@ -59,16 +61,21 @@ DATED = (
 ALL, WORDS, NO_DIGITS = "true", "x IS NULL", "NOT regexp_matches(t, '^[0-9]+$')"
 
 
-def looks(source: Source, engine: Any, unit: str | None = None) -> Iterator[Look]:
-    """All columns of a table in the engine, in order, as many together as is good.
+def looks(
+    source: Source, engine: Any, unit: str | None = None, gaps: Mapping[str, Sequence[str]] | None = None
+) -> Iterator[tuple[Look, int]]:
+    """Each column of a table by its place, in order, with the look at it and others: as many together as is good.
 
     Args:
+        engine: where what is seen is kept while it is asked.
         unit: the column that names a person; None: rows are counted.
+        gaps: column → texts that a schema says mean missing; None: there is no schema, and the usual signs do.
     """
     ((rows,),) = engine.execute(f"SELECT count(*) FROM {source.relation}").fetchall()
     width = min(max(BLOCK_CELLS // max(int(rows), 1), 1), BLOCK_COLUMNS)
     for first in range(0, len(source.names), width):
-        yield Look(source, engine, range(first, min(first + width, len(source.names))), unit)
+        look = Look(source, engine, range(first, min(first + width, len(source.names))), unit, gaps)
+        yield from ((look, index) for index in look.columns)
 
 
 class Look:
@@ -76,17 +83,20 @@ class Look:
 
     Args:
         columns: their places.
-        unit: as of `looks`.
+        unit, gaps: as of `looks`.
     """
 
-    def __init__(self, source: Source, engine: Any, columns: range, unit: str | None = None) -> None:
+    def __init__(
+        self, source: Source, engine: Any, columns: range, unit: str | None, gaps: Mapping[str, Sequence[str]] | None
+    ) -> None:
         self.source, self.columns, self._engine, self.unit = source, columns, engine, unit
         #: The distinct texts of all columns under one name, so that SQL over one column serves for all.
         self._cells = replace(source, relation="seen", names=("t",), types=("VARCHAR",))
         self._samples: dict[tuple[str, str, int], dict[int, dict[str, int]]] = {}
         self._moments: dict[tuple[str, ...], dict[int, Moments]] = {}
-        self._numbers: dict[NumberForm, dict[int, Numbers]] = {}
-        typed = [source.moment(i, None) if source.typed(i) else "NULL" for i in columns]
+        self._numbers: dict[tuple[NumberForm, int | None], dict[int, Numbers]] = {}
+        dated = [source.typed(i) and source.types[i] not in {*INTEGERS, "FLOAT", "DOUBLE"} for i in columns]
+        typed = [source.moment(i, None) if may_be else "NULL" for i, may_be in zip(columns, dated, strict=True)]
         parts = {
             "i": map(str, columns),
             "c0": map(source.text, columns),
@@ -97,9 +107,12 @@ class Look:
         who = "NULL" if unit is None else who_sql(source, source.index(unit, where="privacy.unit"))
         self._units = "count(*)" if unit is None else f"count(DISTINCT {who})"
         units = "count(*)" if unit is None else "count(DISTINCT who)"
+        listed = ["", *(f"{i} {t}" for i in columns for t in (gaps or {}).get(source.names[i], ()))]
+        declared = f"trim(c0) <> '' AND i || ' ' || trim(c0) NOT IN ({', '.join(map(literal, listed))})"
+        held = filled("c0") if gaps is None else declared
         engine.execute(
             f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, y, m, count(*) AS n, {units} AS units,
-            {filled("c0")} AS ok FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, y, m"""
+            {held} AS ok FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, y, m"""
         )
 
     @cached_property
@@ -128,20 +141,27 @@ class Look:
         """The columns that are not numbers as they stand."""
         return {i for i, f in self.facts.items() if f.padded or f.plain.count < f.filled}
 
-    def numbers(self, index: int, reading: NumberForm) -> Numbers:
-        """The numbers of a column, read so."""
-        if self.source.typed(index):
+    def numbers(self, index: int, reading: NumberForm, width: int | None = None) -> Numbers:
+        """The numbers of a column, read so; of a width its codes of so many digits."""
+        if width is None and (reading.plain or self.source.typed(index)):
             return self.facts[index].plain
-        if reading not in self._numbers or index not in self._numbers[reading]:
-            sql = self._cells.number(0, reading)
-            self._numbers[reading] = self._numbers_of(self._odd | {index}, sql, reading.decimal)
-        return self._numbers[reading].get(index, Numbers())
+        known = self._numbers.setdefault((reading, width), {})
+        if index not in known:
+            sql = self._cells.number(0, reading) if width is None else self._cells.digits(0, width)
+            known |= self._numbers_of(self._odd | {index}, sql, reading.decimal)
+        return known.get(index, Numbers())
+
+    def under(self, index: int, column: Column) -> ColumnFacts:
+        """What was seen of a column, with its numbers as its schema reads them; of other kinds none."""
+        numbers, reading = column.kind in {"integer", "float"}, NumberForm(column.strip, column.decimal)
+        return replace(self.facts[index], plain=self.numbers(index, reading, column.width) if numbers else Numbers())
 
     def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
         """The numbers that SQL over a cell makes of some columns."""
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
         cells = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
-        listed = f"SELECT i, x, max(units) FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
+        holders = "sum(n)" if self.unit is None else "max(units)"
+        listed = f"SELECT i, x, {holders} FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
         codes_seen = self._by_column(listed, float)
         rank = "3 * k + CASE WHEN x >= 5 * pow(10, k) THEN 2 WHEN x >= 2 * pow(10, k) THEN 1 ELSE 0 END"
         positive = f"SELECT *, floor(log10(x))::INTEGER AS k FROM {cells} WHERE x > 0 AND x NOT IN ({codes})"
@@ -195,11 +215,15 @@ class Look:
         """
         return self._most_frequent(index, "t", which, most, "hash(s), s")
 
+    def trimmed(self, index: int) -> dict[str, int]:
+        """The same of all, without blanks around them."""
+        return self._most_frequent(index, "trim(t)", ALL, SAMPLED, "hash(s), s")
+
     def _most_frequent(self, index: int, of: str, which: str, most: int, ties: str) -> dict[str, int]:
         """What SQL makes of the texts, the most frequent first, with how often each occurs."""
         samples = self._samples.setdefault((of, which, most), {})
         if index not in samples:
-            columns = set(self.columns) if (of, which) == ("t", ALL) else self._odd | {index}
+            columns = set(self.columns) if which == ALL else self._odd | {index}
             samples |= {i: {} for i in columns} | self._by_column(
                 f"""SELECT i, s, n FROM (SELECT i, {of} AS s, sum(n) AS n FROM (
                 SELECT *, {self._cells.number(0)} AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
@@ -244,12 +268,15 @@ class Look:
         found += text_doubts(self.shapes(index)) if kind is None and self.facts[index].distinct >= FEWEST else []
         found += short_years(often) if kind == "categorical" else []
         if kind in {"integer", "float"}:
-            seen = self.facts[index].plain if reading.plain else self.numbers(index, reading)
-            found += [f"{few_units(self.unit)} {few}" for few in [seen.few_beyond()] if few]
+            found += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
         said = said_persons(self.source.names[index], texts, "frequent") if kind in {"categorical", "flag"} else ""
         found += [f"{said}: leave it out where they name persons"] if said else []
         found += cut_short(texts, self.source.names[index], names=named)
-        return found + [words for words in [totals(self._totals.get(index, {}))] if words]
+        return found + self.of_totals(index)
+
+    def of_totals(self, index: int) -> list[str]:
+        """That some rows are sums of others, as a sentence."""
+        return [words for words in [totals(self._totals.get(index, {}))] if words]
 
     def shapes(self, index: int) -> dict[str, int]:
         """What the most frequent values look like as numbers, as of `Source.shape`, with how often each occurs.
@@ -317,19 +344,16 @@ class Look:
         return int(count)
 
 
-def twins(source: Source, engine: Any) -> dict[str, str]:
-    """Column → an earlier one that says the same in all rows, but for capitals and spaces around.
-
-    Args:
-        source: the table in the engine, as a table of its own.
-    """
+def twins(source: Source) -> dict[str, str]:
+    """Column → an earlier one that says the same in all rows, but for capitals and spaces around."""
     first: dict[tuple[Any, ...], str] = {}
     alike: dict[str, str] = {}
     for start in range(0, len(source.names), BLOCK_COLUMNS):
         names = source.names[start : start + BLOCK_COLUMNS]
         cells = [f"lower(trim({source.text(start + i)}))" for i in range(len(names))]
-        each = ", ".join(f"bit_xor(hash({c}, rowid)), sum(hash({c}, rowid) >> 8), min({c}) <> max({c})" for c in cells)
-        ((rows, *seen),) = engine.execute(f"SELECT count(*), {each} FROM {source.relation}").fetchall()
+        each = ", ".join(f"bit_xor(hash({c}, k)), sum(hash({c}, k) >> 8), min({c}) <> max({c})" for c in cells)
+        numbered = f"(SELECT *, row_number() OVER () AS k FROM {source.relation})"
+        ((rows, *seen),) = source.lines(f"SELECT count(*), {each} FROM {numbered}")
         for name, *digest, several in zip(names, seen[::3], seen[1::3], seen[2::3], strict=True):
             if rows >= FEWEST_TWINS and several and first.setdefault(tuple(digest), name) != name:
                 alike[name] = first[tuple(digest)]

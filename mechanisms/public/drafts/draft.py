@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from shlex import quote
 from typing import Any
@@ -36,6 +35,7 @@ from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.sources import DRAFTED
 from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.encode import by_column
 from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
@@ -94,61 +94,51 @@ def draft_schema(
     trees, places = trees or {}, places or {}
     for column in trees:
         source.index(column, where="cluster")
-    drafted: list[tuple[str, FieldDict, str]] = []
-    left_out: list[tuple[str, str]] = []
-    many: list[str] = []
+    drafted, guesses, many = dict[str, FieldDict](), dict[str, str](), list[str]()
+    source = by_column(source, source.workdir)
+    who = guess_unit(source) if unit == GUESS else None if unit == RECORD else unit
+    same = twins(source)
     with source.connect() as engine:
-        engine.execute(f"CREATE TEMP TABLE whole AS SELECT * FROM {source.relation}")
-        whole = replace(source, relation="whole")
-        who = guess_unit(whole, engine) if unit == GUESS else None if unit == RECORD else unit
-        same = twins(whole, engine)
-        for look, index in ((some, i) for some in looks(whole, engine, who) for i in some.columns):
+        for look, index in looks(source, engine, who):
             column = source.names[index]
             if column in same and column not in trees:
-                left_out.append((column, f"the same as {same[column]!r} in all rows: one of the two is enough"))
+                guesses[column] = f"the same as {same[column]!r} in all rows: one of the two is enough"
                 continue
             many += [column] if look.facts[index].distinct > FEW_IDS else []
             fields, guess = _listed(look, index, trees[column]) if column in trees else guess_column(look, index)
             if fields is not None and column in places:
                 fields |= place_fields(places[column])
-            guess += _of_whom(look, index, fields) if who is None and unit == GUESS else ""
-            if fields is None:
-                left_out.append((column, guess))
-            else:
-                drafted.append((column, fields, guess))
-        kin = {} if who is None else ids_of_others(whole, engine, who, many)
-        gone = {c: f"{said}: {KIN}" for c, said in kin.items()}
-        gone |= guess_weeks(whole, engine, _as_columns({name: fields for name, fields, _ in drafted}))
-        left_out = [e for e in left_out if e[0] not in gone] + [*gone.items()]
-        drafted = [entry for entry in drafted if entry[0] not in gone]
-        by_name = {name: fields for name, fields, _ in drafted}
-        columns = _as_columns(by_name)
-        persons, constant, order = guess_persons(whole, engine, None if unit == GUESS else who, columns)
-        held, _, weekdays = guess_calendar(whole, engine, {n: c for n, c in columns.items() if n not in constant})
+            guesses[column] = guess + (_of_whom(look, index, fields) if who is None and unit == GUESS else "")
+            drafted |= {} if fields is None else {column: fields}
+    kin = {} if who is None else ids_of_others(source, who, many)
+    gone = {c: f"{said}: {KIN}" for c, said in kin.items()}
+    gone |= guess_weeks(source, _as_columns(drafted))
+    drafted = {c: fields for c, fields in drafted.items() if c not in gone}
+    guesses = {c: guess for c, guess in guesses.items() if c not in gone} | gone
+    columns = _as_columns(drafted)
+    persons, constant, order = guess_persons(source, None if unit == GUESS else who, columns)
+    held, _, weekdays = guess_calendar(source, {n: c for n, c in columns.items() if n not in constant})
     for column, values in weekdays.items():
-        by_name[column]["values"] = values
-    columns = _as_columns(by_name)
+        drafted[column]["values"] = values
+    columns = _as_columns(drafted)
     varied = {n: c for n, c in columns.items() if n not in constant}
-    left_out = [(c, g) for c, g in left_out if not persons or c != who]
     derived = guess_derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
-    dependent = _dependent_columns(source, [c for n, c in columns.items() if n not in computed], constant)
+    free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
+    dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
     parts = guess_parts(source, varied, held)
     said = _said_of_pairs(orders, alike, parts)
     lost = lost_lengths(source, columns, [(low, high) for low, high, _, _ in orders])
-    drafted = [(c, f, g + said.get(c, "")) for c, f, g in drafted]
-    if all(fields["kind"] == "constant" for _, fields, _ in drafted):  # something has to be measured
-        drafted.insert(0, _measured(*(drafted.pop(0) if drafted else (left_out[0][0], {}, left_out.pop(0)[1]))))
+    guesses = {c: guess + said.get(c, "") for c, guess in guesses.items() if not persons or c != who}
+    if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
+        first = next(iter(drafted or guesses))
+        values = [drafted.get(first, {}).get("value", "value")]
+        drafted[first] = {"kind": "categorical", "values": values, "other": "Other"}
+        guesses[first] = guesses[first].replace("not measured", "measured, as no other column is")
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    rule = _calendar(held, parts, by_name, orders, derived)
-    return head + _columns(source, name, drafted, left_out) + persons + _rules(orders, lost, rule, derived, dependent)
-
-
-def _measured(column: str, fields: FieldDict, guess: str) -> tuple[str, FieldDict, str]:
-    """A constant, or a column that was left out, as one that is measured."""
-    guess = guess.replace("not measured", "measured, as no other column is")
-    return column, {"kind": "categorical", "values": [fields.get("value", "value")], "other": "Other"}, guess
+    rule = _calendar(held, parts, drafted, orders, derived)
+    return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lost, rule, derived, dependent)
 
 
 def _calendar(
@@ -179,22 +169,6 @@ def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
     return {c.name: c for c in parse_schema({"columns": drafted}, where="the draft").columns}
 
 
-def _dependent_columns(
-    source: Source, columns: Sequence[Column], constants: Collection[str]
-) -> tuple[Sequence[Determined], Sequence[Skipped]]:
-    """Columns that follow from others, and those that are empty where others have certain values.
-
-    Args:
-        constants: of persons, which no map names.
-    """
-    batches_of = partial(code_batches, source)
-    follows = [
-        replace(one, complete=one.complete and not {one.source, one.target} & {*constants})
-        for one in guess_determined(columns, batches_of)
-    ]
-    return follows, guess_skipped(columns, batches_of)
-
-
 def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same."""
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
@@ -205,14 +179,13 @@ def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping
     return said
 
 
-def _columns(
-    source: Source, name: str, drafted: Sequence[tuple[str, FieldDict, str]], left_out: Sequence[tuple[str, str]]
-) -> str:
+def _columns(source: Source, name: str, drafted: Mapping[str, FieldDict], guesses: Mapping[str, str]) -> str:
     """The head of a schema, its columns, and those that are left out, with why."""
     head = yaml.safe_dump({"name": name, "source": DRAFTED, "confirmed_public": False}, sort_keys=False)
     written = f"dialect: {json.dumps(source.dialect.fields)}  # how the file is written; a release is, too\n"
     head += written if source.dialect.fields else ""
-    return head + columns_text([(c, fields, f"guess: {g}") for c, fields, g in drafted], left_out, _has_doubtful_texts)
+    columns = [(c, fields, f"guess: {guesses[c]}") for c, fields in drafted.items()]
+    return head + columns_text(columns, [e for e in guesses.items() if e[0] not in drafted], _has_doubtful_texts)
 
 
 def _has_doubtful_texts(fields: Fields) -> bool:
@@ -221,20 +194,17 @@ def _has_doubtful_texts(fields: Fields) -> bool:
     return not all(map(BARE.fullmatch, lists))
 
 
-def guess_unit(source: Source, engine: Any) -> str | None:
+def guess_unit(source: Source) -> str | None:
     """The column called a person's id, or any id that repeats: the fullest of those with about the fewest values.
 
     Values are counted as if no cell were empty: an e-mail address that some persons lack is no better id.
-
-    Args:
-        source: the table in the engine.
     """
     named = [i for i, name in enumerate(source.names) if ID_NAME.search(name) and not STAFF_COLUMN.search(name)]
     if not named:
         return None
     texts = [source.text(i) for i in named]
     parts = ", ".join(f"approx_count_distinct({t}), count_if({filled(t)})" for t in texts)
-    ((rows, *seen),) = engine.execute(f"SELECT count(*), {parts} FROM {source.relation}").fetchall()
+    ((rows, *seen),) = source.lines(f"SELECT count(*), {parts} FROM {source.relation}")
     each = zip(named, seen[::2], seen[1::2], strict=True)
     ids = [(-full, n, source.names[i]) for i, n, full in each if n > FEW_IDS and full]
     persons = [one for one in ids if PERSON_ID_COLUMN.search(one[2])]

@@ -50,7 +50,8 @@ def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pai
     if not (tried := list(dict.fromkeys([*_tried(columns), *likely]))):
         return [], []
     asked = {n: columns[n] for pair in tried for n in pair}
-    enough = [(a, b, *n) for (a, b), n in ascending_rows(source, asked, tried).items() if n[0] >= FEWEST_ROWS]
+    seen = ascending_rows(source, asked, tried).items()
+    enough = [(a, b, both, up, same) for (a, b), (both, up, same, _) in seen if both >= FEWEST_ROWS]
     least = dict.fromkeys(tried, ASCENDING) | dict.fromkeys(likely, NEARLY_ALL)
     ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= least[a, b] * n and same <= EQUAL * n]
     alike = {frozenset((a, b)): (a, b, same, n) for a, b, n, _, same in reversed(enough) if same > EQUAL * n}
@@ -91,15 +92,8 @@ def lost_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, s
     """
     times = [pair for pair in pairs if all(n in columns and columns[n].kind in DATE_KINDS for n in pair)]
     between = {(a, d) for (a, b), (c, d) in itertools.product(times, repeat=2) if b == c}
-    if not (near := {pair: np.zeros(2, np.int64) for pair in times if pair not in between}):
-        return ""
-    asked = [columns[n] for n in dict.fromkeys(n for pair in near for n in pair)]
-    half = {c.name: (c.high - c.low + 1) / c.value_codes / 2 for c in asked}
-    for values in value_batches(source, asked):
-        for (a, b), seen in near.items():
-            gap = values[b] - values[a]
-            seen += (int((gap < min(half[a], half[b])).sum()), int((~np.isnan(gap)).sum()))
-    lost = [f"{a} to {b}" for (a, b), (short, both) in near.items() if both >= FEWEST_ROWS and 2 * short > both]
+    near = ascending_rows(source, columns, [pair for pair in times if pair not in between])
+    lost = [f"{a} to {b}" for (a, b), (both, *_, short) in near.items() if both >= FEWEST_ROWS and 2 * short > both]
     return LOST.format(", ".join(lost)) if lost else ""
 
 
@@ -126,14 +120,20 @@ def _ascending_numbers(source: Source, by_name: ByName) -> list[tuple[str, str]]
 
 def ascending_rows(
     source: Source, columns: ByName, pairs: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """Pair of columns → rows that hold both values, of these those that ascend or agree, and those that agree."""
-    counts = {pair: np.zeros(3, np.int64) for pair in pairs}
-    for values in value_batches(source, [columns[n] for n in dict.fromkeys(n for pair in pairs for n in pair)]):
+) -> dict[tuple[str, str], tuple[int, int, int, int]]:
+    """Pair of columns → rows that hold both values; of these those that ascend or agree, and those that agree.
+
+    And those in which the second is less than half a bin behind the first, or before it.
+    """
+    counts = {pair: np.zeros(4, np.int64) for pair in pairs}
+    asked = [columns[n] for n in dict.fromkeys(n for pair in pairs for n in pair)]
+    half = {c.name: (c.high - c.low + 1) / c.value_codes / 2 for c in asked}
+    for values in value_batches(source, asked) if asked else ():
         for (a, b), seen in counts.items():
             gap = (values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])]
-            seen += (gap.size, int((gap >= 0).sum()), int((gap == 0).sum()))
-    return {pair: (int(both), int(up), int(same)) for pair, (both, up, same) in counts.items()}
+            short = gap < min(half[a], half[b])
+            seen += (gap.size, *(int(np.count_nonzero(which)) for which in (gap >= 0, gap == 0, short)))
+    return {pair: (int(both), int(up), int(same), int(short)) for pair, (both, up, same, short) in counts.items()}
 
 
 def _tried(columns: ByName) -> list[tuple[str, str]]:

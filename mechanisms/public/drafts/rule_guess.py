@@ -6,9 +6,8 @@ import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from keyword import iskeyword
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +24,7 @@ from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
-from mechanisms.public.tables.encode import encoding, read_sql
+from mechanisms.public.tables.encode import encoding, read_sql, text_sql
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import agree, first_rows, value_batches
 
@@ -66,9 +65,14 @@ Pair = tuple[str, str, int, int]
 BatchesOf = Callable[[Sequence[Column]], Iterable[Mapping[str, NDArray[np.int64]]]]
 
 
+def is_amount(column: Column, kinds: Collection[str] = ("integer", "float")) -> bool:
+    """Whether it is a column of numbers that are no postal codes."""
+    return column.kind in kinds and column.width is None
+
+
 def amounts(columns: ByName, kinds: Collection[str] = ("integer", "float")) -> list[Column]:
     """The columns of numbers that are no postal codes."""
-    return [c for c in columns.values() if c.kind in kinds and c.width is None]
+    return [c for c in columns.values() if is_amount(c, kinds)]
 
 
 def times_among(columns: ByName) -> list[Column]:
@@ -137,21 +141,21 @@ def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]
     return sums
 
 
-def guess_weeks(source: Source, engine: Any, columns: ByName) -> dict[str, str]:
+def guess_weeks(source: Source, columns: ByName) -> dict[str, str]:
     """Column of weeks, as 2024-W05 → that a column of days lies in them, in all rows of the table. NOT private."""
     weeks = [n for n, c in columns.items() if c.values and all(WEEK.fullmatch(v.strip()) for v in c.values)]
     found: dict[str, str] = {}
     for week, day in itertools.product(weeks, times_among(columns)):
-        text, moment = source.text(source.names.index(week)), read_sql(source, source.names.index(day.name), day)
+        text, moment = text_sql(source, columns[week]), read_sql(source, day)
         same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
         broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
-        if engine.execute(broken).fetchone() == (0,):
+        if source.lines(broken) == [(0,)]:
             found.setdefault(week, f"the weeks of {day.name!r} in all rows: the days tell them")
     return found
 
 
 def guess_calendar(
-    source: Source, engine: Any, columns: ByName, least: float = 1
+    source: Source, columns: ByName, least: float = 1
 ) -> tuple[dict[str, dict[str, str]], dict[tuple[str, str], tuple[int, int]], dict[str, list[str]]]:
     """Date or time → part → the column that holds it in at least that share of its rows. NOT private.
 
@@ -165,15 +169,15 @@ def guess_calendar(
     kept: dict[tuple[str, str], tuple[int, int]] = {}
     weekdays: dict[str, list[str]] = {}
     for time in times_among(columns) if parts else ():
-        moment = read_sql(source, source.names.index(time.name), time)
+        moment = read_sql(source, time)
         for name, part in parts.items():
             if part == "hour" and time.kind == "date":
                 continue
-            text = source.text(source.names.index(name))
+            text = text_sql(source, columns[name])
             key, own = ("trim({})", "isodow({})") if part == "weekday" else ("TRY_CAST({} AS DOUBLE)", "hour({})")
             known = f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation}"
             both = f"({known} WHERE {filled(text)}) WHERE x IS NOT NULL"  # a date may be empty in nearly all rows
-            each = engine.execute(f"SELECT t, x, count(*) AS n FROM {both} GROUP BY t, x ORDER BY n, t, x").fetchall()
+            each = source.lines(f"SELECT t, x, count(*) AS n FROM {both} GROUP BY t, x ORDER BY n, t, x")
             usual = {t: x for t, x, _ in each} if part == "weekday" else {t: t for t, _, _ in each}  # the most frequent
             right, rows = sum(n for t, x, n in each if x == usual[t]), sum(n for _, _, n in each)
             if not rows or right < least * rows:
@@ -266,10 +270,15 @@ def code_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str
         yield {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(columns)}
 
 
-def guess_determined(given: Sequence[Column], batches_of: BatchesOf) -> list[Determined]:
+def guess_determined(
+    given: Sequence[Column], batches_of: BatchesOf, constants: Collection[str] = ()
+) -> list[Determined]:
     """Of each target the source with the fewest values; of two columns that say the same, the later one. NOT private.
 
     A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target.
+
+    Args:
+        constants: of persons, which no map names.
     """
     few = sorted(filter(is_listed, given), key=lambda c: c.kind == "flag")  # boxes last
     columns = [c for c in few if c.value_codes > 1][:MOST_DETERMINED]
@@ -294,7 +303,8 @@ def guess_determined(given: Sequence[Column], batches_of: BatchesOf) -> list[Det
     for (a, b), counts in sorted(tried.items(), key=lambda item: (item[1].shape[0], place[item[0][0]])):
         if not {a, b} & by_target.keys() and (one := _determined(by_name[a], by_name[b], counts)) is not None:
             by_target[b] = one
-    return [by_target[c.name] for c in columns if c.name in by_target]
+    found = (by_target[c.name] for c in columns if c.name in by_target)
+    return [replace(one, complete=one.complete and not {one.source, one.target} & {*constants}) for one in found]
 
 
 def is_listed(column: Column) -> bool:

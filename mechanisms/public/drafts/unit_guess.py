@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from mechanisms.public.drafts.column_facts import filled, who_sql
 from mechanisms.public.drafts.order_guess import of_one_day
@@ -42,24 +41,23 @@ BOUND = """\
 """
 
 
-def guess_persons(source: Source, engine: Any, unit: str | None, columns: ByName) -> tuple[str, list[str], str | None]:
+def guess_persons(source: Source, unit: str | None, columns: ByName) -> tuple[str, list[str], str | None]:
     """The block `unit` of a draft, for a person to complete; empty where no id has rows that differ. NOT private.
 
     Beside it the constants, which no rule names but an expression and `impossible`, and what orders a person's rows.
 
     Args:
-        source: the table in the engine.
         unit: None: nobody named it, and nothing is proposed.
     """
     if unit is None:
         return "", [], None
     names = [n for n, c in columns.items() if not c.constant]
-    differing, in_part = _varying(source, engine, unit, [columns[n] for n in names])
+    differing, in_part = _varying(source, unit, [columns[n] for n in names])
     varying = {n: share for n, share in differing.items() if share > FEW}
     if not varying and not in_part:
         return "", [], None
     ids = f"SELECT t FROM ({_texts(source, source.names.index(unit))}) ORDER BY hash(t) LIMIT {LOOKED_AT}"
-    shapes = two_shapes([t for (t,) in engine.execute(ids).fetchall()])
+    shapes = two_shapes([t for (t,) in source.lines(ids)])
     text = HEAD + _field("column", unit) + "".join(f"  # {said}\n" for said in shapes)
     if in_part := [n for n in in_part if n not in varying]:
         some = ", ".join(map(repr, in_part))
@@ -75,14 +73,13 @@ def guess_persons(source: Source, engine: Any, unit: str | None, columns: ByName
     return text + BOUND, constant, order
 
 
-def ids_of_others(source: Source, engine: Any, unit: str, names: Sequence[str]) -> dict[str, str]:
+def ids_of_others(source: Source, unit: str, names: Sequence[str]) -> dict[str, str]:
     """Columns that hold ids of the unit, as that of a mother does → how many of their values are some, in words.
 
     Whole numbers that lie close together are ids of somebody by chance; then the column's name must say that it holds
     ids. NOT private.
 
     Args:
-        source: the table in the engine.
         names: the columns that are asked about.
     """
     own, held = source.index(unit, where="privacy.unit"), {}
@@ -90,14 +87,14 @@ def ids_of_others(source: Source, engine: Any, unit: str, names: Sequence[str]) 
     if asked:
         number = f"TRY_CAST({source.text(own)} AS BIGINT)"
         facts = f"count(DISTINCT {number}) / (1.0 + max({number})::DOUBLE - min({number})::DOUBLE)"
-        ((close,),) = engine.execute(f"SELECT {facts} FROM {source.relation}").fetchall()
+        ((close,),) = source.lines(f"SELECT {facts} FROM {source.relation}")
         asked = [n for n in asked if (close or 0) < CLOSE or ID_NAME.search(n)]
     ids = f"WITH ids AS MATERIALIZED (SELECT t, true AS id FROM ({_texts(source, own)})) "
     for first in range(0, len(asked), TOGETHER):
         block = asked[first : first + TOGETHER]
         values = [_texts(source, source.names.index(name)) for name in block]
         found = [f"SELECT {i}, count(*), count(id) FROM ({v}) LEFT JOIN ids USING (t)" for i, v in enumerate(values)]
-        for i, every, some in engine.execute(ids + " UNION ALL ".join(found)).fetchall():
+        for i, every, some in source.lines(ids + " UNION ALL ".join(found)):
             if some > FEWEST_KIN and some >= KIN * every:
                 held[block[i]] = f"{some:,} of its {every:,} values are ids of {unit!r}"
     return {name: held[name] for name in asked if name in held}
@@ -116,7 +113,7 @@ def _field(name: str, value: str | list[str]) -> str:
     return "".join(f"  {line}" for line in text.splitlines(keepends=True))
 
 
-def _varying(source: Source, engine: Any, unit: str, columns: Sequence[Column]) -> tuple[dict[str, float], list[str]]:
+def _varying(source: Source, unit: str, columns: Sequence[Column]) -> tuple[dict[str, float], list[str]]:
     """Columns of which some id has several values → the share of such ids among those with several rows.
 
     And the columns of which more than IN_PART of the rows of these ids that have a value are gaps. A drafted code of
@@ -138,7 +135,7 @@ def _varying(source: Source, engine: Any, unit: str, columns: Sequence[Column]) 
         sql = f"SELECT count(*) AS k, {each} FROM {rows} GROUP BY who"
         counts = "count_if(d{0}), sum(k) FILTER (k > 1 AND f{0} > 0), sum(k - f{0}) FILTER (f{0} > 0)"
         parts = ", ".join(counts.format(i) for i in range(len(block)))
-        ((several, *seen),) = engine.execute(f"SELECT count_if(k > 1), {parts} FROM ({sql})").fetchall()
+        ((several, *seen),) = source.lines(f"SELECT count_if(k > 1), {parts} FROM ({sql})")
         varying |= {c.name: differs / several for c, differs in zip(block, seen[::3], strict=True) if differs}
         each_part = zip(block, seen[1::3], seen[2::3], strict=True)
         in_part += [c.name for c, k, gaps in each_part if gaps and gaps > IN_PART * k]

@@ -17,7 +17,7 @@ from mechanisms.public.jit import compiled
 from mechanisms.public.rules.combinations import check_cells, known_column
 from mechanisms.public.rules.structural_zeros import Zeros, permuted
 from mechanisms.public.schema.bins import CYCLIC, Floats, multiple
-from mechanisms.public.schema.code_labels import common_bins
+from mechanisms.public.schema.code_labels import bin_bounds, common_bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: Yes or no for each row.
@@ -56,9 +56,7 @@ class Ordered:
 
 def drawn_ends(column: Column) -> tuple[Floats, Floats]:
     """The least and the largest value that each code decodes to: (value codes,)."""
-    (low, last), step = column.grid.spans, column.step
-    if column.kind == "float":  # the end of the last bin alone belongs to it
-        last = np.append(np.nextafter(last[:-1], low[:-1]), last[-1:])
+    (low, last), step = bin_bounds(column), column.step
     if not step:
         return low, last
     first, final = _step_from(low, step), -_step_from(-last, step)

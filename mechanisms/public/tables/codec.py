@@ -21,7 +21,7 @@ from mechanisms.public.schema.fine_cells import fine_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import GAP, MARKS, OUTSIDE, ROUNDED, UNPLACED, encoding
 from mechanisms.public.tables.out_of_schema import codes_apart, with_apart
-from mechanisms.public.tables.scan import Source, mapped_errors, private_folder, stream
+from mechanisms.public.tables.scan import Source, mapped_errors, private_folder
 
 
 @dataclass(frozen=True)
@@ -89,20 +89,17 @@ def encode_columns(
         UserError: a malformed file, an absent column, a full disk, or a value that a column refuses (quoting none).
     """
     folder = workdir / "codes"
-    with mapped_errors(source):
-        private_folder(folder)
     plan = encoding(source, schema, None if beside is None else beside.sql, fine=fine)
     marks = np.zeros((len(schema.columns), len(MARKS)), np.int64)
     fine_columns = tuple(schema.fine.values()) if fine else ()
     paths = [folder / f"{i:04}.codes" for i in range(len(schema.columns) + len(fine_columns))]
     held = np.zeros(sum(c.value_codes for c in schema.columns if c.listed), np.int64)
     rows = 0
-    with source.connect() as connection:
+    with mapped_errors(source):
+        private_folder(folder)
         for path in paths:
             path.write_bytes(b"")
-        for statement in plan.types:
-            connection.execute(statement)
-        for batch in stream(source, connection, plan.select):
+        for batch in source.batches(plan.select, first=plan.types):
             columns, seen = coded_batch(batch, schema, apart=apart, fine=fine)
             marks += seen
             if not apart:

@@ -58,19 +58,19 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     if len(absent) > 1:
         known_columns(absent, source.names, where="schema", of=f" in {source.path.name}", have="the table has:")
     for i, column in enumerate(schema.columns):
-        index = source.declared(column.cell)
+        text = text_sql(source, column)
         if column.name in unread:
             outer.append(f"CAST(0 AS UINTEGER) AS v{i}")
             continue
         if column.gridded:
-            inner += [f"{read_sql(source, index, column)} AS p{i}", f"{source.text(index)} AS t{i}"]
+            inner += [f"{read_sql(source, column)} AS p{i}", f"{text} AS t{i}"]
             expression = _ordered(column, f"p{i}", f"t{i}")
             if fine and column.name in schema.fine:
                 value = column.grid.value_sql(_clipped(column, f"p{i}"))
                 values.append(f"CAST(coalesce({value}, {column.low}) AS DOUBLE) AS f{i}")
         else:
-            inner.append(f"{source.text(index)} AS t{i}")
-            exact = _Lookup.of(f"e{i}", _exact(column, typed=source.typed(index)))
+            inner.append(f"{text} AS t{i}")
+            exact = _Lookup.of(f"e{i}", _exact(column, typed=source.typed(source.declared(column.cell))))
             loose = _Lookup.of(f"l{i}", folds) if (folds := loose_codes(column)) else None
             types += [lookup.type_sql for lookup in (exact, loose) if lookup is not None]
             expression = _texts(column, f"t{i}", exact, loose)
@@ -100,16 +100,21 @@ def value_parts(source: Source, columns: Sequence[Column]) -> tuple[dict[str, st
     inner: dict[str, str] = {}
     values = []
     for i, column in enumerate(columns):
-        index = source.declared(column.cell)
-        inner |= {f"q{i}": read_sql(source, index, column), f"u{i}": source.text(index)}
+        inner |= {f"q{i}": read_sql(source, column), f"u{i}": text_sql(source, column)}
         raw, value = _ordered(column, f"q{i}", f"u{i}"), column.grid.value_sql(_clipped(column, f"q{i}"))
         placed = f"({raw}) % {column.size} < {column.value_codes} AND q{i} IS NOT NULL"
         values.append(f"CASE WHEN {placed} THEN CAST({value} AS DOUBLE) END")
     return inner, values
 
 
-def read_sql(source: Source, index: int, column: Column) -> str:
+def text_sql(source: Source, column: Column) -> str:
+    """SQL for the text form of a column, as of `Source.text`; UserError as of `Source.declared`."""
+    return source.text(source.declared(column.cell))
+
+
+def read_sql(source: Source, column: Column) -> str:
     """SQL for a column as its schema reads it: numbers as DOUBLE, dates and times as TIMESTAMP; NULL for none."""
+    index = source.declared(column.cell)
     if column.kind in DATE_KINDS:
         return source.moment(index, column.format, *(None if f == ISO else f for f in column.more_formats))
     if column.width is not None:

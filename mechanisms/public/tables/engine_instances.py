@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,8 @@ LEAST_BYTES = 1 << 27
 TRUSTING = "statistics_propagation"
 
 
-@dataclass(frozen=True)
-class _Shared:
-    """The engines that run, by what they may use; all spill to one place."""
-
-    spill: Path
-    engines: dict[tuple[int, int], Any] = field(default_factory=dict)
-
-
-_SHARED: ContextVar[_Shared | None] = ContextVar("shared engines", default=None)
+#: Where all engines that run spill, and these engines, by what they may use.
+_SHARED: ContextVar[tuple[Path, dict[tuple[int, int], Any]] | None] = ContextVar("shared engines", default=None)
 
 
 @contextmanager
@@ -35,13 +27,13 @@ def shared_engine(spill: Path) -> Iterator[None]:
         spill: the folder where it spills, in one that is closed to others and outlives the block.
     """
     spill.mkdir(mode=0o700, parents=True, exist_ok=True)
-    shared = _Shared(spill)
-    token = _SHARED.set(shared)
+    engines = dict[tuple[int, int], Any]()
+    token = _SHARED.set((spill, engines))
     try:
         yield
     finally:
         _SHARED.reset(token)
-        for engine in shared.engines.values():
+        for engine in engines.values():
             engine.close()
 
 
@@ -54,10 +46,10 @@ def connection(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
     shared = _SHARED.get()
     if shared is None:
         return _started(spill, memory_limit_bytes, threads)
-    key = (memory_limit_bytes, threads)
-    if key not in shared.engines:
-        shared.engines[key] = _started(shared.spill, memory_limit_bytes, threads)
-    return shared.engines[key].cursor()
+    (place, engines), key = shared, (memory_limit_bytes, threads)
+    if key not in engines:
+        engines[key] = _started(place, memory_limit_bytes, threads)
+    return engines[key].cursor()
 
 
 def _started(spill: Path, memory_limit_bytes: int, threads: int) -> Any:

@@ -13,7 +13,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.rules.table_rules import Rules
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.encode import MARKS, OUTSIDE, PLAIN, ROUNDED, encoding
+from mechanisms.public.tables.encode import MARKS, OUTSIDE, PLAIN, ROUNDED, encoding, text_sql
 from mechanisms.public.tables.scan import Source
 
 #: A grown schema's rules would speak of other codes; scores use none.
@@ -64,8 +64,7 @@ def values_outside(
         spread: equally frequent ones come in the order of a hash, so that the first of them are like the others.
     """
     column = schema[name]
-    text = source.text(source.declared(column.cell))
-    plan = encoding(source, replace(schema, columns=(column,), rules=NO_RULES), {"cell": text})
+    plan = encoding(source, replace(schema, columns=(column,), rules=NO_RULES), {"cell": text_sql(source, column)})
     query = (
         f"SELECT cell, count(*) AS n FROM ({plan.select}) WHERE v0 >= {column.size * mark} "
         f"GROUP BY cell ORDER BY n DESC, {'hash(cell), ' if spread else ''}cell LIMIT {most}"

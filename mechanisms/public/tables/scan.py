@@ -226,7 +226,7 @@ class Source(Opening):
     def batches(self, sql: str, *, first: Sequence[str] = ()) -> Iterator[Any]:
         """The result of a query as Arrow record batches, in order, never whole in memory."""
         with self.connect(first) as engine:
-            yield from stream(self, engine, sql)
+            yield from engine.sql(sql).to_arrow_reader(BATCH_ROWS)
 
     def lines(self, sql: str, *, first: Sequence[str] = ()) -> list[Any]:
         """The lines of a query's result, all of them."""
@@ -295,12 +295,6 @@ def quoted_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def stream(source: Source, connection: Any, sql: str) -> Iterator[Any]:
-    """The result as Arrow record batches, in order, never whole in memory."""
-    with mapped_errors(source):
-        yield from connection.sql(sql).to_arrow_reader(BATCH_ROWS)
-
-
 @contextmanager
 def mapped_errors(source: Source) -> Iterator[None]:
     """The engine's complaints in the user's words; never with a row in them.
@@ -337,9 +331,8 @@ def _damaged(source: Source) -> UserError | None:
         relation = source.relation.replace(listed(source.parts), listed([part]), 1)
         alone = replace(source, path=part, parts=(part,), relation=relation)
         try:
-            with alone.connect() as connection:
-                for _ in stream(alone, connection, f"SELECT * FROM {relation}"):
-                    continue
+            for _ in alone.batches(f"SELECT * FROM {relation}"):
+                continue
         except UserError as error:
             return error
     return None

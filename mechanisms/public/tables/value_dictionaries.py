@@ -16,7 +16,7 @@ from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.encode import declared_gap, read_sql
+from mechanisms.public.tables.encode import declared_gap, read_sql, text_sql
 from mechanisms.public.tables.scan import DATES, INTEGERS, Source
 
 #: Columns of these types are read as they are; all others as the texts that a CSV file would hold.
@@ -66,15 +66,15 @@ def schema_expressions(source: Source, schema: Schema) -> dict[str, str]:
 
 
 def _as_declared(source: Source, column: Column) -> str:
-    index = source.declared(column.cell)
+    text = text_sql(source, column)
     if column.width is not None or not column.gridded:
-        return source.text(index)
-    value = read_sql(source, index, column)
+        return text
+    value = read_sql(source, column)
     if column.cell_of:
         value = column.grid.sql(value)  # Monday and midnight are 0
     elif column.kind in DATE_KINDS:
         value = f"floor(epoch({value}){' / 86400' if column.kind == 'date' else ''})"
-    return f"CASE WHEN NOT ({declared_gap(column, value, source.text(index))}) THEN {value} END"
+    return f"CASE WHEN NOT ({declared_gap(column, value, text)}) THEN {value} END"
 
 
 def dictionaries(

@@ -19,7 +19,7 @@ from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, EncodingReport, encode_columns, mapped
-from mechanisms.public.tables.scan import Source, literal, mapped_errors, private_folder, stream
+from mechanisms.public.tables.scan import Source, literal, mapped_errors, private_folder
 from mechanisms.public.units import MAX_RECORDS
 from mechanisms.sensitive.contribution import (
     Aside,
@@ -205,10 +205,10 @@ def copy_units(source: Source, unit: PrivacyUnit, path: Path, *, contents: bytes
         UserError: the table has no such unit column.
     """
     names, rows = row_names(source, unit, contents=contents) or {CONTENT: "''"}, 0
-    with source.connect() as engine, ExitStack() as stack:
+    with ExitStack() as stack:
         keep = _writer(stack, path, source, unit, list(names))
         named = ", ".join(f"{sql} AS {name}" for name, sql in names.items())
-        for batch in stream(source, engine, f"SELECT {named} FROM {source.relation}"):
+        for batch in source.batches(f"SELECT {named} FROM {source.relation}"):
             keep(batch)
             rows += batch.num_rows
     return rows
@@ -257,9 +257,9 @@ def _copy(
     cells = [*texts, "''" if unit.column is None else unit_id(source, unit)]
     fields = pa.schema([(name, pa.string()) for name in (*names, UNIT)])
     start = 0
-    with source.connect() as engine, pq.ParquetWriter(path, fields, compression="zstd", write_statistics=False) as file:
+    with mapped_errors(source), pq.ParquetWriter(path, fields, compression="zstd", write_statistics=False) as file:
         named = ", ".join(f"{sql} AS {name}" for sql, name in zip(cells, fields.names, strict=True))
-        for batch in stream(source, engine, f"SELECT {named} FROM {source.relation}"):
+        for batch in source.batches(f"SELECT {named} FROM {source.relation}"):
             arrays: list[Any] = [batch.column(i).cast(pa.string()) for i in range(len(names))]
             ids = batch.column(len(names))
             arrays.append(ids.cast(pa.string()) if unit.column is None else unit_forms(ids, source, unit))
