@@ -240,21 +240,23 @@ def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_
         (range(1, 6), ["9"], "min: 1, max: 9", ["9"]),
         *((scale, ["9"], "min: 0, max: 9", ["9"]) for scale in ("01", "12", "1234567")),
         ("128", ["9"], "min: 0, max: 9", ["8", "9"]),
-        *((held, [], "min: 0, max: 9", []) for held in ("1234567", "159", "012")),
+        *((held, [], "min: 0, max: 9", []) for held in ("1234567", "159", "012", "123456789")),
         (range(1, 8), ["8", "9"], "min: 1, max: 9", []),
         (range(70, 99), ["99"], "min: 70, max: 99", []),
         (range(11), ["-8", "-5", "-2", "-1"], "min: -8, max: 10", ["-8", "-5", "-2", "-1"]),
         (range(1, 6), ["-9", "-8", "-7"], "min: -9, max: 5", ["-9", "-8", "-7"]),
         (range(-3, 11), [], "min: -3, max: 10", []),
+        (range(5), ["-1"], "min: -1, max: 9", ["-1"]),
         (range(-2, 3), [], "min: -2, max: 2", []),
     ],
 )
-def test_codes_of_no_answer_above_a_scale_are_asked_about(scale, codes, declared, asked, folder, capsys):
+def test_codes_of_no_answer_beside_a_scale_are_asked_about(scale, codes, declared, asked, folder, capsys):
     cells = {"agree": [*map(str, scale), *codes] * 30}
     column = checked(capsys, cells, f"agree: {{kind: integer, {declared}}}")["columns"]["agree"]
     hints = " ".join(column["hints"])
     assert column["status"] == ("warning" if asked else "ok"), column
     assert (f"a gap? missing: {json.dumps(asked)}" in hints) if asked else "a gap?" not in hints
+    assert "9" not in asked or "is 9 a value, or a gap?" in drafted(cells)[1]
 
 
 def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(folder, capsys):

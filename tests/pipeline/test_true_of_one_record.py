@@ -14,9 +14,7 @@ from mechanisms.public.persons.person_questions import questions_of
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import load_schema
-from mechanisms.public.tables.doubts import numbers_apart
 from mechanisms.public.tables.persons import addresses, said_persons
-from mechanisms.public.tables.text_forms import NumberForm
 from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage
 from pipeline.report.last_lines import names_found
@@ -142,22 +140,6 @@ def test_names_in_any_capitals_and_letters_are_seen_and_things_are_not():
     ]
     assert addresses(things) == []
     assert said_persons("contact", ["phone", "e-mail"], "listed") and not said_persons("user", ["yes", "no"], "listed")
-
-
-def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_factor():
-    rng = np.random.default_rng(5)
-    old = rng.random(3000) < 0.3
-    for small, large, spread in ((6, 108, 0.25), (13.5, 135, 0.1), (78, 172, 0.11), (5.6, 171, 0.05), (20, 600, 0.2)):
-        numbers = np.where(old, large, small) * np.exp(rng.normal(0, spread, old.size))
-        texts = pd.Series([f"{x:.1f}" for x in numbers]).value_counts().head(1000).to_dict()
-        (said,) = numbers_apart(texts, NumberForm())
-        assert ("kg beside lb?" if small == 78 else "two units?") in said, said
-    one_unit = (rng.normal(50, 8, 3000), rng.uniform(1, 99, 3000), rng.lognormal(2, 1, 3000), rng.pareto(1.5, 3000))
-    for numbers in one_unit:
-        assert numbers_apart(dict.fromkeys((f"{x:.3f}" for x in numbers[:1000]), 1), NumberForm()) == []
-    rooms = {f"{floor}.{room}": 9 for floor in range(1, 6) for room in range(1, 13)}
-    assert "1.1 stands beside 1.10" in numbers_apart(rooms, NumberForm())[0]
-    assert numbers_apart({f"{i / 100:.2f}": 3 for i in range(900)}, NumberForm()) == []
 
 
 def test_pairs_with_a_constant_count_where_they_are_asked_and_are_named_where_not(tmp_path):
