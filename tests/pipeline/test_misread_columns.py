@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 from collections import Counter
@@ -181,9 +180,6 @@ def test_rules_that_check_proposes_are_yaml_whatever_columns_are_called(capsys):
     assert yaml.safe_load(line[line.index("ordered: ") :]) == {"ordered": [[*cells]]}
 
 
-TOWNS = ["01001", "01002", "01003", "01017", "02001", "02005", "09120"]
-
-
 def of(texts, cell=lambda r, t: t):
     rng = random.Random(1)
     return [cell(rng, rng.choice(texts)) for _ in range(N)]
@@ -191,24 +187,6 @@ def of(texts, cell=lambda r, t: t):
 
 def listing(cells):
     return {name: {"kind": "categorical", "values": sorted(set(own))} for name, own in cells.items()}
-
-
-def test_one_value_in_two_spellings_is_asked_about_and_no_code_is_invented(capsys):
-    cells = {"town": of(TOWNS, lambda r, t: t if r.random() < 0.8 else t.lstrip("0"))}
-    texts = {"age": ["45", "46", "47", "45 J", "46 J", "47 J", "5 Mo"], "class": ["1a", "2b", "1 A", "2.B"]}
-    texts |= {"level": ["I", "II", "III", "1", "2", "3"], "name": ["Weiß", "WEISS", "Braun"]}
-    texts |= {"stage": ["1", "2", "1a", "1b", "2a"], "room": ["A1", "A11", "B1", "B 2"]}  # which differ
-    cells |= {name: of(own) for name, own in texts.items()}
-    looks = checked(capsys, cells, listing(cells))["columns"]
-    asked = {n: " ".join(h for h in look["hints"] if "in several spellings" in h) for n, look in looks.items()}
-    assert "kind: zip" not in asked["town"] and all(f'"{t}": ["{t[1:]}"]' in asked["town"] for t in TOWNS)
-    pairs = {"age": '"47": ["47 J"]', "class": '"2.B": ["2b"]', "level": '"2": ["II"]', "name": '"WEISS": ["Weiß"]'}
-    assert all(words in asked[name] for name, words in pairs.items()) and not asked["stage"] + asked["room"], asked
-    for name, values in (("town", TOWNS), ("class", ["1a", "2b"])):  # the cure reads the table; common would not
-        declared = {"kind": "categorical", "values": values}
-        look = checked(capsys, {name: cells[name]}, {name: declared}, "data.max_unplaced=1")["columns"][name]
-        declared["spellings"] = json.loads(next(h for h in look["hints"] if "differ" in h).split("spellings: ")[-1])
-        assert checked(capsys, {name: cells[name]}, {name: declared})["columns"][name]["lost"] == 0 < look["lost"]
 
 
 def test_the_digits_that_a_release_invents_are_said_and_all_may_be_measured(capsys):
