@@ -36,6 +36,7 @@ from pipeline.sweeps.sweep_page import panels, render, table_section
 from tests.pipeline.browser import CHROMIUM, browsed
 from tests.pipeline.conftest import PAIRS, TOWN, command, done_in, done_once, people, reply, write_town
 from tests.pipeline.test_statement import Page as Parsed
+from tests.pipeline.test_sweep import spent
 from tests.public.table_worlds import source
 
 ROOT = Path(__file__).parents[2]
@@ -93,15 +94,10 @@ def test_hostile_columns_and_values_are_text_in_a_whole_report(town):
 
 
 def test_hostile_jobs_and_errors_are_text_on_the_page_of_a_sweep(tmp_path):
-    inside = tmp_path / HOSTILE.replace("/", "") / "internal"
-    inside.mkdir(parents=True)
-    facts = {"job": ["a", HOSTILE], "metric": ["MGD", None], "private": [True, None], "seed": None, "epsilon": 1.0}
-    facts |= {"spent_epsilon": 1.0, "spent_delta": 0.0, "status": ["done", "failed"], "data": HOSTILE, "goal": "low"}
-    facts |= {"method": HOSTILE, "score": [0.1, None], "floor": None, "seconds": 1.0, "memory_mb": 1.0}
-    facts["error"] = HOSTILE
-    pd.DataFrame(facts).to_parquet(inside / "results.parquet")
-    assert_is_text(render([inside.parent]).read_text(), times=8)
-    drawn = render([inside.parent], tmp_path / "curves.svg").read_text()
+    place, told = tmp_path / HOSTILE.replace("/", ""), dict.fromkeys(("data", "method", "error"), HOSTILE)
+    spent([("a", "MGD", 1.0), (HOSTILE, None, 1.0)], place, private=[True, None], status=["done", "failed"], **told)
+    assert_is_text(render([place]).read_text(), times=8)
+    drawn = render([place], tmp_path / "curves.svg").read_text()
     assert not re.search(r"<(script|img)", drawn)
     assert ElementTree.fromstring(drawn).tag.endswith("svg")
 
