@@ -99,6 +99,7 @@ def test_merging_the_nodes_of_a_matrix_that_breaks_the_triangle_inequality_would
     assert aemc(p, q, matrix, 0).value == pytest.approx(1.0)
     merged = Axis.path(3, 3, 0.2)
     assert aemc(p, q, merged, 0).value == pytest.approx(0.2)
+    assert aemc(p, q, np.where(np.eye(3), 0, np.inf), 0).value == pytest.approx(2.0), "nothing may move"
 
 
 def test_moving_all_records_by_one_month_costs_an_eleventh():
