@@ -16,7 +16,7 @@ from evaluation.mgd.movements import movements
 from evaluation.mgd.targets import Targets, target
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from tests.evaluation.test_targets import TOWN, table
+from tests.evaluation.test_scores import STATES, table
 from tests.evaluation.worlds import (
     ALPHAS,
     DEEP,
@@ -194,10 +194,10 @@ WEIGHTS = ({"month": 1}, {"city": 1}, {"month": "1/2", "city": "1/2"}, {})
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_every_frame_adds_up_to_the_aemc(weights):
-    real, synthetic = table(TOWN, 900, 1), table(TOWN, 700, 2)
-    wanted = target(TOWN, ["month", "city", "sex"], weights=weights, delta=1.0)
-    value = mgd(real, synthetic, TOWN, Targets((wanted,))).score
-    dive = deep_dive(real, synthetic, TOWN, wanted, top=1000)
+    real, synthetic = table(STATES, 900, 1), table(STATES, 700, 2)
+    wanted = target(STATES, ["month", "city", "sex"], weights=weights, delta=1.0)
+    value = mgd(real, synthetic, STATES, Targets((wanted,))).score
+    dive = deep_dive(real, synthetic, STATES, wanted, top=1000)
     assert dive.aemc == pytest.approx(value, abs=1e-9)
     assert dive.attributes["cost"].sum() == pytest.approx(value, abs=1e-9)
     assert dive.bins["cost"].sum() == pytest.approx(value, abs=1e-9)
@@ -211,8 +211,8 @@ def test_a_shifted_month_is_seen_as_movement_along_month():
     rows = 100
     jan, mar = np.zeros(rows, np.uint8), np.full(rows, 2, np.uint8)
     rest = (np.zeros(rows, np.uint8),) * 3
-    real, synthetic = CodedTable(TOWN.domain, (jan, *rest)), CodedTable(TOWN.domain, (mar, *rest))
-    dive = deep_dive(real, synthetic, TOWN, target(TOWN, ["month", "city"], delta=0.0))
+    real, synthetic = CodedTable(STATES.domain, (jan, *rest)), CodedTable(STATES.domain, (mar, *rest))
+    dive = deep_dive(real, synthetic, STATES, target(STATES, ["month", "city"], delta=0.0))
     assert dive.aemc == pytest.approx(2 / 11)
     shares = dive.attributes.set_index("part")["share"]
     assert shares["moving along month"] == pytest.approx(1)
@@ -224,16 +224,16 @@ def test_a_shifted_month_is_seen_as_movement_along_month():
 
 
 def test_only_the_worst_marginals_are_dived_into():
-    real, synthetic = table(TOWN, 900, 1), table(TOWN, 700, 2)
-    targets = Targets(tuple(target(TOWN, [n], delta=0.0) for n in ("month", "city", "sex")))
-    result = mgd(real, synthetic, TOWN, targets)
-    dives = dive_worst(result, real, synthetic, TOWN, worst=2)
+    real, synthetic = table(STATES, 900, 1), table(STATES, 700, 2)
+    targets = Targets(tuple(target(STATES, [n], delta=0.0) for n in ("month", "city", "sex")))
+    result = mgd(real, synthetic, STATES, targets)
+    dives = dive_worst(result, real, synthetic, STATES, worst=2)
     assert [d.label for d in dives] == result.frame()["marginal"].tolist()[:2]
     json.dumps([d.to_json() for d in dives], allow_nan=False)
 
 
 def test_an_empty_truth_has_no_dive():
-    dive = deep_dive(table(TOWN, 0, 1), table(TOWN, 5, 2), TOWN, target(TOWN, ["sex"]))
+    dive = deep_dive(table(STATES, 0, 1), table(STATES, 5, 2), STATES, target(STATES, ["sex"]))
     assert dive.aemc is None
     assert dive.bins.empty
 
