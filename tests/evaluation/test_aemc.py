@@ -1,5 +1,6 @@
-"""AEMC is Equation 1 of Li et al. 2021a: every solver agrees with the linear programme on thousands of small worlds."""
+"""AEMC is Equation 1 of Li et al. 2021a: every solver agrees with the linear programme; the deep dive and movements."""
 
+import json
 import math
 from fractions import Fraction
 
@@ -8,9 +9,27 @@ import pytest
 
 from evaluation.counts import Cells
 from evaluation.mgd.aemc import aemc, marginal_cost
+from evaluation.mgd.deep_dive import deep_dive, dive_worst
 from evaluation.mgd.geometry import Axis
+from evaluation.mgd.marginal_difference import mgd
+from evaluation.mgd.movements import movements
+from evaluation.mgd.targets import Targets, target
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from tests.evaluation.worlds import ALPHAS, DEEP, DELTAS, HALF, PAIRS, THIRD, equation_1, random_matrix, star, world
+from tests.evaluation.test_scores import STATES, table
+from tests.evaluation.worlds import (
+    ALPHAS,
+    DEEP,
+    DELTAS,
+    HALF,
+    PAIRS,
+    THIRD,
+    distance_matrix,
+    equation_1,
+    random_matrix,
+    star,
+    world,
+)
 
 CASES = 110  # of each shape: above 2,000 in all
 SHAPES = {
@@ -80,6 +99,7 @@ def test_merging_the_nodes_of_a_matrix_that_breaks_the_triangle_inequality_would
     assert aemc(p, q, matrix, 0).value == pytest.approx(1.0)
     merged = Axis.path(3, 3, 0.2)
     assert aemc(p, q, merged, 0).value == pytest.approx(0.2)
+    assert aemc(p, q, np.where(np.eye(3), 0, np.inf), 0).value == pytest.approx(2.0), "nothing may move"
 
 
 def test_moving_all_records_by_one_month_costs_an_eleventh():
@@ -167,3 +187,90 @@ def test_a_graph_beyond_memory_is_refused():
     wide = (Axis.path(10_000, 10_000, HALF), Axis.path(10_000, 10_000, HALF))
     with pytest.raises(UserError, match="too large"):
         marginal_cost(Cells((10_000, 10_000), np.array([5]), np.array([9.0]), np.array([1.0])), wide)
+
+
+WEIGHTS = ({"month": 1}, {"city": 1}, {"month": "1/2", "city": "1/2"}, {})
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_every_frame_adds_up_to_the_aemc(weights):
+    real, synthetic = table(STATES, 900, 1), table(STATES, 700, 2)
+    wanted = target(STATES, ["month", "city", "sex"], weights=weights, delta=1.0)
+    value = mgd(real, synthetic, STATES, Targets((wanted,))).score
+    dive = deep_dive(real, synthetic, STATES, wanted, top=1000)
+    assert dive.aemc == pytest.approx(value, abs=1e-9)
+    assert dive.attributes["cost"].sum() == pytest.approx(value, abs=1e-9)
+    assert dive.bins["cost"].sum() == pytest.approx(value, abs=1e-9)
+    for _, rows in dive.slices.groupby("attribute"):
+        assert rows["cost"].sum() == pytest.approx(value, abs=1e-9)
+        assert (rows["real"].sum(), rows["synthetic"].sum()) == (900, 700)
+    assert dive.slices["value"].tolist()[15:18] == ["bridgeport", "elsewhere", "missing"]
+
+
+def test_a_shifted_month_is_seen_as_movement_along_month():
+    rows = 100
+    jan, mar = np.zeros(rows, np.uint8), np.full(rows, 2, np.uint8)
+    rest = (np.zeros(rows, np.uint8),) * 3
+    real, synthetic = CodedTable(STATES.domain, (jan, *rest)), CodedTable(STATES.domain, (mar, *rest))
+    dive = deep_dive(real, synthetic, STATES, target(STATES, ["month", "city"], delta=0.0))
+    assert dive.aemc == pytest.approx(2 / 11)
+    shares = dive.attributes.set_index("part")["share"]
+    assert shares["moving along month"] == pytest.approx(1)
+    (moved,) = dive.movements.to_dict("records")
+    assert (moved["from month"], moved["to month"], moved["records"]) == ("3", "1", 100)
+    assert moved["from city"] == moved["to city"] == "boston"
+    first = dive.bins.iloc[0]
+    assert {first["real"], first["synthetic"]} == {0, 100}
+
+
+def test_only_the_worst_marginals_are_dived_into():
+    real, synthetic = table(STATES, 900, 1), table(STATES, 700, 2)
+    targets = Targets(tuple(target(STATES, [n], delta=0.0) for n in ("month", "city", "sex")))
+    result = mgd(real, synthetic, STATES, targets)
+    dives = dive_worst(result, real, synthetic, STATES, worst=2)
+    assert [d.label for d in dives] == result.frame()["marginal"].tolist()[:2]
+    json.dumps([d.to_json() for d in dives], allow_nan=False)
+
+
+def test_an_empty_truth_has_no_dive():
+    dive = deep_dive(table(STATES, 0, 1), table(STATES, 5, 2), STATES, target(STATES, ["sex"]))
+    assert dive.aemc is None
+    assert dive.bins.empty
+
+
+@pytest.mark.parametrize("shape", SHAPES | MATRICES)
+def test_movements_are_an_optimum(shape):
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        axes = axes_of((SHAPES | MATRICES)[shape], rng)
+        kind, delta, alpha = settings(rng)
+        cells = world(rng, axes, kind)
+        found = movements(cells, axes, delta=delta, alpha=alpha)
+        least = marginal_cost(cells, axes, delta=delta, alpha=alpha)
+        bound = 1e-7 + found.error + least.error * cells.q.sum()
+        assert found.total == pytest.approx(least.value * cells.q.sum(), rel=0, abs=bound)
+        assert found.contribution.sum() == pytest.approx(found.total, rel=0, abs=bound)
+        distance = distance_matrix(axes)[found.source, found.target]
+        assert found.cost == pytest.approx(distance * found.mass, rel=0, abs=bound)
+        assert found.cost.sum() == pytest.approx(sum(found.along), rel=0, abs=bound)
+        mass, q = np.zeros((2, distance_matrix(axes).shape[0]))
+        mass[cells.ids], q[cells.ids] = cells.p, cells.q
+        np.subtract.at(mass, found.source, found.mass)
+        assert mass.min() >= -1e-6
+        np.add.at(mass, found.target, found.mass)
+        mass[found.ids] += found.added - found.removed
+        assert np.abs(mass - q).max() <= delta + 1e-6
+
+
+def test_the_bins_that_contribute_most_name_their_movements():
+    p, q = np.zeros((2, 12, 3))
+    p[3, 1], q[4, 1], q[0, 0] = 100, 100, 7
+    axes = (Axis.path(12, 12, 1.0), Axis.fixed(3))
+    found = movements(Cells.dense(p, q), axes)
+    assert found.along == pytest.approx((98 / 11, 0.0))
+    assert found.adding == 5
+    top = found.ids[found.top(1)]
+    assert top[0] == 0
+    assert set(found.ids[found.top(3)]) == {0, 3 * 3 + 1, 4 * 3 + 1}
+    [move] = found.of_cells(np.array([3 * 3 + 1]))
+    assert (found.source[move], found.target[move], found.mass[move]) == (10, 13, 98)

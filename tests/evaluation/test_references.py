@@ -1,21 +1,247 @@
-"""Correlation difference, TSTR and the references: small cases with known answers."""
+"""How scores read: references that hold, intervals that cover, labels that mean it; correlation difference and TSTR."""
 
 import itertools
 import json
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from evaluation.accuracy.anita_accuracy import n_way
+from evaluation.accuracy.anita_buckets import bucket_tables
 from evaluation.correlation import COLUMNS, RECORDS, correlation_maps, cramers_v
 from evaluation.counts import MOST_PAIRS, pairs_looked_at
+from evaluation.metric import Options
+from evaluation.metrics import METRICS
+from evaluation.mgd.marginal_difference import MGDResult, mgd
+from evaluation.mgd.mgd_metric import MgdSettings
+from evaluation.mgd.presets import chosen_targets
+from evaluation.outcome import compute
+from evaluation.readings.distance_ends import independent_tvd
+from evaluation.readings.reading import Ends, mean_ends, reading
 from evaluation.references import floor, independent, ladder
+from evaluation.tvd import distances
 from evaluation.values.value_tables import ValueColumn, Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.settings.scoring import asked_metrics, quick_metrics
 from tests.evaluation.worlds import result_of
+
+SIX = Domain(tuple(Attribute(f"c{i}", 6, 6 * (i % 2)) for i in range(6)))
+
+
+def crowd(rows: int, rng: np.random.Generator) -> CodedTable:
+    """Columns that hang together through what nobody sees."""
+    hidden = rng.normal(size=rows)
+    noisy = [hidden * (0.9 if i % 2 else 0.4) + rng.normal(size=rows) for i in range(6)]
+    return CodedTable(SIX, tuple(np.clip(np.floor((x + 2) * 1.5), 0, 5).astype(np.uint8) for x in noisy))
+
+
+def apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
+    return CodedTable(SIX, tuple(c[rng.integers(0, table.rows, table.rows)] for c in table.columns))
+
+
+def half_apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
+    return CodedTable(SIX, tuple(rng.permutation(c) if i % 2 else c for i, c in enumerate(table.columns)))
+
+
+@pytest.mark.parametrize("make", [lambda t, rng: t, half_apart])
+def test_the_spread_of_a_distance_is_the_spread_of_tables_drawn_anew(make):
+    """Within 30 % but for few rows, where it is too wide: of an honest table, and of one that lost dependence."""
+    rng = np.random.default_rng(1)
+    found = [distances(crowd(2000, rng), make(crowd(1000, rng), rng)) for _ in range(40)]
+    scores = np.array([f.score for f in found])
+    half = np.mean([f.ends.high - f.ends.low for f in found]) / (2 * 1.96)
+    assert 0.8 < half / scores.std() < 1.6
+    honest = [distances(crowd(2000, rng), crowd(1000, rng)).score for _ in range(40)]
+    assert np.mean([f.ends.honest for f in found]) == pytest.approx(np.mean(honest), rel=0.05)
+    assert np.mean([f.ends.spread for f in found]) == pytest.approx(np.std(honest), rel=0.35)
+
+
+def test_the_other_end_is_what_independent_columns_score():
+    rng = np.random.default_rng(2)
+    real = crowd(4000, rng)
+    for score in (distances, lambda a, b: n_way(*bucket_tables(a, [b]), 3)):
+        found = score(real, crowd(4000, rng))
+        lost = score(real, apart(real, rng))
+        value = lost.score if score is distances else lost.accuracy
+        assert found.ends.poor == pytest.approx(value, rel=0.1)
+        assert abs(found.ends.poor - found.ends.honest) > 5 * found.ends.spread
+
+
+def test_cells_without_real_records_are_what_independent_columns_put_there():
+    rng = np.random.default_rng(4)
+    shares = rng.multinomial(299, np.full(1600, 1 / 1600)) / 299
+    held, sides = np.flatnonzero(shares), shares.reshape(20, 8, 10)
+    product = np.einsum("i,j,k", *(sides.sum(axis=axes) for axes in ((1, 2), (0, 2), (0, 1)))).ravel()
+    found = independent_tvd((20, 8, 10), np.arange(1600), shares, 599)
+    assert found == pytest.approx(independent_tvd((20, 8, 10), held, shares[held], 599))
+    drawn = np.mean([np.abs(rng.multinomial(599, product) / 599 - shares).sum() / 2 for _ in range(50)])
+    assert found == pytest.approx(drawn, rel=0.03)
+
+
+@pytest.mark.parametrize("name", ["correlation", "dependence"])
+def test_means_over_pairs_know_their_honest_score_and_their_spread(name):
+    score = partial(result_of, name)
+    rng = np.random.default_rng(8)
+    honest = [score(crowd(3000, rng), crowd(2000, rng)) for _ in range(30)]
+    scores = np.array([f.score for f in honest])
+    assert np.mean([f.ends.honest for f in honest]) == pytest.approx(scores.mean(), rel=0.1)
+    assert np.mean([f.ends.spread for f in honest]) == pytest.approx(scores.std(), rel=0.5)
+    lost = [score(crowd(3000, rng), half_apart(crowd(2000, rng), rng)) for _ in range(30)]
+    half = np.mean([f.ends.high - f.ends.low for f in lost]) / (2 * 1.96)
+    assert 0.7 < half / np.std([f.score for f in lost]) < 1.8, "where a score ends at 0 it is wide"
+    gone = score(crowd(3000, rng), apart(crowd(2000, rng), rng))
+    assert gone.ends.poor == pytest.approx(gone.score, abs=0.15 * abs(gone.ends.honest - gone.ends.poor))
+
+
+def mgd_cost(real: CodedTable, synthetic: CodedTable) -> MGDResult:
+    """The cost of two crowds whose columns are all numbers."""
+    columns = {f"c{i}": {"kind": "integer", "min": 0, "max": 5, "missing": False} for i in range(6)}
+    schema = parse_schema({"columns": columns}, where="six.yaml")
+    tables = (CodedTable(schema.domain, t.columns) for t in (real, synthetic))
+    return mgd(*tables, schema, chosen_targets(MgdSettings(), schema, 0))
+
+
+def test_mgd_is_read_against_counts_that_are_drawn_anew():
+    rng = np.random.default_rng(9)
+    honest = [mgd_cost(crowd(5000, rng), crowd(5000, rng)) for _ in range(12)]
+    scores = np.array([f.score for f in honest])
+    assert np.mean([f.ends.honest for f in honest]) == pytest.approx(scores.mean(), rel=0.15)
+    assert np.mean([f.ends.spread for f in honest]) > 0.8 * scores.std(), "never too narrow"
+    assert np.mean([f.ends.high - f.ends.low for f in honest]) / (2 * 1.96) > 0.8 * scores.std()
+    real = crowd(5000, rng)
+    gone = mgd_cost(real, apart(real, rng))
+    assert gone.ends.poor == pytest.approx(gone.score, rel=0.25) and gone.ends.honest < 0.6 * gone.score
+    fewer = mgd_cost(real, crowd(2000, rng)).ends
+    assert fewer.honest is None and fewer.high > fewer.low, (
+        "records that lack are charged, and no honest score is known"
+    )
+
+
+def test_mgd_of_few_rows_tells_independent_columns_from_an_honest_table():
+    """Marginals move together far less than wholly: a spread that says so calls all that few rows tell good."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        real, other = crowd(500, rng), crowd(500, rng)
+        honest, lost = (mgd_cost(real, made) for made in (other, apart(other, rng)))
+        one, two = (reading(r.score, r.ends, "", low_is_good=True).label for r in (honest, lost))
+        assert one == "good" and two in {"fair", "weak"}
+
+
+def labels(real: CodedTable, synthetic: CodedTable, **options: object) -> dict[str, str]:
+    names = ("tvd", "anita_1way", "anita_2way", "anita_3way")
+    found = {name: compute(METRICS[name], real, synthetic, None, Options(**options)) for name in names}
+    return {name: o.reading.label for name, o in found.items()}
+
+
+def test_tables_are_labelled_by_what_they_keep():
+    rng = np.random.default_rng(3)
+    real = crowd(5000, rng)
+    assert set(labels(real, crowd(5000, rng)).values()) == {"good"}
+    lost = labels(real, apart(real, rng))
+    assert lost == {"tvd": "weak", "anita_1way": "good", "anita_2way": "weak", "anita_3way": "weak"}
+    assert set(labels(real, real).values()) == {"suspicious"}
+    # A private release may have measured what a sample cannot know: no suspicion, and it is said.
+    assert set(labels(real, real, private=True).values()) == {"good"}
+    lost_columns = apart(real, rng).columns
+    part = CodedTable(
+        SIX, tuple(np.concatenate([a[:3500], b[:1500]]) for a, b in zip(real.columns, lost_columns, strict=True))
+    )
+    assert labels(real, part)["tvd"] in {"fair", "good"}
+
+
+def test_few_honest_tables_are_called_suspicious_or_weak():
+    rng = np.random.default_rng(4)
+    found = [label for _ in range(25) for label in labels(crowd(1500, rng), crowd(700, rng)).values()]
+    assert found.count("good") >= 97 and "suspicious" not in found
+
+
+def test_a_label_needs_a_reference_and_knows_both_directions():
+    assert reading(0.3, Ends(), "lost {x}", low_is_good=True).label == ""
+    for low_is_good, worse in ((True, 1), (False, -1)):
+        ends = Ends(0.5, 0.01, 0.5 + worse)
+        given = {0.0: "good", 0.015: "good", 0.15: "good", 0.4: "fair", 0.7: "weak", -0.03: "good", -0.05: "suspicious"}
+        assert {d: reading(0.5 + worse * d, ends, "", low_is_good=low_is_good).label for d in given} == given
+    wide = Ends(0.1, None, 1.0, low=0.05, high=0.9)
+    assert reading(0.5, wide, "", low_is_good=True).label == "good"  # its interval reaches the honest score
+    assert reading(0.6, wide, "", low_is_good=True).label == "weak"
+    assert reading(0.5, Ends(0.4, 0.001, 0.3), "", low_is_good=True).label == "", "nothing lies between the two"
+    both = mean_ends([Ends(0.2, 0.1, 0.4, 0.1, 0.3), Ends(0.4, 0.1, 0.8)])
+    assert both.honest == pytest.approx(0.3) and both.poor == pytest.approx(0.6) and both.low is None
+
+
+def test_a_scorer_without_a_formula_says_how_to_get_a_label():
+    rng = np.random.default_rng(6)
+    tables, told = (crowd(300, rng), crowd(300, rng)), "no label: evaluation.references=true"
+    alone = compute(METRICS["density"], *tables)
+    assert alone.reading.label == "" and told in alone.reading.words
+    measured = compute(METRICS["density"], *tables, references=True)
+    assert measured.reading.label and told not in measured.reading.words
+    assert told not in compute(METRICS["tvd"], *tables).reading.words
+
+
+def told_apart(real, synthetic, rows, holdout=None):
+    return result_of("two_sample_auc", real, synthetic, {"auc_rows": rows}, holdout=holdout)
+
+
+def test_a_classifier_tells_what_is_not_real_and_stands_beside_real_records():
+    rng = np.random.default_rng(5)
+    real, other, held = (crowd(1000, rng) for _ in range(3))
+    honest = told_apart(real, other, 700, held)
+    assert honest.ends.low < 0.5 < honest.ends.high + 0.01
+    beside, against = honest.details["reference"], honest.details["reference"]["of"]
+    assert beside["auc"] == honest.ends.honest == pytest.approx(0.5, abs=0.06) and against == "the holdout"
+    lost = told_apart(real, apart(real, rng), 700)
+    assert lost.ends.low > 0.56 and lost.details["reference"]["of"].startswith("the other half")
+    assert lost.to_json()["rows"] == 700 and lost.to_json()["reference"]["rows"] == 500
+    assert told_apart(real, other, 700, held).to_json() == honest.to_json()
+
+
+def test_copies_err_more_often_than_chance_and_are_suspicious():
+    """A model that has seen one of two equal records is wrong about the other."""
+    rng = np.random.default_rng(6)
+    wide = Domain(tuple(Attribute(f"v{i}", 200, 200) for i in range(8)))
+    real = CodedTable(wide, tuple(rng.integers(0, 200, 1500).astype(np.uint8) for _ in range(8)))
+    outcome = compute(METRICS["two_sample_auc"], real, real, None, Options())
+    assert outcome.score < 0.4 and outcome.reading.label == "suspicious"
+
+
+def test_too_few_records_are_a_reason():
+    rng = np.random.default_rng(7)
+    few = told_apart(crowd(15, rng), crowd(100, rng), 100)
+    assert few.score is None and "fewer than 20 records" in few.to_json()["reason"]
+    assert told_apart(crowd(30, rng), crowd(30, rng), 100).details["reference"] is None
+
+
+def test_without_its_library_a_metric_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("mechanisms.public.extras.find_spec", lambda name: None)
+    real = crowd(100, np.random.default_rng(1))
+    for name in ("two_sample_auc", "tstr"):
+        outcome = compute(METRICS[name], real, real, None, Options())
+        assert outcome.score is None and outcome.reading is None
+        assert outcome.reason.startswith(
+            "not computed: needs the library sklearn: pip install scikit-learn threadpoolctl (the extra `ml`"
+        )
+    assert compute(METRICS["tvd"], real, real, None, Options()).score == 0
+    assert added("holdout") == ["singling_out", "linkage", "attribute_inference"]
+
+
+def added(*met):
+    """The metrics that a report adds to the quick ones."""
+    quick = asked_metrics("quick", met)
+    assert {*quick} <= {*quick_metrics()}
+    return [name for name in asked_metrics("quick", met, report=True) if name not in quick]
+
+
+def test_a_report_adds_what_takes_long_and_attacks_where_there_is_a_holdout():
+    assert added() == ["two_sample_auc", "tstr"]
+    attacks = ["singling_out", "linkage", "attribute_inference", "membership_inference"]
+    assert added("holdout") == [*attacks, "two_sample_auc", "tstr"]
+
 
 DOMAIN = Domain((Attribute("x", 9, 8), Attribute("y", 8, 8), Attribute("job", 3), Attribute("sex", 2)))
 

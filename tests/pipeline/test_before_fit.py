@@ -17,11 +17,9 @@ import pytest
 import yaml
 
 import pipeline
-from evaluation.mgd.geometry import Axis
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
-from pipeline import aemc, deep_dive, mgd
-from pipeline.frames.frame_kinds import kinds_file
+from pipeline import deep_dive, mgd
 from pipeline.settings.config import EvaluationConfig, schema_path
 from pipeline.settings.scoring import MANY_ROWS, affordable, build_scores
 from pipeline.statement.verify import verify
@@ -182,22 +180,6 @@ def test_rows_that_cannot_be_are_one_message(release, asked, said):
         release.sample(asked)
 
 
-def test_save_and_load_keep_the_kinds_of_the_frame_and_the_file_beside_may_be_lost(release, tmp_path):
-    saved = release.save(tmp_path / "kept")
-    again = pipeline.load(saved, synthesis="pgm")
-    pd.testing.assert_frame_equal(again.sample(30, seed=4), release.sample(30, seed=4))
-    assert not [p for p in saved.rglob("*") if "frame" in p.name], "the release holds what a run's holds"
-    beside = kinds_file(saved)
-    facts = json.loads(beside.read_text())
-    beside.write_text(json.dumps(facts | {"release": "0" * 64}))
-    assert str(pipeline.load(saved).sample(5)["sex"].dtype) == "str", "of another release"
-    beside.write_text("{")
-    with pytest.raises(UserError, match=r"kept\.frame\.json"):
-        pipeline.load(saved)
-    beside.unlink()
-    assert str(pipeline.load(saved).sample(5)["age"].dtype) == "int64"
-
-
 def test_what_is_public_is_listed_and_nothing_else():
     assert {"draft", "check", "plan", "rehearse", "fit", "load", "score"} <= set(dir(pipeline))
     assert dir(pipeline) == sorted(pipeline.__all__) and not {"TYPE_CHECKING", "Any"} & set(dir(pipeline))
@@ -218,14 +200,6 @@ def test_mgd_takes_frames_and_paths_alike_and_its_deep_dive_gives_frames(town):
         mgd(made, made, "town.yaml", dleta=0)
     dive = deep_dive(people(600), made, "town.yaml", {"attributes": ["age", "job"]}, delta=0.0)
     assert dive.aemc > 0 and {"age", "job", "real", "synthetic", "cost"} <= set(dive.bins.columns)
-
-
-def test_aemc_takes_arrays_and_a_distance_matrix_or_axes():
-    p, q = np.array([0.0, 0.0, 10.0]), np.array([10.0, 0.0, 0.0])
-    line = np.abs(np.subtract.outer(range(3), range(3))) / 2
-    assert aemc(p, q, line, 0.0).value == pytest.approx(1.0)
-    assert aemc(p, q, Axis.path(3, 3, 1), 0.0).value == pytest.approx(1.0)
-    assert aemc(p, q, np.where(np.eye(3), 0, np.inf), 0.0).value == pytest.approx(2.0)
 
 
 def test_on_very_many_rows_the_quick_metrics_are_those_on_top():

@@ -27,6 +27,7 @@ from pipeline.sweeps.sweep_page import best_methods, head_cards, method_seconds,
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed
 from tests.pipeline.conftest import PAIRS, TOWN, command, done_in, people, rebound, statement_of, write_town
 from tests.pipeline.formats import departures
+from tests.pipeline.test_sweep import spent
 
 METRICS = ["tvd", "anita_1way", "anita_2way"]
 
@@ -153,18 +154,12 @@ def test_names_tell_paths_apart_and_no_table_counts_twice():
 
 
 def swept(folder: Path) -> Path:
-    rows = [
-        {"job": f"{method} {seed} {epsilon}", "method": method, "epsilon": epsilon, "seed": seed, "score": s / epsilon}
-        for method, scores in {"gum": (0.1, 0.3), "pgm": (0.2, 0.25)}.items()
-        for seed, s in enumerate(scores)
-        for epsilon in (1.0, 2.0)
-    ]
-    known = {"status": "done", "data": "d", "metric": "2-way TVD", "goal": "low", "floor": 0.05, "memory_mb": 1.0}
-    known |= {"seconds": 100.0, "seconds_measure": 1.0}
-    known |= {"seconds_synthesize": 2.0, "seconds_score": 97.0, "private": True, "spent_epsilon": 1.0}
-    known["spent_delta"] = 0.0
-    (folder / "internal").mkdir(parents=True)
-    pd.DataFrame(rows).assign(**known).to_parquet(folder / "internal" / "results.parquet")
+    scores = {"gum": (0.1, 0.3), "pgm": (0.2, 0.25)}
+    jobs = [(m, n, s, e) for m, own in scores.items() for n, s in enumerate(own) for e in (1.0, 2.0)]
+    methods, seeds, scores, epsilons = (list(part) for part in zip(*jobs, strict=True))
+    known = {"method": methods, "seed": seeds, "score": [s / e for s, e in zip(scores, epsilons, strict=True)]}
+    known |= {"floor": 0.05, "seconds": 100.0, "seconds_measure": 1.0, "seconds_synthesize": 2.0, "seconds_score": 97.0}
+    spent([(f"{m} {n} {e}", "2-way TVD", e) for m, n, _, e in jobs], folder, spent_epsilon=1.0, **known)
     return folder
 
 

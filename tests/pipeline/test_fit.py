@@ -24,7 +24,7 @@ import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.frames.frame_files import object_texts, write_frame
-from pipeline.frames.frame_kinds import Kind, keep_kinds, kept_kinds
+from pipeline.frames.frame_kinds import Kind, keep_kinds, kept_kinds, kinds_file
 from pipeline.stage_bars import Stages
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.verify import verify
@@ -438,14 +438,23 @@ def test_the_look_refuses_before_anything_is_charged(town):
         pipeline.fit(people(100), "town.yaml", budget=book, epsilon=3, **QUICK)
 
 
-def test_a_saved_release_is_sound_and_loads_again(hospital, tmp_path):
+def test_a_saved_release_is_sound_and_loads_again_with_the_kinds_of_the_frame(hospital, tmp_path):
+    """These stand in a file beside the release, which may be lost."""
     saved = hospital.save(tmp_path / "kept")
     assert verify(saved).sound
     again = pipeline.load(saved, synthesis="independent")
     assert again.statement == hospital.statement
-    assert again.sample(30, seed=4)["sex"].tolist() == hospital.sample(30, seed=4)["sex"].tolist()
-    assert str(again.sample(5).dtypes["smoker"]) == "boolean"
+    pd.testing.assert_frame_equal(again.sample(30, seed=4), hospital.sample(30, seed=4))
     pd.testing.assert_frame_equal(again.marginal(["ward"]), hospital.marginal("ward"))
+    assert not [p for p in saved.rglob("*") if "frame" in p.name], "the release holds what a run's holds"
+    beside = kinds_file(saved)
+    beside.write_text(json.dumps(json.loads(beside.read_text()) | {"release": "0" * 64}))
+    assert str(pipeline.load(saved).sample(5)["ward"].dtype) == "str", "of another release"
+    beside.write_text("{")
+    with pytest.raises(UserError, match=r"kept\.frame\.json"):
+        pipeline.load(saved)
+    beside.unlink()
+    assert str(pipeline.load(saved).sample(5)["stay"].dtype) == "Int64"
     with pytest.raises(UserError, match="is there already"):
         hospital.save(saved)
     (saved / "schema.yaml").write_text("columns: {}")

@@ -31,7 +31,6 @@ from pipeline.statement.papers import registry_record, render_statement
 from pipeline.statement.signing import FIELDS
 from pipeline.statement.statement import Declared, in_other_terms, public_facts
 from pipeline.statement.words import sentence, words_of
-from pipeline.sweeps.results import total
 from tests.pipeline.conftest import SCHEMA, TOWN, command, reply, worded
 from tests.pipeline.formats import departures, problems
 
@@ -421,9 +420,3 @@ def test_no_words_promise_less_than_the_numbers(town, capsys):
     booked, limit = LOSS.findall(re.search(r"booked .* unless", page)[0])
     assert float(booked[0]) >= epsilon and float(booked[1]) >= delta
     assert float(limit[0]) >= 2.0000034 and float(limit[1]) >= 1.2344e-6
-
-
-def test_a_sweep_says_no_less_than_its_sum():
-    rows = [{"job": n, "private": True, "seed": None, "epsilon": 1.0, "unit": "one record"} for n in "abc"]
-    frame = pd.DataFrame(rows).assign(neighbouring="add_remove", spent_epsilon=0.33333348, spent_delta=1.0041e-9)
-    assert total(frame) == "published together they spend at most ε = 1.00001, δ = 3.02e-09 on the same people"

@@ -281,21 +281,26 @@ def test_the_time_of_a_sweep_is_set_beside_that_of_its_jobs():
     assert "at most 700 MB" in said
 
 
-def test_a_seed_is_named_as_what_gives_the_truth_away_and_no_sum_is_stated():
-    rows = {"job": ["a", "b"], "private": [False, False], "seed": [1, 1], "epsilon": [0.5, 1.0]}
-    said = total(pd.DataFrame(rows | {"spent_epsilon": [0.5, 1], "spent_delta": [0, 0]}))
+def spent(jobs, folder=None, **further):
+    """A line of results per (job, metric, ε), in a sweep's folder if one is given."""
+    names, metrics, epsilons = (list(part) for part in zip(*jobs, strict=True))
+    facts = {"job": names, "metric": metrics, "epsilon": epsilons, "spent_epsilon": epsilons, "spent_delta": 0.0}
+    facts |= {"private": True, "seed": None, "status": "done", "data": "d", "method": "gum", "goal": "low"}
+    facts |= {"score": [0.1 if m else None for m in metrics], "floor": None, "seconds": 1.0, "memory_mb": 1.0}
+    table = pd.DataFrame(facts | {"error": ""} | further)
+    if folder is not None:
+        (folder / "internal").mkdir(parents=True)
+        table.to_parquet(folder / "internal" / "results.parquet")
+    return table
+
+
+def test_a_sweep_says_no_less_than_its_sum_and_a_seed_is_named_as_what_gives_the_truth_away():
+    jobs = [(job, "MGD", 1.0) for job in "abc"]
+    said = total(spent(jobs, spent_epsilon=0.33333348, spent_delta=1.0041e-9, unit="one", neighbouring="add_remove"))
+    assert said == "published together they spend at most ε = 1.00001, δ = 3.02e-09 on the same people"
+    said = total(spent([("a", "MGD", 0.5), ("b", "MGD", 1.0)], private=False, seed=1))
     assert "2 of 2 are NOT private" in said and "at most" not in said
     assert "equal noise at two ε gives the truth away" in said
-
-
-def spent(jobs, **further):
-    """A line of results per (job, metric, ε)."""
-    names, metrics, epsilons = (list(part) for part in zip(*jobs, strict=True))
-    zeros = [0.0] * len(names)
-    facts = {"job": names, "metric": metrics, "private": [True] * len(names), "seed": [None] * len(names)}
-    facts |= {"epsilon": epsilons, "spent_epsilon": epsilons, "spent_delta": zeros, "status": ["done"] * len(names)}
-    facts |= {"data": "d", "method": "gum", "goal": "low", "score": [0.1 if m else None for m in metrics]}
-    return pd.DataFrame(facts | {"floor": None, "seconds": 1.0, "memory_mb": 1.0, "error": ""} | further)
 
 
 @pytest.mark.parametrize("kind", ["unit", "neighbouring"])
@@ -308,8 +313,7 @@ def test_releases_that_promise_different_things_have_no_total(kind):
 def test_a_page_of_one_metric_or_of_folders_of_one_name_states_what_all_jobs_spent(tmp_path):
     folders = [tmp_path / "a" / "sweep", tmp_path / "b" / "sweep"]
     for folder, jobs in zip(folders, ([("x", "MGD", 1.0), ("y", None, 2.0)], [("x", "MGD", 4.0)]), strict=True):
-        (folder / "internal").mkdir(parents=True)
-        spent(jobs).to_parquet(folder / "internal" / "results.parquet")
+        spent(jobs, folder)
     for metric in (None, "MGD"):
         assert "at most ε = 3," in render(folders[:1], metric=metric).read_text()
         assert "at most ε = 7," in render(folders, metric=metric).read_text()

@@ -1,14 +1,25 @@
-"""The unit of a schema: saved and read back, out of the measured domain, and apart from rules that it contradicts."""
+"""The unit of a schema: saved, apart from rules that it contradicts; sizes of units, counted, and of synthetic ones."""
 
 from __future__ import annotations
 
+import itertools
+import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.calibrate import Charge, calibrate
+from mechanisms.accounting.events import as_noise
+from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.found_columns import questions_of
+from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted, union_sensitivity
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.queries.query_matrices import sensitivity
@@ -16,9 +27,11 @@ from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.table_rules import RULES
 from mechanisms.public.schema.schema_part import part_of
-from mechanisms.public.schema.table_schema import TOP, Schema, parse_schema
+from mechanisms.public.schema.table_schema import TOP, Schema, load_schema, parse_schema
 from mechanisms.public.tables.decode import draw, with_constants
+from mechanisms.public.tables.write_table import write_table
 from mechanisms.public.units import Neighbouring
+from tests.public.table_worlds import decode_table
 
 COLUMNS: dict[str, Any] = {
     "sex": {"kind": "categorical", "values": ["f", "m"]},
@@ -209,3 +222,179 @@ def test_a_discovered_c_is_marked_in_the_schema_also_where_it_is_the_largest_num
     assert again.unit == found.unit and again.unit.found and again.unit.bound == 5
     with pytest.raises(UserError, match="discovered without counted"):
         parse_schema(given | {"unit": {"column": "id", "records": {"max": 5, "discovered": True}}}, where="t")
+
+
+def histogram(sizes: list[int], cap: int) -> np.ndarray:
+    """Units with 1 … cap records, as a table counts them."""
+    return np.bincount([min(s, cap) for s in sizes if s], minlength=cap + 1)[1:].astype(np.int64)
+
+
+@given(cap=st.integers(2, 5000))
+def test_buckets_double_up_to_the_cap(cap: int) -> None:
+    bounds = SizeQuestion(cap).bounds
+    assert bounds[0] == 1 and bounds[-1] == cap and all(a < b <= 2 * a for a, b in itertools.pairwise(bounds))
+
+
+@settings(deadline=None)
+@given(sizes=st.lists(st.integers(0, 40), max_size=12), cap=st.integers(2, 20))
+def test_a_unit_stands_in_one_bucket_with_weight_one_and_large_ones_in_the_last(sizes: list[int], cap: int) -> None:
+    asked = SizeQuestion(cap)
+    counts = asked.bucketed(histogram(sizes, cap))
+    lower = (0, *asked.bounds[:-1])
+    expected = [sum(a < min(s, cap) <= b for s in sizes) for a, b in zip(lower, asked.bounds, strict=True)]
+    assert counts.tolist() == expected and counts.sum() == sum(s > 0 for s in sizes)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("relation", list(Neighbouring))
+def test_the_sensitivity_is_the_largest_move_however_many_records_a_unit_has(norm, relation) -> None:
+    asked, others = SizeQuestion(6), [3, 1]
+    sizes = range(20)  # 0: the unit is absent
+    pairs = itertools.permutations(sizes if relation is Neighbouring.ADD_REMOVE else sizes[1:], 2)
+    if relation is Neighbouring.ADD_REMOVE:
+        pairs = ((a, b) for a, b in pairs if 0 in (a, b))
+    moves = [
+        np.linalg.norm(
+            asked.bucketed(histogram([*others, a], 6)) - asked.bucketed(histogram([*others, b], 6)),
+            1 if norm == "l1" else 2,
+        )
+        for a, b in pairs
+    ]
+    assert max(moves) == pytest.approx(union_sensitivity(norm, relation))
+
+
+@settings(deadline=None, max_examples=200)
+@given(sizes=st.lists(st.integers(1, 64), min_size=1, max_size=60), noise=st.floats(0, 40))
+def test_without_noise_the_choice_costs_no_more_than_any_other_bound(sizes: list[int], noise: float) -> None:
+    asked = SizeQuestion(64)
+    chosen = asked.chosen(asked.bucketed(histogram(sizes, 64)).tolist(), stddev=0.0, noise=noise)
+
+    def error(bound: int) -> float:
+        return sum(max(s - bound, 0) for s in sizes) + noise * bound
+
+    above = sum(s > chosen for s in sizes)
+    assert above <= noise and (
+        chosen == 1 or sum(s > asked.bounds[asked.bounds.index(chosen) - 1] for s in sizes) > noise
+    )
+    best = min(range(1, 65), key=error)
+    assert best <= chosen <= max(2 * best, 1) or error(chosen) <= error(best) * (1 + 1e-9)
+
+
+def test_units_that_noise_explains_do_not_raise_the_bound() -> None:
+    asked, rng = SizeQuestion(1024), np.random.default_rng(0)
+    counts = asked.bucketed(histogram([1, 2] * 500, 1024))
+    chosen = [asked.chosen(counts + rng.normal(0, 30, counts.size), stddev=30, noise=5) for _ in range(300)]
+    assert np.mean(np.array(chosen) <= 2) > 0.9
+    few = [asked.chosen(counts + rng.normal(0, 30, counts.size), stddev=30, noise=5) for _ in range(3000)]
+    assert np.mean(np.array(few) >= 32) < 0.004, "0.0003; 0.01 with two deviations"
+    true = asked.bucketed(histogram([1] * 500 + [100] * 400, 1024))
+    chosen = [asked.chosen(true + rng.normal(0, 30, true.size), stddev=30, noise=20) for _ in range(300)]
+    assert np.mean(np.array(chosen) == 128) > 0.97, (
+        "what is far above is seen through the noise of the empty buckets between"
+    )
+
+
+@pytest.mark.parametrize("cap", [1, 0, True, 2.5, 2**21, "9"])
+def test_an_impossible_cap_is_refused(cap) -> None:
+    with pytest.raises(UserError, match=r"privacy\.max_records_cap"):
+        SizeQuestion(cap)
+
+
+@pytest.mark.parametrize(("accountant", "mean"), [("gdp", math.sqrt(2 / math.pi)), ("zcdp", None), ("basic", 1.0)])
+@pytest.mark.parametrize("relation", list(Neighbouring))
+def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(accountant, mean, relation) -> None:
+    pure = accountant == "basic"
+    delta = 0.0 if pure else 1e-6
+    wanted = [Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(16))]
+    budget = Budget(2.0, delta, accountant, relation, max_records=1)
+    plan = plan_discovery(wanted, budget, share=0.2, mechanism="auto", cells=(2, 4, 9))
+    (slot,) = plan.charges
+    kind = plan.noise
+    one = union_sensitivity(plan.norm, relation)
+    charges = [Charge("c", kind, one, 0.2), *(Charge(f"{i}", kind, one, 0.8 / 3) for i in range(3))]
+    first, *rest = (as_noise(e) for e in calibrate(charges, budget))
+    assert slot.event.sensitivity == one and slot.event.scale == pytest.approx(first.scale, rel=1e-6)
+    expected = rest[0].scale * (mean or math.sqrt(2 / math.pi)) * 5
+    assert slot.wanted.noise == pytest.approx(expected, rel=1e-6)
+    assert plan.cap == 16 and slot.to_json(plan.accountant)["discovery"]["noise_per_record"] == slot.wanted.noise
+    (paired,) = plan_discovery(wanted, budget, share=0.2, mechanism="auto", cells=(20, 40, 90), pairs=True).charges
+    (alone,) = (as_noise(e) for e in calibrate([charges[0], Charge("r", kind, one, 0.8)], budget)[1:])
+    assert paired.event == slot.event, "whether pairs are measured moves no charge"
+    assert paired.wanted.noise == pytest.approx(alone.scale * (mean or math.sqrt(2 / math.pi)) * 20 * 90, rel=1e-6)
+
+
+def test_where_lost_records_are_made_up_for_in_number_c_is_smaller() -> None:
+    """Baseball players at ε = 1: 4,244 have more than 8 seasons, and a record of C costs 2,514 in noise."""
+    noisy = [4621.0, 2563, 3018, 3271, 3493, 751]
+    whole, half = (SizeQuestion(20, lost).chosen(noisy, stddev=17.4, noise=2514) for lost in (1.0, MADE_UP))
+    assert (whole, half) == (16, 8)
+
+
+TAXIS = {"company": {"kind": "categorical", "size": 5}, "hour": {"kind": "categorical", "size": 24, "ordinal": True}}
+
+
+def of_taxis(folder: Path = Path(), **unit: Any) -> Schema:
+    given = {"name": "t", "columns": TAXIS, "leave_out": ["taxi"], "unit_id": {"name": "taxi", **unit}}
+    return parse_schema(given, where="t.yaml", folder=folder)
+
+
+def rows(schema: Schema, count: int) -> CodedTable:
+    rng = np.random.default_rng(3)
+    return CodedTable(schema.domain, tuple(rng.integers(0, a.size, count, np.uint8) for a in schema.domain.attributes))
+
+
+def test_units_have_the_declared_numbers_of_records() -> None:
+    schema = of_taxis(records={1: 0.5, 4: 0.5})
+    frame = decode_table(rows(schema, 10_000), schema, np.random.default_rng(0))
+    sizes = frame.taxi.value_counts().value_counts(normalize=True)
+    assert len(frame) == 10_000 and abs(sizes[1] - 0.5) < 0.01 and abs(sizes[4] - 0.5) < 0.01
+
+
+def test_records_of_a_unit_share_its_columns_and_stand_together_in_order() -> None:
+    schema = of_taxis(records={3: 0.5, 7: 0.5}, same=["company"], order_by=["hour"])
+    frame = decode_table(rows(schema, 2_000), schema, np.random.default_rng(0))
+    assert (frame.groupby("taxi").company.nunique() == 1).all()
+    assert (frame.taxi.diff().fillna(0) >= 0).all()
+    assert frame.groupby("taxi").hour.apply(lambda hours: hours.is_monotonic_increasing).all()
+
+
+def test_ids_come_from_a_public_list_by_its_columns_and_weights(tmp_path: Path) -> None:
+    lines = [f"T{c}{i},{c},{i}" for c in range(4) for i in (1, 3)]  # company 4 is in no line
+    (tmp_path / "taxis.csv").write_text("taxi,company,records\n" + "\n".join(lines) + "\n")
+    schema = of_taxis(tmp_path, units="taxis.csv", same=["company"])
+    frame = decode_table(rows(schema, 8_000), schema, np.random.default_rng(0))
+    known = frame[frame.company < 4]
+    assert (known.taxi.str[1].astype(int) == known.company).all()
+    assert abs((known.taxi.str[2] == "3").mean() - 0.75) < 0.01
+    assert frame.taxi.notna().all()
+    (tmp_path / "s.yaml").write_text(schema.to_yaml())
+    (tmp_path / "taxis.csv").unlink()
+    assert load_schema(tmp_path / "s.yaml") == schema
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.parquet"])
+@pytest.mark.parametrize("count", [0, 1, 500])
+def test_written_tables_have_the_ids_as_their_last_column(name: str, count: int, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("mechanisms.public.tables.write_table.CHUNK_ROWS", 64)
+    schema = of_taxis(records={2: 1.0}, same=["company"])
+    write_table(tmp_path / name, rows(schema, count), schema, np.random.default_rng(0))
+    read = pd.read_parquet if name.endswith("parquet") else pd.read_csv
+    frame = read(tmp_path / name)
+    assert list(frame.columns) == ["company", "hour", "taxi"] and len(frame) == count
+    assert frame.taxi.value_counts().max() <= 2 if count else True
+    assert (frame.groupby("taxi").company.nunique() == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("unit", "says"),
+    [
+        ({"units": "none.csv"}, "cannot read"),
+        ({"units": [["T1", 0.0]]}, "a weight above 0"),
+        ({"units": [["T1", "9", 1]], "same": ["company"]}, "column 'company' has no value '9'"),
+        ({"record": {1: 1}}, "unknown field 'record'"),
+    ],
+)
+def test_a_mistake_is_named(unit: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError) as caught:
+        of_taxis(**unit)
+    assert "unit_id" in str(caught.value) and says in str(caught.value)

@@ -34,7 +34,7 @@ from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.private_table import load_private
 from mechanisms.sensitive.value_weights import MAX_TEXT, ValueWeights, may_be_listed, value_weights
 from tests.public.table_worlds import csv, schema, source
-from tests.sensitive.test_measurement import follows_its_law
+from tests.sensitive.test_exit import follows_its_law
 
 KEY = bytes(32)
 FACTS = schema(

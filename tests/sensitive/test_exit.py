@@ -1,28 +1,40 @@
-"""The exit under attack: every fault that could let a value out unpaid makes one of these checks fail."""
+"""The wall and its exit under attack: nothing leaves unpaid, and what leaves has the noise that was paid for."""
 
 import ast
 import itertools
 import json
+import math
 import sys
+import threading
+import time
 import types
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
+from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.units import Neighbouring
+from mechanisms.public.queries.adaptive_grid import GridQuery
+from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, QueryMatrix, SparseQuery
+from mechanisms.public.release import Measurements
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive import exit as the_exit
 from mechanisms.sensitive.counting import exact_marginals
-from mechanisms.sensitive.measurement import marginal_question
-from mechanisms.sensitive.noise import SeededNoise
+from mechanisms.sensitive.exit import leave
+from mechanisms.sensitive.measurement import marginal_question, measure_some
+from mechanisms.sensitive.noise import SecureNoise, SeededNoise
 from mechanisms.sensitive.private_choice import PrivateScores, choose
 
 ROOT = Path(__file__).parents[2]
@@ -271,3 +283,224 @@ def test_a_damaged_choice_is_refused_with_a_clear_error(text, tmp_path):
     ledger = type("Booked", (), {"events": {"c": event}})()
     with pytest.raises(UserError, match=r"damaged|does not follow"):
         choose(CLIQUES, lambda: pytest.fail("no scores are due"), event, ledger, SeededNoise(1), path=path)
+
+
+TOWN = Domain((Attribute("a", 40), Attribute("b", 50)))
+
+
+@dataclass(frozen=True)
+class Town:
+    """A private table of 300 rows."""
+
+    max_records: int = 2
+
+    @property
+    def coded(self) -> CodedTable:
+        rng = np.random.default_rng(5)
+        columns = tuple(rng.integers(0, n.size, 300).astype(np.uint8) for n in TOWN.attributes)
+        return CodedTable(TOWN, columns, np.full(300, 2**19, np.uint32))
+
+
+def plan(mechanism: str = "gaussian", accountant: str = "gdp", neighbouring=Neighbouring.ADD_REMOVE) -> Plan:
+    budget = Budget(1.0, 1e-6, accountant, neighbouring, 2)
+    return make_plan(TOWN, [Request(c) for c in CLIQUES], budget, mechanism=mechanism)
+
+
+def measured(tmp_path, which: Plan, seed: int = 1):
+    ledger = Ledger.open(tmp_path / "ledger.jsonl", which)
+    return measure(Town(), ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
+
+
+def measure(town: Town, ledger: Ledger, source, *, answers_dir) -> Measurements:
+    planned = list(enumerate(ledger.plan.measurements))
+    return Measurements(TOWN, tuple(measure_some(town, planned, ledger, source, answers_dir=answers_dir)))
+
+
+def follows_its_law(noise, mechanism: str, off: float) -> None:
+    """Noise in units of its scale, of one that is off by that share in neither direction."""
+    mean, wide = (1.0, 1.0) if mechanism == "laplace" else (math.sqrt(2 / math.pi), math.sqrt(1 - 2 / math.pi))
+    margin, spread = 4 * wide / math.sqrt(noise.size), np.abs(noise).mean()
+    assert abs(spread - mean) < margin
+    assert all(abs(spread * wrong - mean) > margin for wrong in (1 - off, 1 + off))
+    law = stats.laplace if mechanism == "laplace" else stats.norm
+    assert stats.kstest(noise, law.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("accountant", ACCOUNTANTS)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+@pytest.mark.parametrize("neighbouring", list(Neighbouring))
+def test_the_noise_added_has_the_scale_that_was_charged(tmp_path, accountant, mechanism, neighbouring):
+    """Two-sided: the test fails when the scale is 30 % off in either direction."""
+    which = plan(mechanism, accountant, neighbouring)
+    known, ledger = measured(tmp_path, which)
+    exact = np.zeros((40, 50))
+    np.add.at(exact, tuple(Town().coded.columns), 0.5)
+    answer = known.answers[2]
+    noise = answer.values - exact.ravel()
+    follows_its_law(noise / answer.scale, mechanism, off=0.3)
+    assert ledger.spent.epsilon <= 1.0
+    assert ledger.spent.epsilon > 0.9999
+    assert answer.scale == which.measurements[2].event.scale
+
+
+def test_no_bit_of_a_fractional_answer_stays_as_it_is(tmp_path):
+    """Answers to entries in multiples of 2^-16 lie on a finer lattice: its lowest bits must be noise too."""
+    query = SparseQuery.of(np.full((20_000, 1), 2.0**-MATRIX_BITS))  # each answer: one lowest bit
+    planned = PlannedMeasurement(("a",), query, 1.0, Gaussian("x", 1.0, 5.0))
+    which = replace(plan(), budget=replace(plan().budget, max_records=1))
+    answer = answered(np.array([1]), planned, which, Free(), SeededNoise(1), tmp_path)
+    lowest = np.rint(answer.values * 2.0 ** (WEIGHT_BITS + MATRIX_BITS)).astype(np.int64) % 16
+    counts = np.bincount(lowest, minlength=16)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+class Free:
+    """A ledger that takes every charge."""
+
+    def __init__(self):
+        self.events = {}
+
+    def charge(self, event):
+        self.events[event.id] = event
+
+
+def answered(counts, planned, which, ledger, source, folder):
+    """One answer to given counts, by the exit."""
+    question = marginal_question(planned, which.budget, folder / "answer.npz")
+    return leave([question], lambda due: [q.exact(counts) for q in due], ledger, source)[0]
+
+
+def test_an_interrupted_measurement_goes_on_and_equals_an_uninterrupted_one(tmp_path):
+    whole, _ = measured(tmp_path, plan())
+    (tmp_path / "answers" / "00001.npz").unlink()  # as if the machine had stopped before the second answer landed,
+    lines = (tmp_path / "ledger.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "ledger.jsonl").write_text("".join(lines[:2] + lines[3:]))  # and before its charge
+    again, ledger = measured(tmp_path, plan())
+    assert len(ledger.events) == 3
+    for left, right in zip(whole.answers, again.answers, strict=True):
+        assert np.array_equal(left.values, right.values)
+
+
+def test_the_ledger_raises_before_it_overspends(tmp_path):
+    which = plan()
+    ledger = Ledger.open(tmp_path / "ledger.jsonl", which)
+    before = (tmp_path / "ledger.jsonl").read_bytes()
+    with pytest.raises(BudgetExceeded, match="not in the plan"):
+        ledger.charge(Gaussian("0000:a", 2.0, 1e-3))
+    assert (tmp_path / "ledger.jsonl").read_bytes() == before, "a refused charge leaves nothing on disk"
+    ledger.charge(which.events[0])
+    with pytest.raises(BudgetExceeded, match="charged before"):
+        ledger.charge(which.events[0])
+    too_much = replace(which, budget=replace(which.budget, epsilon=0.01))
+    poor = Ledger.open(tmp_path / "poor.jsonl", too_much)
+    with pytest.raises(BudgetExceeded, match="would spend"):
+        for event in too_much.events:
+            poor.charge(event)
+    assert poor.spent.epsilon <= 0.01
+
+
+def test_a_ledger_survives_a_torn_last_line_and_refuses_another_plan(tmp_path):
+    which = plan()
+    path = tmp_path / "ledger.jsonl"
+    ledger = Ledger.open(path, which)
+    ledger.charge(which.events[0])
+    with path.open("ab") as file:
+        file.write(b'{"event": {"id": "0001')
+    assert list(Ledger.open(path, which).events) == [which.events[0].id]
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+    with pytest.raises(UserError, match="another plan"):
+        Ledger.open(path, plan("laplace", "basic"))
+
+
+def test_a_table_clipped_to_another_bound_never_reaches_the_noise(tmp_path):
+    ledger = Ledger.open(tmp_path / "ledger.jsonl", plan())
+    with pytest.raises(RuntimeError, match="clipped to 3"):
+        measure(Town(max_records=3), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+    assert list(ledger.events) == []
+
+
+def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(tmp_path):
+    honest = plan()
+    first = honest.measurements[0]
+    event = replace(first.event, l2_sensitivity=1.0)
+    lying = replace(honest, charges=(replace(honest.charges[0], event=event), *honest.charges[1:]))
+    ledger = Ledger.open(tmp_path / "ledger.jsonl", lying)
+    with pytest.raises(RuntimeError, match="above the planned"):
+        measure(Town(), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+    assert list(ledger.events) == []
+
+
+def half_grid(shape=(40, 50)) -> GridQuery:
+    """Every second cell one by one, the others in sums over either attribute."""
+    cells = np.arange(math.prod(shape))
+    return GridQuery(shape, {(0,): np.arange(shape[0]), (1,): np.arange(shape[1]), (0, 1): cells[cells % 2 == 0]}, "l2")
+
+
+@pytest.mark.parametrize("records", [300, 67_200_000, 10**12])
+def test_adaptive_grids_answer_a_million_million_records(records, tmp_path):
+    """The product of counts and entries has more than 63 bits: it once failed, after the charge."""
+    query = half_grid()
+    planned = PlannedMeasurement(("a", "b"), query, 1.0, Gaussian("x", 2.0, 5.0))
+    which = plan()
+    exact = np.full(2000, records * 2**WEIGHT_BITS // 2000)
+    answer = answered(exact, planned, which, Free(), SeededNoise(1), tmp_path)
+    noise = answer.values - query.answer(exact * 2.0**-WEIGHT_BITS)
+    assert np.abs(noise).max() < 5 * 6
+    assert noise.std() == pytest.approx(5.0, rel=0.1)
+
+
+def test_what_cannot_be_answered_is_refused_before_the_charge(tmp_path):
+    """Counts that fit no table, and noise beyond the range."""
+    which, ledger = plan(), Free()
+    (first, *_), grid = which.measurements, half_grid()
+    loud = replace(first, event=Gaussian("x", first.event.sensitivity, 1e11))
+    huge = PlannedMeasurement(("a", "b"), grid, 1.0, Gaussian("x", 2.0, 5.0))
+    for planned, exact in ((loud, np.zeros(40, np.int64)), (huge, np.full(2000, 2**60))):
+        with pytest.raises((UserError, OverflowError)):
+            answered(exact, planned, which, ledger, SecureNoise(), tmp_path)
+    assert not ledger.events
+
+
+@pytest.mark.parametrize(
+    ("query", "cells"),
+    [(Identity(1), 6), (Identity(3), 1), (MergedQuery((np.zeros(50, np.int64),)), 1), (half_grid((2, 3)), 3)],
+)
+def test_a_matrix_over_a_marginal_of_another_size_is_refused_before_the_charge(tmp_path, query: QueryMatrix, cells):
+    """numpy spread the numbers until they fitted: 50 times the count left at the price of one."""
+    planned, ledger = PlannedMeasurement(("a",), query, 1.0, Gaussian("x", 99.0, 5.0)), Free()
+    with pytest.raises(UserError, match=f"{query.columns} columns, and its marginal {cells} cells"):
+        answered(np.ones(cells, np.int64), planned, plan(), ledger, SecureNoise(), tmp_path)
+    assert not ledger.events
+
+
+@pytest.mark.parametrize("fine", [np.array([-1, 5]), np.array([0, 6]), np.array([0, 0])])
+def test_a_grid_of_cells_outside_of_its_marginal_is_none(fine):
+    with pytest.raises(ValueError, match="out of order or outside"):
+        GridQuery((2, 3), {(0,): np.arange(2), (1,): np.arange(3), (0, 1): fine}, "l2")
+
+
+def test_whoever_reads_a_noisy_answer_cannot_change_it(tmp_path):
+    planned = PlannedMeasurement(("a",), Identity(3), 1.0, Gaussian("x", 2.0, 5.0))
+    answer = answered(np.zeros(3, np.int64), planned, plan(), Free(), SecureNoise(), tmp_path)
+    with pytest.raises(ValueError, match="read-only"):
+        np.maximum(answer.values, 0, out=answer.values)
+
+
+def test_threads_that_charge_the_same_at_once_charge_it_once(tmp_path, monkeypatch):
+    """A plugin that asks from threads drew two answers for one charge: their mean has half the noise."""
+    which = plan()
+    ledger, event = Ledger.open(tmp_path / "ledger.jsonl", which), which.measurements[0].event
+    slow, at_once = Ledger._loss, threading.Barrier(4)
+    monkeypatch.setattr(Ledger, "_loss", lambda own, events: (time.sleep(0.05), slow(own, events))[1])
+
+    def charged(_: int) -> bool:
+        at_once.wait()
+        try:
+            ledger.charge(event)
+        except BudgetExceeded:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert sum(threads.map(charged, range(4))) == 1
+    assert len((tmp_path / "ledger.jsonl").read_text().splitlines()) == 2

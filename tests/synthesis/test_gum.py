@@ -1,4 +1,4 @@
-"""GUM's schedules, layout, record and structural zeros; min-cost flow; PriView's answers."""
+"""GUM's schedules, layout, zeros, descents and merged values; min-cost flow; PriView's answers."""
 
 import numpy as np
 import pytest
@@ -10,14 +10,21 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
-from mechanisms.public.release import Measurements
+from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
+from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
+from synthesis.consistency.merged_values import compressed, expanded, merged_values
+from synthesis.gum.descent import descend
 from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import components, lay_out
 from synthesis.impossible import mended
+from synthesis.independent import IndependentSpec
 from synthesis.papers.maxent import MaxentSpec, ViewModel
 from synthesis.papers.mcf import McfSpec, fewest_changes
+from synthesis.synthesize import synthesize
+from synthesis.synthesizers import SYNTHESIZERS
 
 WORLD = Domain(tuple(Attribute(n, k) for n, k in zip("abcde", (4, 3, 5, 2, 3), strict=True)))
 SHAPE = (4, 3, 5, 2, 3)
@@ -190,3 +197,183 @@ def test_answers_are_possible_and_limited():
         ViewModel(targets_of(joint, ["ab"]), MaxentSpec(max_cells=50)).marginal("abc")
     empty = ViewModel(consistent(Measurements(WORLD, (), public_total=0)), MaxentSpec())
     assert not empty.marginal("ab").any()
+
+
+BOX = Domain((Attribute("a", 6, 6), Attribute("b", 2)))
+COUNTS = np.array([500.0, 300.0, 20.0, 0.0, -6.0, 10.0])
+JOINT = np.array([[500, 0], [0, 300], [0, 20], [0, 0], [0, 0], [0, 10]])
+
+
+def answer(clique, values, query=None):
+    query = query or Identity(len(values))
+    return NoisyMarginal(clique, query, np.asarray(values, float), "gaussian", 5.0, "e" + "".join(clique))
+
+
+def known(floor=0.0):
+    ones = (answer(("a",), COUNTS), answer(("b",), JOINT.sum(axis=0)))
+    query = merged_query(BOX, ("a", "b"), rare_groups(BOX, ones, 4.5, floor))
+    return Measurements(BOX, (*ones, answer(("a", "b"), query.answer(JOINT.ravel().astype(float)), query)))
+
+
+def test_the_threshold_is_the_larger_of_the_multiple_of_sigma_and_the_floor():
+    one = [answer(("a",), COUNTS)]
+    groups = rare_groups(BOX, one, 4.5)
+    assert groups["a"].tolist() == [0, 1, 2, 2, 2, 2] and groups["b"].tolist() == [0, 1], "not measured: all apart"
+    assert rare_groups(BOX, one, 3.0)["a"].tolist() == [0, 1, 2, 3, 3, 3]
+    assert rare_groups(BOX, one, 3.0, floor=400)["a"].tolist() == [0, 1, 1, 1, 1, 1]
+    alone = rare_groups(Domain((Attribute("a", 3),)), [answer(("a",), [3.0, 900.0, 400.0])], 4.5)
+    assert alone["a"].tolist() == [0, 1, 2], "one rare value alone keeps its place"
+
+
+def test_answers_over_merged_codes_are_whole_marginals_and_sums_of_the_fine_ones():
+    measurements = known()
+    plain = compressed(measurements, merged_values(measurements))
+    assert [a.size for a in plain.domain.attributes] == [3, 2]
+    assert all(isinstance(a.query, Identity) and a.values.size == plain.domain.cells(a.clique) for a in plain.answers)
+    assert plain.answers[0].values.tolist() == [500, 300, 24]
+    assert plain.answers[0].scale == pytest.approx(5 * 2**0.5)
+    assert plain.answers[1] is measurements.answers[1]
+
+
+def test_a_rule_about_one_column_does_not_keep_the_others_from_being_merged():
+    """A column that a rule names keeps its values; answers over the others stay as small as they were asked."""
+    domain = Domain((Attribute("a", 6, 6), Attribute("b", 3)))
+    joint = np.array([[500.0, 0, 0], [0, 300, 0], [0, 20, 0], [0, 0, 0], [0, 0, 0], [0, 10, 0]])
+    ones = (answer(("a",), joint.sum(axis=1)), answer(("b",), joint.sum(axis=0)))
+    query = MergedQuery((np.array([0, 1, 2, 2, 2, 2]), np.array([0, 1, 1])))
+    measured = Measurements(domain, (*ones, answer(("a", "b"), query.answer(joint.ravel()), query)))
+    groups = merged_values(measured, apart={"b"})
+    small = compressed(measured, groups)
+    assert groups["a"].tolist() == [0, 1, 2, 2, 2, 2] and [a.size for a in small.domain.attributes] == [3, 3]
+    pair = small.answers[-1]
+    assert pair.values.tolist() == [500, 0, 0, 300, 0, 30] and pair.scale == 5.0
+    assert [own.tolist() for own in pair.query.labels] == [[0, 1, 2], [0, 1, 1]]
+    never = [(("b",), np.array([False, False, True]))]
+    made = synthesize(measured, GumSpec(), rows=830, rng=np.random.default_rng(0), zeros=never).table
+    assert not (made.column("b") == 2).any() and ((made.column("a") > 0) == (made.column("b") == 1)).mean() > 0.97
+
+
+@pytest.mark.parametrize("spec", [kind() for name, kind in SYNTHESIZERS.items() if name != "mbi"])
+def test_every_synthesizer_brings_the_merged_values_back(spec):
+    made = synthesize(known(), spec, rows=8_300, rng=np.random.default_rng(0)).table
+    counts = np.bincount(made.column("a"), minlength=6)
+    assert made.domain == BOX and made.rows == 8_300
+    assert counts[:2] == pytest.approx([5000, 3000], abs=250)
+    if not isinstance(spec, IndependentSpec):
+        assert ((made.column("a") > 0) == (made.column("b") == 1)).mean() > 0.97
+
+
+def test_merged_rows_follow_the_noisy_counts_of_the_values_and_never_the_negative_ones():
+    measurements = known()
+    rows = synthesize(measurements, GumSpec(), rows=8_300, rng=np.random.default_rng(1)).table
+    counts = np.bincount(rows.column("a"), minlength=6)
+    assert counts[3] == counts[4] == 0
+    assert counts[2] == pytest.approx(2 * counts[5], abs=2)
+
+
+def test_when_every_value_is_merged_the_values_come_from_the_one_way_marginal():
+    measurements = known(floor=1e9)
+    assert merged_values(measurements)["a"].tolist() == [0] * 6
+    rows = synthesize(measurements, GumSpec(), rows=830, rng=np.random.default_rng(1)).table
+    assert np.bincount(rows.column("a"), minlength=6).tolist() == [500, 300, 20, 0, 0, 10]
+
+
+def test_merged_values_that_were_all_noise_come_back_evenly():
+    labels = (np.array([0, 0, 0]), np.arange(2))
+    domain = Domain((Attribute("a", 3), Attribute("b", 2)))
+    pair = answer(("a", "b"), [4.0, 5.0], MergedQuery(labels))
+    measurements = Measurements(domain, (answer(("a",), [-1.0, -2.0, -3.0]), pair))
+    groups = merged_values(measurements)
+    made = synthesize(measurements, GumSpec(), rows=9, rng=np.random.default_rng(0)).table
+    assert np.bincount(made.column("a")).tolist() == [3, 3, 3]
+    plain = compressed(measurements, groups)
+    assert expanded(synthesize(plain, GumSpec(), rows=0, rng=np.random.default_rng(0)).table, measurements, groups,
+                    np.random.default_rng(0)).rows == 0  # fmt: skip
+
+
+def test_where_answers_merge_one_attribute_in_two_ways_what_either_merges_is_one_group():
+    """Whole columns beside merged ones, nested groups and crossing ones: all counts are met over the common groups."""
+    domain = Domain((Attribute("a", 6), Attribute("b", 2), Attribute("c", 1)))
+    counts = np.array([[5, 1], [2, 7], [3, 3], [8, 0], [1, 4], [6, 2]], float)
+    whole, nested = np.arange(6), np.array([2, 2, 0, 0, 0, 1])
+    answers = [answer(("a", "c"), counts.sum(axis=1), MergedQuery((whole, np.zeros(1, np.int64))))]
+    for own in (np.array([0, 0, 1, 1, 2, 3]), nested):
+        query = MergedQuery((own, np.arange(2)))
+        answers.append(answer(("a", "b"), query.answer(counts.ravel()), query))
+    measurements = Measurements(domain, tuple(answers))
+    groups = merged_values(measurements)
+    assert groups.keys() == {"a"} and groups["a"].tolist() == [0, 0, 1, 1, 1, 2]
+    for each in compressed(measurements, groups).answers:
+        expected = MergedQuery((groups["a"], np.arange(domain[each.clique[1]].size)))
+        exact = counts.ravel() if each.clique == ("a", "b") else counts.sum(axis=1)
+        assert each.values.tolist() == expected.answer(exact).tolist()
+    made = synthesize(measurements, GumSpec(), rows=42, rng=np.random.default_rng(0)).table
+    assert np.bincount(groups["a"][made.column("a")]).tolist() == [15, 19, 8]
+
+
+def test_answers_that_number_the_values_in_another_order_are_read_in_theirs():
+    joint = np.array([[0.0, 3.0], [900.0, 0.0], [0.0, 400.0]])
+    query = MergedQuery((np.array([2, 0, 1]), np.array([0, 1])))
+    domain = Domain((Attribute("a", 3), Attribute("b", 2)))
+    answers = (answer(("a",), joint.sum(axis=1)), answer(("a", "b"), query.answer(joint.ravel()), query))
+    made = synthesize(Measurements(domain, answers), GumSpec(), rows=1303, rng=np.random.default_rng(0)).table
+    counts = np.bincount(made.column("a") * 2 + made.column("b"), minlength=6).reshape(3, 2)
+    assert np.abs(counts - joint).max() <= 10
+
+
+FREE = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 5), Attribute("free", 2)))
+
+
+def rows_of(seed: int, rows: int, twist: bool) -> CodedTable:
+    rng = np.random.default_rng(seed)
+    a, b, c, free = (rng.integers(0, attribute.size, rows) for attribute in FREE.attributes)
+    return CodedTable(FREE, tuple(x.astype(np.uint8) for x in (a, (a + b // 2) % 3 if twist else b, c, free)))
+
+
+def wanted_of(table: CodedTable, stddev=1.0) -> list[Target]:
+    cliques = [("a",), ("a", "b"), ("b", "c"), ("a", "b", "c")]
+    counts = count_cliques(table, cliques)
+    return [Target(c, n.reshape(FREE.shape(c)).astype(float), stddev) for c, n in zip(cliques, counts, strict=True)]
+
+
+def squared_error(table: CodedTable, targets: list[Target]) -> float:
+    counts = count_cliques(table, [t.clique for t in targets])
+    return sum(
+        float(((n - t.values.ravel() * table.rows / t.values.sum()) ** 2).sum() / t.stddev**2)
+        for n, t in zip(counts, targets, strict=True)
+    )
+
+
+def test_the_error_falls_with_every_sweep_and_rows_stay_in_number_and_domain():
+    targets = wanted_of(rows_of(0, 3000, twist=True))
+    start = rows_of(1, 3000, twist=False)
+    errors = [
+        squared_error(descend(start, targets, sweeps=k, rng=np.random.default_rng(2))[0], targets) for k in range(5)
+    ]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[-1] < 0.01 * errors[0]
+    made, _ = descend(start, targets, sweeps=3, rng=np.random.default_rng(2))
+    assert made.rows == 3000
+    assert all(c.max() < a.size for c, a in zip(made.columns, FREE.attributes, strict=True))
+
+
+def test_an_attribute_without_a_marginal_and_the_given_table_are_left_alone():
+    start = rows_of(1, 500, twist=False)
+    before = [c.copy() for c in start.columns]
+    made, _ = descend(start, wanted_of(rows_of(0, 500, twist=True)), sweeps=2, rng=np.random.default_rng(0))
+    assert np.array_equal(made.column("free"), before[3])
+    assert all(np.array_equal(x, y) for x, y in zip(before, start.columns, strict=True))
+
+
+def test_where_targets_contradict_each_other_the_more_precise_one_is_met():
+    sure = Target(("a",), np.array([700.0, 100.0, 100.0, 100.0]), 1.0)
+    vague = Target(("a", "b"), np.full((4, 3), 1000 / 12), 50.0)
+    made, _ = descend(rows_of(3, 1000, twist=False), [sure, vague], sweeps=10, rng=np.random.default_rng(0))
+    assert np.abs(np.bincount(made.column("a"), minlength=4) - sure.values).max() <= 3
+
+
+def test_rows_that_fit_already_are_not_touched():
+    table = rows_of(0, 400, twist=True)
+    made, changed = descend(table, wanted_of(table), sweeps=3, rng=np.random.default_rng(0))
+    assert changed == [0]
+    assert all(np.array_equal(x, y) for x, y in zip(made.columns, table.columns, strict=True))

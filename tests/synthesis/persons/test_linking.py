@@ -1,17 +1,27 @@
-"""Laws of linked persons, and what they get back of real ones."""
+"""Laws of linked persons, rules over them, their numbers, and what they get back of real and of planted ones."""
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Domain
+from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_features import Trait, times_of
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions
+from mechanisms.public.persons.person_questions import (
+    PersonQuestion,
+    asked_columns,
+    person_questions,
+    questions_of,
+    with_shares,
+)
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.tally import (
     WHOLE,
@@ -25,14 +35,21 @@ from mechanisms.public.persons.tally import (
 )
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.rules.ordered import about_constants
+from mechanisms.public.rules.structural_zeros import broken, joined, of_persons
+from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import parse_schema
+from mechanisms.public.tables.decode import Owned, draw_table
 from synthesis.persons import linking, swaps
+from synthesis.persons.arranged import _drawn
 from synthesis.persons.arrangement import cost_of
 from synthesis.persons.linking import Linked, linked_persons
 from synthesis.persons.opening import planned_times, tokens_of_slots
 from synthesis.persons.person_answers import answered
+from synthesis.persons.person_sizes import all_records, persons_by_size
 from synthesis.persons.person_targets import PersonTarget
+from tests.bench.planted import FAMILIES, kinship
 from tests.conftest import few
 
 Ints = NDArray[np.int64]
@@ -249,3 +266,210 @@ def test_the_generator_draws_below_its_count():
     state = np.array([3], np.uint64)
     drawn = [int(swaps.below(state, 5)) for _ in range(500)]
     assert set(drawn) == {0, 1, 2, 3, 4} and min(np.bincount(drawn)) > 60
+
+
+CLIQUES = [("team", "sex"), ("year", "home"), ("hits", "sex"), ("sex", "home"), ("year", "team"), ("hits",)]
+DOMAIN = SCHEMA.domain
+
+
+@few(15)
+@given(
+    st.integers(0, 10**6), st.integers(1, 40), st.lists(st.sampled_from(CLIQUES), min_size=1, unique=True),
+    st.sampled_from([0.1, 0.5]), st.booleans(),
+)  # fmt: skip
+def test_each_record_that_is_left_goes_to_a_person_who_may_hold_it(seed, persons, cliques, part, measured):
+    rng, (table, times, owners) = np.random.default_rng(seed), world(seed, persons, missing=0.2)
+    try:
+        zeros = joined((DOMAIN.canonical(c), rng.random(DOMAIN.cells(c)) < part) for c in cliques)
+        records, linked = of_persons(zeros, UNIT.constant, DOMAIN, "t")
+    except UserError as error:
+        assert "every combination" in error.what
+        return
+    codes = {n: np.asarray(table.column(n)) for n in DOMAIN.names}
+    pairs = [codes | {"sex": np.full(times.size, s), "home": np.full(times.size, h)} for s in (0, 1) for h in (0, 1, 2)]
+    there = ~broken(codes, DOMAIN, records)
+    assert np.array_equal(there, ~np.all([broken(own, DOMAIN, zeros) for own in pairs], axis=0))
+    table, times, owners = (
+        table.at(np.flatnonzero(there)),
+        times[there],
+        np.unique(owners[there], return_inverse=True)[1],
+    )
+    answers = answers_of(table, times, owners, UNIT, 1.0, seed) if measured and times.size else []
+    made = linked_persons(table, times, UNIT, COLUMNS, answers, linked, seed=seed, sweeps=3)
+    check(made, table, times, UNIT)
+    codes = {n: np.asarray(table.column(n))[made.members] for n in ("year", "team", "hits")}
+    codes |= {n: np.repeat(own, np.diff(made.starts)) for n, own in zip(UNIT.constant, made.constants, strict=True)}
+    assert not broken(codes, DOMAIN, zeros).any()
+
+
+def test_what_dealing_does_not_bring_is_told_and_answers_clear_what_cannot_be():
+    table, times, owners = world(3, 30, size=6)
+    linked = of_persons([(("team", "sex"), np.arange(28) // 2 % 2 == np.arange(28) % 2)], UNIT.constant, DOMAIN, "t")[1]
+    answers = answers_of(table, times, owners, UNIT, 0.0)
+    asked = answered(person_questions(UNIT, COLUMNS), answers, BY_NAME, [(("hits", "sex"), np.arange(22) == 5)])
+    closed = {a.question.label: np.argwhere(~a.possible).tolist() for a in asked if a.question.level == "records"}
+    assert closed.pop(("records: sex", "hits")) == [[1, 2]] and not any(closed.values())
+    even = table.at(np.flatnonzero(table.column("team") % 2 == 0))
+    alike = linked_persons(even, times[: even.rows], UNIT, COLUMNS, answers, linked, seed=1)
+    assert (alike.constants[0] == 1).all() and alike.told[0].endswith("since rules about constants left no other way")
+    one_of_each = table.at(np.array([int(np.argmax(table.column("team") % 2 == own)) for own in (0, 1)]))
+    two = answers_of(*world(3, 1, size=2), UNIT, 0.0)
+    split = linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, linked, seed=1)
+    assert split.starts.tolist() == [0, 1, 2] and split.told[-1].startswith("1 persons were parted in two")
+    assert linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, seed=1).starts.tolist() == [0, 2]
+    with pytest.raises(UserError, match="every combination"):
+        of_persons([(("team", "sex"), np.ones(28, bool))], UNIT.constant, DOMAIN, "t")
+
+
+def test_persons_stay_as_many_where_a_constant_follows_from_each_record():
+    table, times, owners = world(5, 600)  # persons of one kind of team each, of which the answers know nothing
+    other = np.arange(42) // 3 % 3 != np.arange(42) % 3
+    linked = of_persons([(("team", "home"), other)], UNIT.constant, DOMAIN, "t")[1]
+    made = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 1.0), linked, seed=1)
+    assert 570 < made.constants.shape[1] < 630
+    assert not any("parted" in words for words in made.told), made.told
+
+
+def test_constants_stay_as_frequent_as_measured_where_one_of_them_skips_a_question():
+    table, times, owners = world(5, 600)
+    kept = np.flatnonzero((table.column("sex") == 1) | (np.arange(times.size) % 3 == 0))  # and has fewer records
+    columns = {n: np.array(table.column(n)[kept]) for n in DOMAIN.names}
+    columns["hits"][columns["sex"] == 0] = 10
+    table = CodedTable(DOMAIN, tuple(columns[n] for n in DOMAIN.names))
+    owners = np.unique(owners[kept], return_inverse=True)[1]
+    skipped = (("hits", "sex"), (np.arange(22) % 2 == 0) & (np.arange(22) < 20))
+    answers, own = answers_of(table, times[kept], owners, UNIT, 1.0), np.unique(owners, return_index=True)[1]
+    made = linked_persons(table, times[kept], UNIT, COLUMNS, answers, [skipped], seed=1)
+    assert (made.constants[0] == 0).sum() > 0.6 * (columns["sex"][own] == 0).sum()
+
+
+@few(60)
+@given(st.integers(0, 10**6), st.lists(st.booleans(), min_size=2, max_size=4), st.integers(1, 6))
+def test_values_around_constants_ascend_and_those_of_one_record_change_places(seed, constant, most):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, most + 1, 5)
+    owners = np.repeat(np.arange(5), sizes)
+    values = [rng.integers(0, 9, 5)[owners] if c else rng.integers(0, 9, owners.size) for c in constant]
+    absent = [rng.random(5)[owners] < 0.2 if c else rng.random(owners.size) < 0.2 for c in constant]
+    made = about_constants(values, absent, constant, owners)
+    before, rows = (
+        [[v[i] for v, a in zip(some, absent, strict=True) if not a[i]] for i in range(owners.size)]
+        for some in (values, made)
+    )
+    assert all(row == sorted(row) for row in rows)
+    assert all((m == m[np.searchsorted(owners, owners)]).all() for m, c in zip(made, constant, strict=True) if c)
+    if sum(constant) == 1 and len(constant) == 2:
+        assert all(rows[i] == sorted(before[i]) for i in np.flatnonzero(sizes[owners] == 1))
+        moving = constant.index(False)
+        order = np.lexsort((values[moving], owners))
+        order = order[~absent[moving][order]]
+        assert (np.diff(made[moving][order])[np.diff(owners[order]) == 0] >= 0).all()
+
+
+@pytest.mark.parametrize("constant", [(), ("a",), ("a", "d"), ("d",)])
+@pytest.mark.parametrize("ordered", [[["a", "b"], ["b", "c"], ["c", "d"]], [["c", "d"], ["a", "c"], ["b", "c"]]])
+def test_ordered_groups_that_share_columns_all_hold(constant, ordered):
+    column = {"kind": "integer", "min": 0, "max": 99, "missing": False, "bins": {"edges": [0, 50, 99]}}
+    own = {"columns": dict.fromkeys("abcd", column), "ordered": ordered, "confirmed_public": True}
+    unit = {"unit": {"column": "id", "constant": [*constant], "records": {"max": 4}}} if constant else {}
+    schema, rng = parse_schema(own | unit, where="t"), np.random.default_rng(4)
+    codes = np.sort(rng.integers(0, 2, (300, 4)), axis=1).T
+    ids = np.arange(300) // 3
+    rows = [c if n not in constant else np.repeat(c[::3], 3) for n, c in zip("abcd", codes, strict=True)]
+    kept = ~broken(dict(zip("abcd", rows, strict=True)), schema.domain, schema.rules.zeros)
+    table = CodedTable(schema.domain, tuple(c[kept] for c in rows))
+    drawn = draw_table(Owned(table, ids[kept]), schema, rng, 0, table.rows)
+    values = {n: each.values for n, each in zip("abcd", drawn, strict=True)}
+    assert table.rows > 50
+    assert all((values[low] <= values[high]).all() for low, high in ordered)
+    assert all((np.diff(values[n])[np.diff(ids[kept]) == 0] == 0).all() for n in constant)
+
+
+def test_the_order_of_a_person_is_drawn_with_all_columns_that_a_chain_of_rules_ties_to_it():
+    column = {"kind": "integer", "min": 0, "max": 99, "missing": False, "bins": {"edges": [0, 99]}}
+    unit = {"column": "id", "order": ["t"], "records": {"max": 4}}
+    own = {"columns": dict.fromkeys("atbc", column), "ordered": [["a", "t"], ["t", "c"]], "confirmed_public": True}
+    schema, rows = parse_schema(own | {"unit": unit}, where="t"), 200
+    table = CodedTable(schema.domain, (np.zeros(rows, np.int64),) * 4)
+    values = _drawn(table, schema, "t", np.random.default_rng(1))
+    assert {*values} == {"a", "t", "c"}
+    assert (values["a"] <= values["t"]).all() and (values["t"] <= values["c"]).all()
+
+
+def test_rules_that_would_try_too_many_constants_for_each_person_are_refused():
+    domain = Domain((Attribute("born", 200), Attribute("died", 200)))
+    with pytest.raises(UserError, match="40,000 combinations of constants"):
+        of_persons([(("born", "died"), np.eye(200, dtype=bool).ravel())], ("born", "died"), domain, "t")
+
+
+#: Persons here, and those whose noise they have; μ of ε = 3 at δ = 1e-6.
+PERSONS, AS_OF, MU = 1_000, 4_000, 0.6
+
+
+def codes(rows: pd.DataFrame, column: Column) -> np.ndarray:
+    values = rows[column.name].to_numpy()
+    if column.kind != "integer":
+        return np.array([[str(v) for v in column.values].index(str(v)) for v in values], np.uint8)
+    return (np.searchsorted(bin_bounds(column)[0], values, side="right") - 1).astype(np.uint8)
+
+
+def linked_again(name: str, strength: float, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Records of persons, and the same after their owners were thrown away and linked from noisy answers."""
+    family = FAMILIES[name]
+    rows = family.make(strength, PERSONS, seed)
+    schema = parse_schema(yaml.safe_load(family.schema), where="test")
+    unit, columns, rng = schema.rules.unit, asked_columns(schema), np.random.default_rng(seed)
+    assert unit is not None
+    table = CodedTable(Domain(tuple(c.attribute for c in columns)), tuple(codes(rows, c) for c in columns))
+    time = unit.times({c.name: c for c in columns})
+    times = np.full(len(rows), -1) if time is None else times_of(rows[time.name].to_numpy(np.float64), time)
+    questions = with_shares(questions_of(schema), None, 3.0)
+    exact = exact_answers(table, times, rows[family.owner].to_numpy(), unit, questions)
+    answers = []
+    for question, counts in zip(questions, exact, strict=True):
+        sigma = PERSONS / AS_OF / (MU * question.share**0.5)
+        noisy = counts + rng.normal(0, sigma, counts.size)
+        answers.append(NoisyMarginal(question.label, Identity(counts.size), noisy, "gaussian", sigma, question.event))
+    linked = linked_persons(table, times, unit, columns, answers, seed=seed)
+    made = rows.iloc[linked.members].copy()
+    made[family.owner] = np.repeat(np.arange(linked.starts.size - 1), np.diff(linked.starts))
+    return rows, made
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_planted_kinship_is_kept_and_none_is_invented(name):
+    family = FAMILIES[name]
+    real, made = linked_again(name, 0.5, seed=1)
+    kept = [kinship(made, family.owner, c) / kinship(real, family.owner, c) for c in family.columns]
+    assert np.mean(kept) > 0.65 and min(kept) > 0.4, kept
+    assert made[family.owner].nunique() == pytest.approx(PERSONS, rel=0.02)
+    if name == "waves":  # each wave of a person follows the one before
+        assert (made.groupby(family.owner)["wave"].diff().dropna() == 1).mean() > 0.9
+    made = linked_again(name, 0.0, seed=1)[1]
+    invented = [kinship(made, family.owner, c) for c in family.columns]
+    assert max(map(abs, invented)) < 0.06, invented
+
+
+@pytest.mark.parametrize(("most", "bound"), [(1, 1), (3, 1), (5, 2), (20, 4), (20, 20)])
+@pytest.mark.parametrize("total", [0, 1, 5, 1000])
+def test_sizes_of_noise_alone_account_for_every_record(most, bound, total):
+    """Where fewer records count than a person has, a histogram that another answer pulled below 0 was divided by 0."""
+    for seed in range(4):
+        rng, sd = np.random.default_rng(seed), 60.0
+        own = SimpleNamespace(
+            values=rng.normal(0, sd, most) + np.r_[20, np.zeros(most - 1)],
+            stddev=sd,
+            kinds=lambda: (Trait.RECORDS,),
+            by_size=False,
+        )
+        beside = SimpleNamespace(
+            values=rng.normal(-100, sd, (most, 4)),
+            stddev=sd / 10,
+            kinds=lambda: (Trait.RECORDS, Trait.MEAN),
+            by_size=True,
+            possible=np.ones((most, 4), bool),
+            question=SimpleNamespace(features=(SimpleNamespace(groups=tuple(range(most))),)),
+        )
+        assert total <= all_records([own, beside], most, total, bound) <= total * most
+        sizes = persons_by_size([own, beside], most, total)
+        assert (sizes >= 0).all() and sizes @ np.arange(1, most + 1) == total
