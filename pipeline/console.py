@@ -12,7 +12,7 @@ CONSOLE = ("terminal", "always", "never")
 #: Said where they are not printed.
 NOT_PRINTED = "what saw rows is not printed here (console=always prints it)"
 #: What a run prints at its end, at most.
-LINES, WIDTH = 15, 100
+LINES, WIDTH = 14, 100
 #: Where the words of a line begin.
 INDENT = 12
 

@@ -79,16 +79,18 @@ def in_words(relations: Sequence[Relation]) -> str:
         return ""
     named = [f"{' × '.join(r.pair)} {r.share:.0%}{_said(r, first=not i)}" for i, r in enumerate(relations)]
     least = "at least: " if relations[0].least else ""
-    kept = any(r.kept is not None for r in relations)
-    seed = "; what the table keeps of a relation may change with synthesis.seed" * kept
+    seed = "; another synthesis.seed may keep more" * any(_is_lost(r) for r in relations)
     return f"{least}{', '.join(named)} of the records beyond what unrelated columns have{seed}"
 
 
 def _said(relation: Relation, *, first: bool) -> str:
     if relation.kept is None:
         return ""
-    lost = ", lost" if relation.kept < LOST * relation.share else ""
-    return f" ({'table: ' if first else ''}{relation.kept:.0%}{lost})"
+    return f" ({'table: ' if first else ''}{relation.kept:.0%}{', lost' * _is_lost(relation)})"
+
+
+def _is_lost(relation: Relation) -> bool:
+    return relation.kept is not None and relation.kept < LOST * relation.share
 
 
 def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: float) -> Iterator[Found]:
