@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def persons_by_size(asked: Sequence[Asked], most: int, records: int) -> Ints:
     """(most,) how many persons have 1, 2, … records: whole numbers of that many records in all.
 
     The histogram is brought onto the sums of other answers by inverse variance, onto the number of records by least
-    squares, thin sizes share a smooth tail, and a tilt takes up what is left.
+    squares, thin sizes share a smooth course, and a tilt takes up what is left.
 
     Edge cases: without a histogram, or where nothing in it is above 0, each record is a person of its own.
     """
@@ -43,14 +44,9 @@ def _persons(asked: Sequence[Asked], counted: Ints, total: int) -> Values | None
     if own is None or not (own.values > 0).any() or most == 1 or total == 0:
         return None
     numbers = counted.astype(np.float64)
-    values, slope = _with_sums(own, asked), numbers / numbers.max()  # the largest rises as fast as the level
-    low, high = -np.abs(values).max() - 1.0, np.abs(values).max() + total + 1.0
-    for _ in range(80):
-        middle = (low + high) / 2
-        above = numbers @ np.maximum(values + middle * slope, 0.0) > total
-        low, high = (low, middle) if above else (middle, high)
-    smooth = _smooth_tail(np.maximum(values + high * slope, 0.0), own.stddev)
-    return _tilted(smooth, numbers, total)
+    values = _with_sums(own, asked)
+    values += numbers * (total - numbers @ values) / (numbers @ numbers)
+    return _tilted(_smooth(values, own.stddev), numbers, total)
 
 
 def _with_sums(own: Asked, asked: Sequence[Asked]) -> Values:
@@ -69,40 +65,67 @@ def _with_sums(own: Asked, asked: Sequence[Asked]) -> Values:
     return values
 
 
-def _smooth_tail(values: Values, stddev: float) -> Values:
-    """Sizes from the largest down are merged until each group stands above three σ, and spread log-linearly inside."""
-    groups, stop = [], values.size
+def _smooth(values: Values, stddev: float) -> Values:
+    """Sizes from the largest down are merged until each group stands above three σ, and spread smoothly inside.
+
+    Sums of groups keep what is below 0, so that noise in many sizes that nobody has adds nobody to them. A size that
+    rises three σ above its group, as where all persons have 12 records of at most 20, is a group of its own.
+    """
+    edges, stop = [values.size], values.size
     while stop > 0:
         start = stop - 1
         while start > 0 and values[start:stop].sum() < 3 * stddev * math.sqrt(stop - start):
             start -= 1
-        groups.append((start, stop))
+        edges.append(start)
         stop = start
-    groups = groups[::-1]
-    centres = np.array([(a + b - 1) / 2 for a, b in groups])
-    height = np.log([max(values[a:b].sum() / (b - a), 1e-3) for a, b in groups])
-    place = np.arange(values.size, dtype=np.float64)
+    edges.reverse()
+    while True:
+        shape = _spread(values, list(itertools.pairwise(edges)))
+        alone = [e for e in edges[:-1] if e + 1 not in edges and values[e] - shape[e] > 3 * stddev]
+        if not alone:
+            return shape
+        edges = sorted({*edges, *(e + 1 for e in alone)})
+
+
+def _spread(values: Values, groups: Sequence[tuple[int, int]]) -> Values:
+    """The sums of groups of sizes, spread log-linearly from centre to centre, the last one by e^(−s √n).
+
+    Its s is what brings it from the height of the group before to its sum: between a geometric tail, as of visits, and
+    a power of n, as of calls by address.
+    """
+    sums = np.array([max(values[a:b].sum(), 1e-3) for a, b in groups])
+    centres, sizes = np.mean(groups, axis=1) - 0.5, np.diff(groups)[:, 0]
+    height, place = np.log(sums / sizes), np.arange(values.size, dtype=np.float64)
     line = np.interp(place, centres, height)
-    if len(groups) > 1:  # the last slope goes on behind the last centre
-        slope = min((height[-1] - height[-2]) / (centres[-1] - centres[-2]), 0.0)
-        line = np.where(place > centres[-1], height[-1] + slope * (place - centres[-1]), line)
-    shape = np.exp(line)
-    for a, b in groups:
-        shape[a:b] *= values[a:b].sum() / shape[a:b].sum()
+    start, stop = groups[-1]
+    if len(groups) > 1 and stop - start > 1:
+        way = np.sqrt(place[start:] + 1) - math.sqrt(centres[-2] + 1)
+        fall = _root(lambda s: -float(np.exp(height[-2] - s * way).sum()), -sums[-1], 0.0, 20 / way[0])
+        line[start:] = height[-2] - fall * way
+    shape = np.exp(np.maximum(line, -600.0))  # above 0 everywhere
+    for (a, b), each in zip(groups, sums, strict=True):
+        shape[a:b] *= each / shape[a:b].sum()
     return shape
 
 
 def _tilted(values: Values, numbers: Values, records: int) -> Values:
     """values × e^(λ n) of the same sum, where that can be, whose Σ n × values is the number of records."""
     total = float(np.clip(values.sum(), records / numbers.max(), records))
-    low, high = -50.0, 50.0
+
+    def tilted(by: float) -> Values:
+        shape = values * np.exp(by * (numbers - (numbers.max() if by > 0 else 1)))
+        return np.asarray(shape * (total / shape.sum()))
+
+    shape = tilted(_root(lambda by: float(tilted(by) @ numbers), records, -50.0, 50.0))
+    return np.asarray(shape * (records / (shape @ numbers)))
+
+
+def _root(rising: Callable[[float], float], goal: float, low: float, high: float) -> float:
+    """Where a rising function reaches a goal, or the end that is nearer to it."""
     for _ in range(100):
         middle = (low + high) / 2
-        shape = values * np.exp(middle * (numbers - (numbers.max() if middle > 0 else 1)))
-        mean = (shape @ numbers) / shape.sum() if shape.sum() > 0 else 1.0
-        low, high = (low, middle) if mean * total > records else (middle, high)
-    tilted = shape * (total / shape.sum())
-    return np.asarray(tilted * (records / (tilted @ numbers)))
+        low, high = (low, middle) if rising(middle) > goal else (middle, high)
+    return (low + high) / 2
 
 
 def _whole(values: Values, records: int) -> Ints:

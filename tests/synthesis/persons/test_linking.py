@@ -473,3 +473,22 @@ def test_sizes_of_noise_alone_account_for_every_record(most, bound, total):
         assert total <= all_records([own, beside], most, total, bound) <= total * most
         sizes = persons_by_size([own, beside], most, total)
         assert (sizes >= 0).all() and sizes @ np.arange(1, most + 1) == total
+
+
+VISITS = [17, 741, 578, 454, 373, 272, 184, 151, 76, 70, 37, 18, 14, 7, 4, 2, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("persons", "rows_off", "apart"), [(np.r_[VISITS, [0] * 12], 0.06, 0.08), (np.eye(20)[11] * 3000, 0.03, 0.05)]
+)
+def test_noise_in_sizes_that_nobody_has_adds_few_rows_and_takes_no_size_that_all_have(persons, rows_off, apart):
+    """Rows beyond C come from the sizes alone: 30 possible sizes gave an eighth too many, twelve of 20 became any."""
+    numbers, sd = np.arange(1, persons.size + 1), 0.01 * persons.sum()
+    rows, off = [], []
+    for seed in range(20):
+        values = persons + np.random.default_rng(seed).normal(0, sd, persons.size)
+        own = SimpleNamespace(values=values, stddev=sd, kinds=lambda: (Trait.RECORDS,), by_size=False)
+        total = round(np.minimum(numbers, 5) @ persons)
+        rows.append(all_records([own], persons.size, total, 5) / (numbers @ persons) - 1)
+        off.append(np.abs(persons_by_size([own], persons.size, round(numbers @ persons)) - persons).sum() / 2)
+    assert abs(np.mean(rows)) < rows_off and np.mean(off) < apart * persons.sum(), (np.mean(rows), np.mean(off))
