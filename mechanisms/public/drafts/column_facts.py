@@ -95,6 +95,7 @@ class Look:
         self._samples: dict[tuple[str, str, int], dict[int, dict[str, int]]] = {}
         self._moments: dict[tuple[str, ...], dict[int, Moments]] = {}
         self._numbers: dict[tuple[NumberForm, int | None], dict[int, Numbers]] = {}
+        self._bare = [i for i in columns if not source.typed(i)]
         dated = [source.typed(i) and source.types[i] not in {*INTEGERS, "FLOAT", "DOUBLE"} for i in columns]
         typed = [source.moment(i, None) if may_be else "NULL" for i, may_be in zip(columns, dated, strict=True)]
         parts = {
@@ -118,11 +119,13 @@ class Look:
     @cached_property
     def facts(self) -> dict[int, ColumnFacts]:
         """What one scan saw of each column."""
+        day = f"CASE WHEN {_among(self._bare)} THEN regexp_matches(t, '{DATED}') ELSE false END"
+        blank = "CASE WHEN ok THEN NULL ELSE trim(t) = '' END"
         rows = self._engine.execute(
-            f"""SELECT i, sum(n), sum(n) FILTER (ok), list(DISTINCT t) FILTER (NOT ok AND trim(t) <> ''),
-            coalesce(bool_or(trim(t) = ''), false), approx_count_distinct(t) FILTER (ok),
+            f"""SELECT i, sum(n), sum(n) FILTER (ok), list(DISTINCT CASE WHEN NOT {blank} THEN t END),
+            coalesce(bool_or({blank}), false), approx_count_distinct(t) FILTER (ok),
             sum(n) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
-            sum(n) FILTER (ok AND regexp_matches(t, '{DATED}')),
+            sum(n) FILTER (ok AND {day}),
             sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d)
             FROM (SELECT *, regexp_matches(t, '^[0-9]+$') AS d FROM seen) GROUP BY i"""
         ).fetchall()
@@ -130,7 +133,7 @@ class Look:
         facts = dict.fromkeys(self.columns, ColumnFacts())
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
             padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
-            gap_texts = tuple(sorted(gaps or ()))
+            gap_texts = tuple(sorted(g for g in gaps if g is not None))
             held = int(filled or 0)
             seen = int(rows_seen), held, gap_texts, bool(empty), min(int(distinct), held)
             facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, Numbers()))
@@ -213,22 +216,22 @@ class Look:
         Args:
             which: SQL over `t`, the text, and `x`, the number that it is or NULL.
         """
-        return self._most_frequent(index, "t", which, most, "hash(s), s")
+        return self._most_frequent(index, "t", which, most, "hash(s)")
 
     def trimmed(self, index: int) -> dict[str, int]:
         """The same of all, without blanks around them."""
-        return self._most_frequent(index, "trim(t)", ALL, SAMPLED, "hash(s), s")
+        return self._most_frequent(index, "trim(t)", ALL, SAMPLED, "hash(s)")
 
-    def _most_frequent(self, index: int, of: str, which: str, most: int, ties: str) -> dict[str, int]:
-        """What SQL makes of the texts, the most frequent first, with how often each occurs."""
+    def _most_frequent(self, index: int, of: str, which: str, most: int, tie: str) -> dict[str, int]:
+        """What SQL makes of the texts, the most frequent first, with how often each occurs; of like ones by a tie."""
         samples = self._samples.setdefault((of, which, most), {})
         if index not in samples:
             columns = set(self.columns) if which == ALL else self._odd | {index}
             samples |= {i: {} for i in columns} | self._by_column(
-                f"""SELECT i, s, n FROM (SELECT i, {of} AS s, sum(n) AS n FROM (
+                f"""SELECT i, e.s, -e.n FROM (SELECT i, unnest(min({{'n': -n, 'tie': {tie}, 's': s}}, {most})) AS e
+                FROM (SELECT i, {of} AS s, sum(n) AS n FROM (
                 SELECT *, {self._cells.number(0)} AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
-                GROUP BY i, s) QUALIFY row_number() OVER (PARTITION BY i ORDER BY n DESC, {ties}) <= {most}
-                ORDER BY i, n DESC, {ties}"""
+                GROUP BY i, s) GROUP BY i) ORDER BY i, e"""
             )
         return samples[index]
 
@@ -244,7 +247,7 @@ class Look:
 
     @cached_property
     def _totals(self) -> dict[int, dict[str, int]]:
-        which = f"regexp_full_match(lower(trim(t)), {literal(TOTALS)})"
+        which = f"{_among(self._bare)} AND regexp_full_match(lower(trim(t)), {literal(TOTALS)})"
         return self._by_column(f"SELECT i, t, sum(n) FROM seen WHERE {which} GROUP BY i, t ORDER BY i, t")
 
     def _by_column(self, sql: str, of: Callable[[Any], Any] = str) -> dict[int, dict[Any, int]]:
@@ -283,7 +286,7 @@ class Look:
 
         All values of a column of numbers have few shapes: no text that contradicts the others is overlooked.
         """
-        return self._most_frequent(index, self._cells.shape(0), ALL, SAMPLED, "s")
+        return self._most_frequent(index, self._cells.shape(0), ALL, SAMPLED, "0")
 
     @cached_property
     def _rare(self) -> set[tuple[int, str]]:
