@@ -97,10 +97,7 @@ def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_n
             problem = f"column {name!r} is of a kind that no table holds"
             raise UserError(problem, where="frame", fix=fix) from None  # the library's own message quotes values
         kinds[name] = kind_of_pandas(label, series.dtype, array.type, column)
-    try:
-        pq.write_table(pa.table(arrays), path)
-    except MISFITS as error:
-        raise _unwritable() from error
+    _write_stream(pa.table(arrays), path, None)
     return kinds
 
 
@@ -118,7 +115,8 @@ def _write_stream(frame: ArrowStream, path: Path, read_names: Wanted) -> Kinds:
                 arrays = [_stored(batch.column(f.name), f.type) for f in stored]
                 writer.write_batch(pa.record_batch(arrays, schema=stored))
     except MISFITS as error:
-        raise _unwritable() from error
+        fix = "columns of numbers, texts, flags, dates and times"
+        raise UserError("a column of the frame is of a kind that no table holds", where="frame", fix=fix) from error
     return {field.name: kind_of_arrow(field.name, field.type) for field in fields}
 
 
@@ -149,6 +147,10 @@ def _stored_type(kind: Any, name: str) -> Any:
         raise UserError(problem, where="frame", fix=fix)
     if pa.types.is_timestamp(kind) and kind.unit in PER_SECOND:
         return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_stored_type(field.type, name)) for field in kind])
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_stored_type(kind.value_type, name)))
     return pa.large_string() if pa.types.is_string_view(kind) else kind
 
 
@@ -173,11 +175,6 @@ def _check_names(names: list[str], read_names: Wanted, index: Sequence[str] = ()
             raise UserError(f"no column {name!r} in the frame", where=where, fix=fix)
     check_head(names, read_names or (), where="frame", look="pipeline.check")
     known_columns(absent, names, where=next(iter(absent.values()), ""), of=" in the frame", have="the frame has:")
-
-
-def _unwritable() -> UserError:
-    fix = "columns of numbers, texts, flags, dates and times"
-    return UserError("a column of the frame is of a kind that no table holds", where="frame", fix=fix)
 
 
 @contextmanager

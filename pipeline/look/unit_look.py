@@ -122,9 +122,10 @@ def _of_units(
     cut = f"regexp_full_match(trim({text}), {literal(CUT_SHORT.pattern)})"
     held = source.lines(f"SELECT min({text}), count(*) FROM {source.relation} WHERE {cut} HAVING count(*) > 0")
     warned += [f"unit {unit.column!r}: {said}" for said in cut_short(dict(held), unit.column, names=True)]
-    lost = beyond + (without if unit.missing == "drop" else 0)
-    if lost > bar.at_most * rows:
-        warned.append(f"{percent(lost / rows)} of the records have no id or lie beyond the bound: their weight is lost")
+    lost = {"have no id": without if unit.missing == "drop" else 0, "lie beyond the bound": beyond}
+    if sum(lost.values()) > bar.at_most * rows:
+        why = " or ".join(words for words, records in lost.items() if records)
+        warned.append(f"{percent(sum(lost.values()) / rows)} of the records {why}: their weight is lost")
     return hints, warned
 
 

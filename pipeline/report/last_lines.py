@@ -209,12 +209,12 @@ def run_facts(done: Run, *, scored: bool) -> JsonDict:
 
 
 def _persons(done: Run) -> list[str]:
-    """What was measured of persons, which the next line does not count."""
+    """What was measured of persons; the next line counts the pairs with a constant that it tells."""
     count, unit = len(done.measurements.persons), done.schema.rules.unit
     if unit is None or not count:
         return []
     line = f"{count} histogram{'s' * (count > 1)} of persons measured, in which each counts once"
-    fixed = f"; {', '.join(unit.constant)}, constant in a person, stand in these and in none of the pairs below"
+    fixed = f"; {', '.join(unit.constant)}, constant in a person, stand in these alone"
     return [line + (fixed if unit.constant else "")]
 
 

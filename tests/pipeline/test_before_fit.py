@@ -107,6 +107,17 @@ def test_clocks_periods_and_intervals_are_drafted_as_they_are_read_and_come_back
     assert not pipeline.check(frame[["at"]], {"columns": {"at": forms}})["refused"]
 
 
+def test_records_and_lists_in_a_frame_are_left_out_of_a_draft_and_stop_nothing():
+    """Structs of polars refused the frame; dicts of pandas were '<dict>', the same value in all rows."""
+    homes = [{"street": f"Main St {i}", "flats": [{"door": str(i)}]} for i in range(300)]
+    frame = pd.DataFrame(
+        {"n": np.arange(300) % 7, "home": homes, "tags": [[str(i)] if i % 5 else None for i in range(300)]}
+    )
+    for given in (frame, pl.DataFrame({"n": frame["n"].to_list(), "home": homes})):
+        drafted = pipeline.draft(given, name="homes")
+        assert set(drafted["columns"]) == {"n"} and "home" in drafted["leave_out"]
+
+
 def test_a_look_is_that_of_the_command_and_names_the_frame():
     frame = clinic().assign(smoker=["perhaps"] * 300 + ["no"] * 100)
     looked = pipeline.check(frame, CLINIC, unit="patient", max_records=2)

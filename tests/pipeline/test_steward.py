@@ -142,6 +142,8 @@ def test_ids_that_look_like_none_and_records_that_do_not_count_are_warned_of(fol
     assert "unit 'who': 'unknown' is the id of 200 records, as of one person: is it none?" in said
     lost = 200 - 4 + ids.count("")
     assert f"{100 * lost / 600:.1f} % of the records have no id or lie beyond the bound: their weight is lost" in said
+    look = checked(capsys, cells, declared, *unit, "privacy.missing_unit=own")
+    assert any(f"{100 * (200 - 4) / 600:.1f} % of the records lie beyond the bound" in w for w in look["hints"])
 
 
 def test_ids_of_nobody_are_asked_about_on_one_line_and_ids_of_two_shapes(folder, capsys):

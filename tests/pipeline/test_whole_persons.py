@@ -111,6 +111,8 @@ def test_the_last_lines_name_the_column_in_which_persons_are_farthest_from_real_
     own, real = (100 * kept_ward(pd.read_csv(t)) for t in ("few/release/synthetic.csv", "stays.csv"))
     assert own < real - 21
     assert f"persons: ward is as in the record before in {own:.0f}% of steps (real: {real:.0f}%)" in lines
+    summary = " ".join(Path("few/internal/summary.txt").read_text().split())
+    assert "constant in a person, stand in these alone pairs" in summary and "of these as of persons" in summary
 
 
 @pytest.mark.slow

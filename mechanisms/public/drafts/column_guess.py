@@ -76,6 +76,8 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, "the unit of privacy, which need not be released"
     if not facts.filled:
         return _empty(facts)
+    if facts.distinct == 1 and re.fullmatch(r"<\w+>", next(iter(look.sample(index)), "")):  # as frames of pandas have
+        return None, "one sign in all rows, as of objects that no table holds: make texts or numbers of them first"
     full = facts.rows >= FEW_ROWS and facts.filled == facts.rows
     values = [*look.sample(index)] if full and facts.distinct <= 2 else []
     if len(values) == 1 and look.told(index, {values[0]: facts.rows}):

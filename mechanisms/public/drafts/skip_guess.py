@@ -17,7 +17,7 @@ from mechanisms.public.schema.column import Column
 
 #: Of rows with such a value so many would hold the target if it did not depend on the source: of each, and of all.
 EXPECTED_EACH, EXPECTED = 5, 50
-#: Of the rows in which the target is empty the source explains at least this share.
+#: Of the rows in which the target is empty the source explains at least this share, or all of its own are empty.
 EXPLAINED = 0.5
 
 
@@ -71,7 +71,7 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skippe
             if source.name != target.name and source.size * target.size <= MAX_COMBINATIONS
         ]
         best = max(own, key=lambda one: (one.explained, None not in one.at), default=None)
-        if best is not None and best.explained >= EXPLAINED:
+        if best is not None and (best.explained >= EXPLAINED or 0 < best.rows == best.empty):
             skipped.append(best)
     return skipped
 
