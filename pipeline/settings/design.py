@@ -10,6 +10,7 @@ from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.plugin_costs import check_costs
+from mechanisms.public.discovery.found_columns import possible
 from mechanisms.public.discovery.wanted import VALUES
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json, JsonDict
@@ -116,12 +117,12 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
     specs, gave_way = specs.with_bound(max_records).without_columns(empty), []
     if empty:
         gave_way.append(f"no value of {', '.join(empty)} was found beyond the noise: marginals are measured without")
-    large = {c.name: c for c in schema.columns if c.discovered in (("values",), ("bounds",)) and not c.constant}
-    fewer = max((c.value_codes for c in large.values()), default=0)
+    large = [c for c in schema.columns if c.discovered in (("values",), ("bounds",)) and not c.constant]
+    fewer = max((c.value_codes for c in large), default=0)
     while True:
         listed = {
-            n: column_fields(c) | ({"values": list(c.values[:fewer])} if c.values else {"bins": {"count": fewer}})
-            for n, c in large.items()
+            c.name: possible(c, own, [{"values": list(c.values[:fewer])} if c.values else {"bins": {"count": fewer}}])
+            for c, own in ((c, column_fields(c)) for c in large)
             if c.value_codes > fewer
         }
         try:

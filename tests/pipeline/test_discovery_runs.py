@@ -154,6 +154,16 @@ def test_weeks_between_bounds_that_were_found_become_fewer_bins_where_no_margina
     assert verify(run / "next" / "release").sound
 
 
+def test_joint_bins_go_where_bins_between_bounds_become_fewer(run):
+    born = "  born: {kind: date, bounds: discover, bins: month, joint_bins: {count: 30}}\n"
+    schema = re.sub("  age: .*\n", "  age: {kind: categorical, values: discover}\n" + born, OPEN)
+    (run / "town.yaml").write_text(schema, encoding="utf-8")
+    people(4000).assign(born=[f"{1950 + i % 50}-05-01" for i in range(4000)]).to_csv("town.csv", index=False)
+    asked = ["selection=pairs", "selection.max_cells=44", "evaluation.enabled=false", "privacy.epsilon=100"]
+    asked += ["privacy.discovery_share=0.9", "hydra.run.dir=next", "selection.marginals=[[sex,age]]"]
+    assert command("run", *TOWN, *asked) == 0
+
+
 def test_marginals_that_what_was_found_makes_impossible_give_way_and_are_not_refused_after_the_charge(run, capsys):
     """Ages are more values than fit, and nobody's own id is found."""
     texts = "kind: categorical, values: discover"

@@ -114,6 +114,19 @@ def test_a_few_words_among_numbers_are_doubted_as_gaps_and_open_classes_are_not(
     assert facts["open"].kind == "categorical" and "90+" in facts["open"].values
 
 
+def test_columns_of_gaps_and_rare_numbers_or_of_days_and_clocks_refuse_no_draft(tmp_path: Path) -> None:
+    """Nothing of the first is left to list; a clock is read as no day, and a day as no clock."""
+    cells = [
+        (["none", "unknown"][i % 2] if i % 7 else f"{i}000", f"12:{i % 60:02}" if i % 3 else f"2020-01-{1 + i % 28:02}")
+        for i in range(1500)
+    ]
+    text, facts = drafted(
+        csv(tmp_path, "sex,loan,seen\n" + "".join(f"{'mf'[i % 2]},{a},{b}\n" for i, (a, b) in enumerate(cells)))
+    )
+    assert facts["seen"].format == "%H:%M" and not facts["seen"].more_formats and facts["seen"].missing
+    assert '- "loan"  # about' in text
+
+
 def test_bad_cells_do_not_drop_a_column_and_a_long_list_keeps_its_most_frequent_texts(tmp_path: Path) -> None:
     """The reasons are those that hold: some unreadable dates, one percent of bad numbers, a code of many values."""
     rows = "".join(

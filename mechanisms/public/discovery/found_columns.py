@@ -110,11 +110,11 @@ def _with_range(column: Column, answers: Floats | None, kind: NoiseKind, scale: 
             cuts = equal_mass(tree.estimates(answers), first, last, discover.bins, least=SIGNAL * float(spread))
         fields = {k: v for k, v in fields.items() if k not in ("min", "max")}
         fields["bins"] = {"edges": [written_bound(column, e) for e in edges[cuts]]}
-        return _possible(column, fields, [])
+        return possible(column, fields, [])
     step = 0 if column.kind == "float" else 1
     fields["min"] = written_bound(column, edges[first])
     fields["max"] = written_bound(column, edges[last] - step)
-    return _possible(column, fields, _bins_between(column, float(edges[last] - edges[first])))
+    return possible(column, fields, _bins_between(column, float(edges[last] - edges[first])))
 
 
 def _bins_between(column: Column, span: float) -> list[FieldDict]:
@@ -128,7 +128,7 @@ def _bins_between(column: Column, span: float) -> list[FieldDict]:
     return [*first_tried, {"bins": {"count": max(fewer, 1)}}, {"bins": {"count": 1}}]
 
 
-def _possible(column: Column, fields: FieldDict, bins: Sequence[FieldDict]) -> FieldDict:
+def possible(column: Column, fields: FieldDict, bins: Sequence[FieldDict]) -> FieldDict:
     """The first of several declarations that can be; coarse bins for joint marginals only where they are coarser."""
     joint = {} if column.joint_bins is None else {"joint_bins": fields["joint_bins"]}
     rest = {k: v for k, v in fields.items() if k not in joint}

@@ -242,20 +242,19 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     others = look.unread(index, forms)  # days in a rarer form are hardly ever among the most frequent texts
     odd, texts = facts.filled - look.moments(index, forms).read[-1], texts | others
-    forms += [form for form, share in date_forms(others) if share * odd >= LEAST_FORM * facts.filled]
+    clock, least = forms[0] in CLOCK_FORMS, LEAST_FORM * facts.filled  # a time of the day is no day, and none is a time
+    forms += [f for f, share in date_forms(others) if share * odd >= least and (f in CLOCK_FORMS) is clock]
     rest, seen = look.unread(index, forms), look.moments(index, forms)
     read, n = seen.read, seen.read[-1]
     if n < MOSTLY * facts.filled or (bounds := seen.bounds()) is None:
         return None
-    clock = forms[0] in CLOCK_FORMS  # of a day that is read as the first of 1900
-    low, high = (str(bounds[0]),) * 2 if clock else _outwards(*map(str, bounds))
+    low, high = (str(bounds[0]),) * 2 if clock else _outwards(*map(str, bounds))  # the first of 1900 for a clock
     fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
-    odd = facts.filled - n
     written = any(f == ISO or "%S" in f for f in forms) or (seen.multiple_of or 0) > 60
     if fields["kind"] == "datetime" and seen.multiple_of is not None and written:
         fields["multiple_of"] = seen.multiple_of  # seconds that are not written need no step
-    words, doubt = _gaps(look, index, rest, odd)
+    words, doubt = _gaps(look, index, rest, facts.filled - n)
     taken = [t for t in look.told(index, texts) if any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
     gaps = sorted({*facts.gaps, *words, *taken})
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
@@ -275,7 +274,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if any(day_and_month(f) in forms for f in forms):
         doubt += "; the day stands first in some and the month in others: the first form reads those that may be either"
     guess = "times of the day ({}), read as of the day below; bins are hours" if clock else DAYS_GUESSED
-    return {**fields, "missing": gaps or facts.empty or odd > 0}, guess.format(shown) + doubt
+    return {**fields, "missing": gaps or facts.empty or n < facts.filled}, guess.format(shown) + doubt
 
 
 def _outwards(low: str, high: str) -> tuple[str, str]:

@@ -267,11 +267,11 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     few = [*told][:FREQUENT]
     often = few if sum(each[v] for v in few) >= LISTED * facts.filled else [*told]
     enough = sum(each[v] for v in often) >= LISTED * facts.filled
-    if not told or (facts.filled < ROWS_EACH * facts.distinct and not enough):
-        named = addresses(look.sample(index), look.source.names[index])
-        return None, f"{many}: an id, or {'free text' if named else FREE}"
     gaps = sorted({*facts.gaps, *gap_words({t: told[t] for t in often}, numbers=False)})
     values = sorted(t for t in often if t not in gaps)
+    if not values or (facts.filled < ROWS_EACH * facts.distinct and not enough):
+        named = addresses(look.sample(index), look.source.names[index])
+        return None, f"{many}: an id, or {'free text' if named else FREE}"
     covered = percent(sum(each[v] for v in often) / facts.filled)
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
     fields, said = _with_spellings(values, spelled)
