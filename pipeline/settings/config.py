@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
@@ -351,29 +351,29 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         fix = did_you_mean(str(key), names) or "see --help"
         raise UserError("no such setting", where=str(key), fix=fix)
     check_seed(container)
-    plain = OmegaConf.create({k: v for k, v in container.items() if k in names})
+    plain: dict[str, Any] = {str(k): v for k, v in container.items() if k in names}
     form = form_of(cls)
     for group in [n for n in names if OmegaConf.is_dict(form[n]) and "options" in form[n]]:
         plain[group] = _own_settings(plain[group], form[group].keys() - {"options"})
     if "evaluation" in names:
-        plain.evaluation.options = typed_settings(OmegaConf.to_container(plain.evaluation.options))  # type: ignore[arg-type]
+        plain["evaluation"]["options"] = typed_settings(plain["evaluation"]["options"])
     try:
         result = OmegaConf.to_object(OmegaConf.merge(form, plain))
     except OmegaConfBaseException as error:
-        where = getattr(error, "full_key", None) or culprit(cls, OmegaConf.to_container(plain), "settings")  # type: ignore[arg-type]
+        where = getattr(error, "full_key", None) or culprit(cls, plain, "settings")
         problem, fix = first_line(error), way_out(where)
         if " is not a subclass of " in problem:  # the library's words for release=csv
             problem, fix = "several settings, and no value of its own", f"{where}.NAME=…; --help lists them"
         raise UserError(problem, where=where, fix=fix) from error
     assert isinstance(result, cls)
-    check_switches(OmegaConf.to_container(plain), dataclasses.asdict(result))  # type: ignore[call-overload]
+    check_switches(plain, dataclasses.asdict(result))  # type: ignore[call-overload]
     return result
 
 
-def _own_settings(node: DictConfig, common: Collection[str]) -> DictConfig:
+def _own_settings(given: Mapping[str, Any], common: Collection[str]) -> dict[str, Any]:
     """What differs from kind to kind (from metric to metric) travels in `options`; `common` are the settings of all."""
-    own = {k: v for k, v in node.items() if k not in common}
-    return OmegaConf.create({**{k: v for k, v in node.items() if k in common}, "options": own})
+    own = {k: v for k, v in given.items() if k not in common}
+    return {**{k: v for k, v in given.items() if k in common}, "options": own}
 
 
 def load_config(overrides: Sequence[str] = ()) -> Config:

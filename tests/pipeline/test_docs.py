@@ -168,20 +168,12 @@ def _heard():
         yield said
 
 
-@pytest.fixture(scope="module")
-def toured(tmp_path_factory):
-    """An empty folder in which every command ran as it stands there: each finds what those before it made."""
-    folder = tmp_path_factory.mktemp("tour")
-    with pytest.MonkeyPatch.context() as patch, _heard() as said:
-        patch.chdir(folder)
+def test_every_command_and_the_python_example_of_the_readme_run(folder):
+    """In one folder, as they stand there: each finds what those before it made."""
+    with _heard() as heard:
         for program, *arguments in commands():
             assert (write_table(arguments) if program == "pipeline.demo" else command(*arguments)) == 0, arguments
-    return folder, said.getvalue()
-
-
-def test_every_command_of_the_readme_runs(toured, monkeypatch):
-    folder, said = toured
-    monkeypatch.chdir(folder)
+    said = heard.getvalue()
     names = ["my.csv", "schema", "check", "rehearse", "run", "plan", "run", "synth", "query", "query", "query"]
     assert [c[1] for c in commands()] == [*names, "verify", "score", "score", "run", "run"]
     assert len(pd.read_csv("outputs/again/release/synthetic.csv")) == 1000
@@ -192,30 +184,31 @@ def test_every_command_of_the_readme_runs(toured, monkeypatch):
     assert "pie chart score" in shown or "pie_chart" in shown  # so few rows may leave a synthetic table without any
     assert len(pd.read_csv("hour.csv")) == 24
     assert "fix: " not in said and "does NOT hold" not in said
+    made = Path("my.csv").read_bytes()
+    Path("my.csv").rename("toured.csv")
+    assert write_table(commands()[0][1:]) == 0 and Path("my.csv").read_bytes() == made, "no command writes over it"
 
-
-def test_the_table_of_the_tour_is_the_one_that_its_run_protects_and_is_never_written_over(toured, tmp_path, capsys):
-    table = pd.read_csv(toured[0] / "my.csv")
-    write_demo(tmp_path / "same.parquet", rows=600, seed=0)
-    assert (table["caller_id"] == pd.read_parquet(tmp_path / "same.parquet")["caller_id"]).all()
-    before = (toured[0] / "my.csv").read_bytes()
-    assert write_table([str(toured[0] / "my.csv"), "7"]) == 1 and (toured[0] / "my.csv").read_bytes() == before
-    assert write_table([]) == write_table(["x.csv", "many"]) == write_table(["x.txt"]) == 1
-    assert "already" in (said := capsys.readouterr().err) and "python -m pipeline.demo FILE" in said
-
-
-def test_the_python_example_of_the_readme_runs(toured, monkeypatch):
-    monkeypatch.chdir(toured[0])
     drafted = Path("my.yaml").read_text(encoding="utf-8")
     confirmed = re.sub("^confirmed_public: .*$", "confirmed_public: true", drafted, flags=re.MULTILINE)
     confirmed = re.sub("^source: .*$", "source: made up for a test", confirmed, flags=re.MULTILINE)
     Path("my.yaml").write_text(confirmed, encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert code is not None
-    names: dict[str, object] = {}
-    exec(code[1], names)
-    assert len(names["made"]) == 1000 and names["release"].private  # type: ignore[arg-type, attr-defined]
+    given: dict[str, object] = {}
+    exec(code[1], given)
+    assert len(given["made"]) == 1000 and given["release"].private  # type: ignore[arg-type, attr-defined]
     assert verify(Path("outputs/python")).sound
+
+
+def test_the_table_of_the_tour_is_the_one_that_its_run_protects_and_is_never_written_over(folder, capsys):
+    assert write_table(commands()[0][1:]) == 0
+    table = pd.read_csv("my.csv")
+    write_demo(folder / "same.parquet", rows=600, seed=0)
+    assert (table["caller_id"] == pd.read_parquet("same.parquet")["caller_id"]).all()
+    before = Path("my.csv").read_bytes()
+    assert write_table(["my.csv", "7"]) == 1 and Path("my.csv").read_bytes() == before
+    assert write_table([]) == write_table(["x.csv", "many"]) == write_table(["x.txt"]) == 1
+    assert "already" in (said := capsys.readouterr().err) and "python -m pipeline.demo FILE" in said
 
 
 PAGE = PAGES["schema"]
