@@ -16,9 +16,9 @@ from mechanisms.public.errors import UserError, known_columns
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.decode import Owned, with_units
-from pipeline.release_folder import NewRows, as_a_column
+from pipeline.release_folder import NewRows
 from pipeline.release_query import Weights, asked_ranges, code_weights
 from pipeline.settings.memory import no_room
 from pipeline.stage_bars import Stages

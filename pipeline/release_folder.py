@@ -25,7 +25,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import load_measurements, load_released_schema, save_measurements
 from mechanisms.public.schema.code_labels import code_names
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.formats import TableFormat
 from mechanisms.public.tables.write_table import write_table
@@ -196,11 +196,6 @@ def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:
     """One row per cell of a marginal, in C order: the label of each attribute's code."""
     codes = np.unravel_index(np.arange(schema.measured.cells(clique)), schema.measured.shape(clique))
     return pd.DataFrame({n: np.array(_distinct(schema, n), object)[c] for n, c in zip(clique, codes, strict=True)})
-
-
-def as_a_column(schema: Schema, name: str) -> bool:
-    """Whether a measured attribute is a column of the table as it stands, untouched by rules of the schema."""
-    return name in schema.domain and name in schema.measured and schema.domain[name] == schema.measured[name]
 
 
 def check_columns(schema: Schema, where: str, names: Collection[str]) -> None:

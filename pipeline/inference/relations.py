@@ -18,9 +18,8 @@ from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.schema.table_schema import Schema, as_a_column
 from pipeline.inference.marginal_estimates import ReleaseEvidence, distance_noise, marginal_estimate
-from pipeline.release_folder import as_a_column
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals

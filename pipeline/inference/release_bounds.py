@@ -17,7 +17,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json
 from mechanisms.public.marginals import Values, count_cliques, in_batches
 from mechanisms.public.release import Measurements
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import WEIGHT_BITS
@@ -29,7 +29,7 @@ from pipeline.inference.noise_bounds import NoiseTerm, tail
 from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.ratio_intervals import ALPHA
 from pipeline.inference.relations import in_words, strongest
-from pipeline.release_folder import as_a_column, check_columns, read_release
+from pipeline.release_folder import check_columns, read_release
 from pipeline.report.answer_noise import coverage, said_cells
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig

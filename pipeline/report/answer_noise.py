@@ -21,10 +21,9 @@ from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, plain_edges
 from mechanisms.public.schema.readings import said_drawn, zip_fields
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.schema.table_schema import Schema, as_a_column
 from pipeline.inference.decided import pairs_of_columns
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
-from pipeline.release_folder import as_a_column
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.total import estimate_total
 

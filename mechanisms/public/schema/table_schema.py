@@ -292,3 +292,8 @@ def column_fields(column: Column) -> FieldDict:
     if column.discover is not None:
         return discover_fields(fields, column.discover)
     return fields | relation_fields(column) | place_fields(column.places) | discovered
+
+
+def as_a_column(schema: Schema, name: str) -> bool:
+    """Whether a measured attribute is a column of the table as it stands, untouched by rules of the schema."""
+    return name in schema.domain and name in schema.measured and schema.domain[name] == schema.measured[name]
