@@ -23,7 +23,9 @@ class AttackPromise:
     @property
     def advantage(self) -> float:
         """The largest true less false positive rate, the least of (e^ε − 1 + 2δ) / (e^ε + 1) (Kairouz et al. 2015)."""
-        return min(1.0, *(math.tanh(e / 2) + 2 * d * (math.exp(-e) / (1 + math.exp(-e))) for e, d in self.pairs))
+        # (e^ε − 1) / (e^ε + 1) is tanh(ε/2), and 2 / (e^ε + 1) what it lacks of 1
+        of_epsilon = ((math.tanh(e / 2), d) for e, d in self.pairs)
+        return min(1.0, *(t + d * (1 - t) for t, d in of_epsilon))
 
     @cached_property
     def auc(self) -> float:
