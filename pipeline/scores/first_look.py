@@ -60,15 +60,18 @@ class FirstLook:
         """The scores with all this, and with the correlations of both tables."""
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
-        far = [] if self.values is None else far_figures(self.numbers, self.names, self.values[0])
-        if abs((made := card.rows["synthetic"]) - (own := card.rows["real"])) > OFF * own:  # totals are not as means
-            rows = f"rows, and so totals, far from the real ones: {made:,} (real {own:,})"
-            far = [rows, *(line.replace(", and so totals,", "", 1) for line in far)]
+        made, own = card.rows["synthetic"], card.rows["real"]
+        as_many = abs(made - own) <= OFF * own
+        far = [] if as_many else [f"rows, and so totals, far from the real ones: {made:,} (real {own:,})"]
+        if self.values is not None:
+            far += far_figures(self.numbers, self.names, self.values[0], as_many=as_many)
         return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=(*card.notices, *far))
 
 
-def far_figures(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64]) -> list[str]:
-    """Sentences on columns of numbers whose means, and so totals, lie far from the real ones; the farthest first.
+def far_figures(
+    numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64], *, as_many: bool
+) -> list[str]:
+    """Sentences on columns of numbers whose means lie far from the real ones; the farthest first.
 
     A reader of amounts takes the mean and the total in per cent of the real ones; of numbers on both sides of 0, whose
     mean may be next to nothing, in standard deviations. A second sentence names other columns whose standard deviation
@@ -77,6 +80,7 @@ def far_figures(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.
     Args:
         numbers: as of `FirstLook`; means of dates are texts.
         names, real: columns of numbers, and real values of them, which tell what few rows hold.
+        as_many: whether there are about as many rows as real ones, so that totals are as far off as means.
     """
     far, wide = [], []
     for each in numbers:
@@ -98,13 +102,14 @@ def far_figures(numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.
         if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / made["count"]) / 2:
             said = f"{each['column']} {plain_digits(made['stddev'])} (real {plain_digits(own['stddev'])})"
             wide.append((max(ratio, 1 / max(ratio, 1e-300)), said))
-    return [*_farthest("means, and so totals", far), *_farthest("standard deviations", wide)]
+    means = "means, and so totals," if as_many else "means"
+    return [*_farthest(means, far), *_farthest("standard deviations,", wide)]
 
 
 def _farthest(figures: str, far: Sequence[tuple[float, str]]) -> list[str]:
     few = [said for _, said in sorted(far, reverse=True)]
     more = f"; and {len(few) - MOST} more columns" if len(few) > MOST else ""
-    return [f"{figures}, far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
+    return [f"{figures} far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
 
 
 def first_look(
