@@ -25,6 +25,7 @@ from mechanisms.public.errors import UserError, check_head, known_columns
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
+from mechanisms.public.tables.text_forms import sign_of
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.id_rules import MOST_DIGITS, normal_form
 from pipeline.frames.frame_kinds import Kind, declared, kind_of_arrow, kind_of_pandas, of_objects
@@ -257,7 +258,7 @@ def _text(value: Any, column: Column | None) -> str | None:
     try:
         return None if _is_gap(value) else _plain(value, column)
     except Exception:  # whatever a value does when it is compared or written
-        return f"<{type(value).__name__}>"
+        return sign_of(value)
 
 
 def _is_gap(value: Any) -> bool:
@@ -294,7 +295,7 @@ def _plain(value: Any, column: Column | None) -> str:
         return f"{'[' if value.closed_left else '('}{ends}{']' if value.closed_right else ')'}"
     if isinstance(value, uuid.UUID | pd.Period) or (isinstance(value, datetime.time) and value.tzinfo is None):
         return str(value)
-    return f"<{type(value).__name__}>"
+    return sign_of(value)
 
 
 def _number(value: Any) -> str:

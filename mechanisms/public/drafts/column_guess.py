@@ -24,6 +24,7 @@ from mechanisms.public.tables.text_forms import (
     CURRENCIES,
     ID_NAME,
     LEAST_FORM,
+    OBJECT,
     POSTAL_NAME,
     NumberForm,
     as_moment,
@@ -76,7 +77,7 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, "the unit of privacy, which need not be released"
     if not facts.filled:
         return _empty(facts)
-    if facts.distinct == 1 and re.fullmatch(r"<\w+>", next(iter(look.sample(index)), "")):  # as frames of pandas have
+    if facts.distinct == 1 and OBJECT.fullmatch(next(iter(look.sample(index)), "")):
         return None, "one sign in all rows, as of objects that no table holds: make texts or numbers of them first"
     full = facts.rows >= FEW_ROWS and facts.filled == facts.rows
     values = [*look.sample(index)] if full and facts.distinct <= 2 else []

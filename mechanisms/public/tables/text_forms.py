@@ -25,6 +25,8 @@ GAPS = tuple(f"?|NA|N/A|n/a|NULL|null|None|nan|NaN|<NA>|NaT|-|--|.|#N/A|{_ZEROS}
 NO_VALUE = re.compile(rf"(?i:{NO_ANSWER})|(?P<digit>[0-9])(?P=digit){{5,}}")
 #: What boxes are ticked with.
 CROSSES = ("x", "✓", "✔")
+#: How `sign_of` writes an object that no table holds.
+OBJECT = re.compile(r"<\w+>")
 #: Words that forms write for 0.
 ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
 #: A share of the rows that takes nothing from what all others say; the least share of a form of days.
@@ -157,6 +159,11 @@ class NumberForm:
 
 #: Numbers as any program reads them.
 AS_THEY_ARE = NumberForm()
+
+
+def sign_of(value: object) -> str:
+    """What stands for an object that no table holds, as a frame of pandas may: the name of its kind."""
+    return f"<{type(value).__name__}>"
 
 
 def few_words(texts: Collection[str]) -> bool:
