@@ -44,14 +44,20 @@ CLIQUES = (("a",), ("b",), ("a", "b"))
 
 @dataclass(frozen=True)
 class Rows:
-    """Sixty rows."""
+    """A private table of random rows, each of the weight 1 or as given."""
 
+    domain: Domain = PAIR
+    rows: int = 60
+    seed: int = 2
     max_records: int = 1
+    weight: int | None = None
 
     @property
     def coded(self) -> CodedTable:
-        rng = np.random.default_rng(2)
-        return CodedTable(PAIR, tuple(rng.integers(0, a.size, 60).astype(np.uint8) for a in PAIR.attributes))
+        rng = np.random.default_rng(self.seed)
+        columns = tuple(rng.integers(0, a.size, self.rows).astype(np.uint8) for a in self.domain.attributes)
+        weights = None if self.weight is None else np.full(self.rows, self.weight, np.uint32)
+        return CodedTable(self.domain, columns, weights)
 
 
 class Watched:
@@ -286,19 +292,7 @@ def test_a_damaged_choice_is_refused_with_a_clear_error(text, tmp_path):
 
 
 TOWN = Domain((Attribute("a", 40), Attribute("b", 50)))
-
-
-@dataclass(frozen=True)
-class Town:
-    """A private table of 300 rows."""
-
-    max_records: int = 2
-
-    @property
-    def coded(self) -> CodedTable:
-        rng = np.random.default_rng(5)
-        columns = tuple(rng.integers(0, n.size, 300).astype(np.uint8) for n in TOWN.attributes)
-        return CodedTable(TOWN, columns, np.full(300, 2**19, np.uint32))
+TWICE = Rows(TOWN, 300, seed=5, max_records=2, weight=2**19)
 
 
 def plan(mechanism: str = "gaussian", accountant: str = "gdp", neighbouring=Neighbouring.ADD_REMOVE) -> Plan:
@@ -308,10 +302,10 @@ def plan(mechanism: str = "gaussian", accountant: str = "gdp", neighbouring=Neig
 
 def measured(tmp_path, which: Plan, seed: int = 1):
     ledger = Ledger.open(tmp_path / "ledger.jsonl", which)
-    return measure(Town(), ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
+    return measure(TWICE, ledger, SeededNoise(seed), answers_dir=tmp_path / "answers"), ledger
 
 
-def measure(town: Town, ledger: Ledger, source, *, answers_dir) -> Measurements:
+def measure(town: Rows, ledger: Ledger, source, *, answers_dir) -> Measurements:
     planned = list(enumerate(ledger.plan.measurements))
     return Measurements(TOWN, tuple(measure_some(town, planned, ledger, source, answers_dir=answers_dir)))
 
@@ -334,7 +328,7 @@ def test_the_noise_added_has_the_scale_that_was_charged(tmp_path, accountant, me
     which = plan(mechanism, accountant, neighbouring)
     known, ledger = measured(tmp_path, which)
     exact = np.zeros((40, 50))
-    np.add.at(exact, tuple(Town().coded.columns), 0.5)
+    np.add.at(exact, tuple(TWICE.coded.columns), 0.5)
     answer = known.answers[2]
     noise = answer.values - exact.ravel()
     follows_its_law(noise / answer.scale, mechanism, off=0.3)
@@ -415,7 +409,7 @@ def test_a_ledger_survives_a_torn_last_line_and_refuses_another_plan(tmp_path):
 def test_a_table_clipped_to_another_bound_never_reaches_the_noise(tmp_path):
     ledger = Ledger.open(tmp_path / "ledger.jsonl", plan())
     with pytest.raises(RuntimeError, match="clipped to 3"):
-        measure(Town(max_records=3), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+        measure(replace(TWICE, max_records=3), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
     assert list(ledger.events) == []
 
 
@@ -426,7 +420,7 @@ def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(
     lying = replace(honest, charges=(replace(honest.charges[0], event=event), *honest.charges[1:]))
     ledger = Ledger.open(tmp_path / "ledger.jsonl", lying)
     with pytest.raises(RuntimeError, match="above the planned"):
-        measure(Town(), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+        measure(TWICE, ledger, SecureNoise(), answers_dir=tmp_path / "answers")
     assert list(ledger.events) == []
 
 
