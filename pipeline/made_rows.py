@@ -196,7 +196,7 @@ class RowMaker:
         measured = [n for n in condition.weights if as_a_column(schema, n) and n not in targets]
         allowed = {name: weight > 0 for name, weight in condition.weights.items()}
         finish = partial(as_columns, schema=schema, measurements=self.measurements, rng=self.rng)
-        wish = Wish(condition.weights, measured, finish, rows, partial(finish, allowed=allowed))
+        wish = Wish(condition.weights, measured, finish, rows, partial(finish, allowed=allowed), self._rare)
         return rows_given(coarse, self.synthesizer, model, wish, rng=self.rng, zeros=zeros, progress=report)
 
     def _of_persons(self, condition: Condition, rows: int | None) -> NewRows:
@@ -210,6 +210,7 @@ class RowMaker:
             if rows is None or places.size >= rows or most >= POOL:
                 break
             most = min(POOL, max(2 * most, math.ceil(1.2 * most * rows / max(places.size, 1))))
+            self._rare(most)
         if places.size < (1 if rows is None else rows):
             fix = "a wider condition, or fewer rows"
             raise UserError(f"{places.size:,} of {most:,} made rows satisfy the conditions", where="where", fix=fix)
@@ -221,3 +222,6 @@ class RowMaker:
         chosen = Owned(owned.coded.at(places), ids, {n: v[places] for n, v in owned.values.items()})
         facts = {"where": dict(condition.asked), "rows": OF_PERSONS, "effective_rows": int(ids.max(initial=0))}
         return NewRows(chosen, as_written(condition.drawn_by, self.measurements), self.rng, rows, facts)
+
+    def _rare(self, rows: int) -> None:
+        self.show.note(f"where: few rows satisfy it, so {rows:,} rows are made and most of them left out")

@@ -52,6 +52,7 @@ class Wish:
         finish: rows of the measured domain → rows of the table's columns; `finish_given` the same for rows of the
             conditioned distribution alone (default: as `finish`).
         rows: None: as many as all rows hold.
+        rare: called with how many rows are made next where few of the first satisfy it: this takes its time.
     """
 
     weights: Mapping[str, Values]
@@ -59,6 +60,7 @@ class Wish:
     finish: Finish
     rows: int | None
     finish_given: Finish | None = None
+    rare: Callable[[int], None] = lambda rows: None
 
 
 def rows_given(
@@ -128,6 +130,7 @@ def _weighed(make: Callable[[int], CodedTable], usual: int, wish: Wish, rng: np.
         if rows is None or most >= rows or pool_rows == POOL:
             break
         pool_rows = min(POOL, max(2 * pool_rows, math.ceil(1.2 * pool_rows * rows / max(most, 1.0))))
+        wish.rare(pool_rows)
     needed = round(float(chances.sum())) if rows is None else rows
     if not chances.any() or (rows is None and needed == 0):
         raise _rare(f"none of {pool_rows:,} made rows satisfies the conditions")

@@ -60,12 +60,17 @@ class Decided:
     persons: tuple[Clique, ...] = ()
     never: tuple[Clique, ...] = ()
 
-    @property
-    def better(self) -> list[str]:
-        """What would lower the noise of the pairs; a fact of the release, not of the rows."""
+    def better(self, most: int) -> list[str]:
+        """What would lower the noise of the pairs; a fact of the release, not of the rows.
+
+        Args:
+            most: C, the records for which a unit counts at most.
+        """
         if self.noise is None or self.noise < MISPLACED:
             return []
-        return ["a larger privacy.epsilon or smaller privacy.max_records (if above 1); `plan` shows both"]
+        if most == 1:
+            return ["a larger privacy.epsilon; `plan` shows the noise of each"]
+        return [f"a larger privacy.epsilon, or a smaller C (now {most:,} records a unit); `plan` shows both"]
 
     @property
     def in_words(self) -> str:

@@ -160,7 +160,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> list[list[
         ("lost", [] if many else lost),
         ("related", [line for line in [in_words(done.relations)] if line]),
         ("drawn", digits_drawn(done.schema)),
-        ("better", pairs.better),
+        ("better", pairs.better(statement.unit["max_records"])),
         ("accepted", [f"{score}: {figure}" for score, figure in answered_scores(statement.events)]),
         ("budget", [f"as booked: {words['running_total']}"] if words["running_total"] else []),
         ("left out", done.left_out),

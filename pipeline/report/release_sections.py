@@ -115,7 +115,9 @@ def units_section(units: Json) -> Section:
     return Section("units", "Records per unit", {"cards": (left, right)})
 
 
-def bounds_section(release: Path, measurements: Measurements, schema: Schema, synthetic: CodedTable | None) -> Section:
+def bounds_section(
+    release: Path, measurements: Measurements, schema: Schema, statement: Json, synthetic: CodedTable | None
+) -> Section:
     """From the release alone: its noisy answers and its synthetic table, which is read where it is not at hand."""
     table = bounds(release, synthetic=synthetic)
     shown = table.iloc[::-1][["marginal", "how", "cells", "error_tvd"]].to_dict("split")["data"]
@@ -126,7 +128,7 @@ def bounds_section(release: Path, measurements: Measurements, schema: Schema, sy
     pairs = decided(measurements, schema)
     words = {
         "anything": [str(row[0]) for row in rows[: len(rows) - len(tells)]],
-        "decided": ". Better: ".join([pairs.in_words, *pairs.better]),
+        "decided": ". Better: ".join([pairs.in_words, *pairs.better(statement["unit"]["max_records"])]),
         "related": table.attrs["related"],
         "notes": notes,
     }

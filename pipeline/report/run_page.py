@@ -59,7 +59,7 @@ def of_release(release: Path, synthetic: CodedTable | None = None) -> OfRelease:
         UserError: no release there.
     """
     schema, statement, measurements = read_release(release)
-    bounds = bounds_section(release, measurements, schema, synthetic)
+    bounds = bounds_section(release, measurements, schema, statement, synthetic)
     return schema, statement, [promise_section(statement), noise_section(measurements, schema, statement), bounds]
 
 

@@ -427,7 +427,7 @@ def test_a_report_is_one_closed_file_without_scripts_under_a_banner(report):
 
 def test_a_report_holds_every_part_that_its_run_knows(report):
     text = report.read_text(encoding="utf-8")
-    assert "of a pair's records" in html.unescape(text) and "smaller privacy.max_records (if above 1)" in text
+    assert "of a pair's records" in html.unescape(text) and "a smaller C (now 2 records a unit)" in text
     parts = [
         *("privacy", "attacks", "scores", "promise", "noise", "bounds", "sdnist", "axes", "accuracy", "validity"),
         *("numbers", "correlation", "pair-maps", "dependence", "densities", "columns", "pairs", "mgd", "map"),

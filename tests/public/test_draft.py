@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -466,6 +467,21 @@ def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp
     wage = dict(own.zeros)["job", "wage"].reshape(3, -1)
     jobless = own["job"].values.index("jobless")
     assert wage[jobless].sum() == wage.sum() == own["wage"].size - 1 and not wage[jobless, own["wage"].missing_code]
+
+
+def test_each_column_that_tells_another_is_proposed_unless_two_others_say_so(tmp_path: Path) -> None:
+    """A courier rides in one city, a kitchen stands in one district of one: a release had couriers everywhere."""
+    places = [(i % 24, (i + 4 * (i % 7 % 3)) % 12) for i in range(4_800)]  # both of one city
+    lines = [f"kitchen {k:02},district {k % 8},courier {c:02},city {k % 4}\n" for k, c in places]
+    text, _ = drafted(csv(tmp_path, "kitchen,district,courier,city\n" + "".join(lines)))
+    rules = [re.sub(r"(map|possible): .*}", "", line) for line in text.splitlines() if "rows that tell" in line]
+    assert [line.split("  # ")[0] for line in rules] == [
+        '#   "district": {from: "kitchen", ',
+        '#   "city": {from: "district", ',
+        '#   - {columns: ["courier", "city"], ',
+    ]
+    zeros = dict(taken(tmp_path, text).zeros)
+    assert any("courier" in clique for clique in zeros)
 
 
 @pytest.mark.parametrize("wrong", ["rare", "chance", "few"])

@@ -305,11 +305,13 @@ def test_the_conditioned_model_is_the_one_of_brute_force(model, asked):
     assert conditioned.total == pytest.approx(model.total * wanted.sum() / whole.sum(), rel=1e-9)
 
 
-def drawn(spec, weights, rows=4000, finish=lambda t: t, measured=("a", "b", "c", "d"), measurements=None, **more):
+def drawn(
+    spec, weights, rows=4000, finish=lambda t: t, measured=("a", "b", "c", "d"), measurements=None, rare=print, **more
+):
     answers = known() if measurements is None else measurements
     model = spec.model(answers, **more)
     rng = np.random.default_rng(3)
-    return rows_given(answers, spec, model, Wish(weights, measured, finish, rows), rng=rng, **more)
+    return rows_given(answers, spec, model, Wish(weights, measured, finish, rows, rare=rare), rng=rng, **more)
 
 
 def test_rows_of_the_model_are_exactly_so_many_and_follow_the_conditional_distribution(model):
@@ -357,7 +359,9 @@ def test_weighed_rows_say_of_how_many_independent_ones_they_tell_as_much(model):
     """No more rows are made than POOL; of few that satisfy, the effective number is that of these few."""
     weights = {"a": np.array([0.0, 0, 1]), "c": np.array([0, 0.5, 1, 0])}
     wanted = brute_force(model, weights)
-    many = drawn(GumSpec(), weights, rows=3000)
+    pools: list[int] = []
+    many = drawn(GumSpec(), weights, rows=3000, rare=pools.append)
+    assert pools and all(pool > 3000 for pool in pools)  # said before they are made
     assert not many.exact and many.table.rows == 3000 and 2500 < many.effective <= 3000
     assert np.abs(shares(many.table) - wanted / wanted.sum()).sum() < 0.12
     assert shares(many.table)[wanted == 0].sum() == 0

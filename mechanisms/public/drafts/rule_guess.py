@@ -273,7 +273,7 @@ def code_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str
 def guess_determined(
     given: Sequence[Column], batches_of: BatchesOf, constants: Collection[str] = ()
 ) -> list[Determined]:
-    """Of each target the source with the fewest values; of two columns that say the same, the later one. NOT private.
+    """Of each target its sources, that with the fewest values first; of two that say the same, the later. NOT private.
 
     A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target.
 
@@ -299,12 +299,24 @@ def guess_determined(
             cells = codes[a] * counts.shape[1] + codes[b]
             counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
         tried = {(a, b): n for (a, b), n in tried.items() if not _hopeless(n[: by_name[a].value_codes])}
-    by_target: dict[str, Determined] = {}
+    by_target: dict[str, list[Determined]] = {}
+    above: dict[str, set[str]] = {c.name: {c.name} for c in columns}  # column → all that follows from it
     for (a, b), counts in sorted(tried.items(), key=lambda item: (item[1].shape[0], place[item[0][0]])):
-        if not {a, b} & by_target.keys() and (one := _determined(by_name[a], by_name[b], counts)) is not None:
-            by_target[b] = one
-    found = (by_target[c.name] for c in columns if c.name in by_target)
-    return [replace(one, complete=one.complete and not {one.source, one.target} & {*constants}) for one in found]
+        rival = a in by_target or a in above[b]  # of columns that say the same, one rule is enough
+        if rival or (one := _determined(by_name[a], by_name[b], counts)) is None:
+            continue
+        by_target.setdefault(b, []).append(one)
+        above[a] |= above[b]
+    return [
+        replace(one, complete=one.complete and not i and not {one.source, one.target} & {*constants})
+        for c in columns
+        for i, one in enumerate(_nearest(by_target.get(c.name, []), above))
+    ]
+
+
+def _nearest(rules: list[Determined], above: Mapping[str, set[str]]) -> list[Determined]:
+    """Those that no two others imply: of street → district → city, the rule of the district is enough for the city."""
+    return [one for one in rules if not any(o is not one and o.source in above[one.source] for o in rules)]
 
 
 def is_listed(column: Column) -> bool:
