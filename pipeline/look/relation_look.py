@@ -21,7 +21,7 @@ from mechanisms.public.drafts.order_guess import (
     lost_lengths,
     rows_in_words,
 )
-from mechanisms.public.drafts.rule_guess import guess_calendar, guess_determined, guess_parts
+from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.engineering import engineer
@@ -43,9 +43,16 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.held if c.discover is None and not (c.constant or c.unmeasured))
     columns = {c.name: c for c in measured if c.name not in apart}
-    ordered, alike = guess_ordered(source, columns)
+    computed = guess_derived(
+        source, columns, {*constants, *(n for rule in rules.calendar for n in rule.columns.values())}
+    )
+    ordered, alike = guess_ordered(source, {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}})
     tied = [*_made(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
+        f"{name!r} is {text} in all {rows:,} rows, {NO_RULE}: derive: {as_json({name: {'expression': text}})}"
+        for name, text, rows in computed
+    ]
+    hints += [
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]

@@ -152,6 +152,21 @@ def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_the
     assert not any("record before" in hint for hint in checked(capsys, cells, schema)["hints"])
 
 
+def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys):
+    a, b = np.arange(N) % 90, np.arange(N) * 7 % 31
+    kind = "{kind: integer, min: 0, max: 120}"
+    columns = f"columns: {{a: {kind}, b: {kind}, total: {kind}}}"
+    hints = checked(capsys, {"a": a, "b": b, "total": a + b}, columns)["hints"]
+    assert [h for h in hints if "total" in h] == [
+        f"'total' is a + b in all {N:,} rows, and a release will not hold to it without the rule: "
+        'derive: {"total": {"expression": "a + b"}}'
+    ]
+    derive = "derive: {total: {expression: a + b}}"
+    assert not any(
+        "total" in h for h in checked(capsys, {"a": a, "b": b, "total": a + b}, f"{columns}\n{derive}")["hints"]
+    )
+
+
 def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     sparse = {"name": np.array([*"abc"])[np.arange(N) % 3], "code": np.array([1, 7, 20])[np.arange(N) % 3]}
     own = "columns: {name: {kind: categorical, values: [a, b, c]}, code: {kind: integer, min: 1, max: 20}}"
