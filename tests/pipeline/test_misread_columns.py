@@ -152,6 +152,20 @@ def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_the
     assert not any("record before" in hint for hint in checked(capsys, cells, schema)["hints"])
 
 
+def test_a_number_that_never_falls_within_a_person_is_told(capsys):
+    """A meter's reading rises from visit to visit: half of a release's steps fell, and nothing had said so."""
+    meter, visit = np.arange(N) % 100, np.arange(N) // 100
+    day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30 + meter % 7, "D")).strftime("%Y-%m-%d")
+    cells = {"meter": meter, "day": day, "reading": 37 * meter % 500 + 60 * visit, "heat": 7 * meter * visit % 31}
+    kind = "kind: integer, min: 0, max: 999, bins: {count: 50}"
+    schema = (
+        f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, reading: {{{kind}}}, heat: {{{kind}}}}}\n"
+    )
+    schema += "unit: {column: meter, order: day, records: {max: 6}}"
+    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "falls from one record" in h)
+    assert hint.startswith("unit: order: 'reading' falls from one record of a person to the next in 0 of 500 steps")
+
+
 def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys):
     a, b = np.arange(N) % 90, np.arange(N) * 7 % 31
     kind = "{kind: integer, min: 0, max: 120}"
