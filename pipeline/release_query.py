@@ -324,7 +324,7 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
 
     Two numbers are a range; one, or three and more, are values: ranges of one whole unit.
     """
-    if not column.on_a_line or column.values or column.cell_of:
+    if not column.on_a_line or column.values or (column.cell_of and not column.between):
         return None
     items = _items(value)
     if column.bins == Bins(calendar="hour") and all(str(item) in _codes(column) for item in items):

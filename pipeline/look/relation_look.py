@@ -16,9 +16,9 @@ from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
     ascending_rows,
+    guess_lengths,
     guess_ordered,
     in_groups,
-    lost_lengths,
     rows_in_words,
 )
 from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
@@ -57,7 +57,11 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
-    hints += [said for said in [lost_lengths(source, columns, sorted(pairs))] if said]
+    ruled_parts = {rule.time for rule in rules.calendar}
+    hints += [
+        f"{one.later!r} after {one.earlier!r}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`"
+        for one in guess_lengths(source, columns, sorted(pair for pair in pairs if pair[1] not in ruled_parts))
+    ]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"
         for a, b, same, both in alike

@@ -198,16 +198,17 @@ def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     assert any(told in hint for hint in checked(capsys, persons, f"{columns}\n{unit}")["hints"]), "a constant too"
 
 
-@pytest.mark.parametrize(("days", "said"), [(3, True), (40, False)])
-def test_lengths_that_are_lost_inside_bins_are_told_of(days, said, capsys):
+@pytest.mark.parametrize(("days", "said"), [(3, True), (120, False)])
+def test_lengths_that_an_order_alone_would_lose_are_measured_by_a_proposed_rule(days, said, capsys):
     """In a month both days are drawn anywhere, and scores, which read months, say nothing of stays."""
     came = pd.date_range("2021-01-01", periods=600, freq="1D")[::-1]
     apart = {"came": 0, "left": days, "paid": days + 90}
     cells = {name: [f"{d + pd.Timedelta(n, 'D'):%Y-%m-%d}" for d in came] for name, n in apart.items()}
-    lost = "how long it was is lost inside bins, mostly less than half of one: came to left; "
+    rule = '"left": {"from": "came", "length": {"max": 5}}'
     _, text = drafted(cells)
-    assert (f"# {lost}" in text) == said == ("how long" in text)
-    assert any(hint.startswith(lost) for hint in checked(capsys, cells)["hints"]) == said
+    assert (f"#   {rule}  # half take at most 3 days; without it a release loses that" in text) == said
+    assert ('"left"' in "".join(line for line in text.splitlines() if line.startswith("#   - "))) != said
+    assert any(f"derive: {{{rule}}}, in place of `ordered`" in h for h in checked(capsys, cells)["hints"]) == said
 
 
 def test_rules_that_check_proposes_are_yaml_whatever_columns_are_called(capsys):

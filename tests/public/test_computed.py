@@ -304,3 +304,64 @@ def test_the_rest_of_a_sum_that_is_fixed_is_computed_and_not_the_sum(tmp_path: P
     text = draft_schema(source(csv(tmp_path, "\n".join(["hours,early,late,car,bus,bike", *lines]))), "t")
     assert '#   "car": {expression: "100 - bus - bike"}  # in all 400 rows' in text
     assert '#   "late": {expression: "hours - early"}  # in all 400 rows' in text and '"hours": {' not in text
+
+
+LOANS = {
+    "lent": {"kind": "datetime", "min": "2024-01-01", "max": "2024-12-31", "bins": "month", "missing": False},
+    "back": {"kind": "datetime", "min": "2024-01-01", "max": "2025-02-28"},
+}
+
+
+def loans(unit: str = "hours", kind: str = "datetime", **length: Any) -> Schema:
+    columns = {n: c | {"kind": kind} for n, c in LOANS.items()}
+    rule = {"from": "lent", "length": {"max": 48, "unit": unit} | length}
+    return parse_schema({"columns": columns, "derive": {"back": rule}}, where="s.yaml")
+
+
+@pytest.mark.parametrize(("unit", "codes"), [("hours", [0, 5, 48, 0, 49, 49]), ("minutes", [0, 48, 48, 0, 49, 49])])
+def test_a_length_is_read_from_both_times_of_a_row_and_those_beyond_its_bounds_are_counted(tmp_path, unit, codes):
+    """Equal, five hours, four days, before the first; no second time, and one that is none."""
+    backs = ["2024-03-01 10:00", "2024-03-01 15:00", "2024-03-05 10:00", "2024-03-01 09:00", "", "soon"]
+    table = csv(tmp_path, "lent,back\n" + "".join(f"2024-03-01 10:00,{back}\n" for back in backs))
+    coded, report = encode_columns(source(table), loans(unit), workdir=tmp_path / "work")
+    assert np.asarray(coded.column("back_length")).tolist() == codes
+    assert report.outside["back_length"] == codes.count(48) + 1
+    assert (report.unplaced["back_length"], report.gaps["back_length"]) == (1, 1)
+
+
+@settings(max_examples=20, deadline=None)
+@given(unit=st.sampled_from(["days", "hours", "minutes", "seconds"]), seed=st.integers(0, 99))
+def test_a_time_is_written_as_the_one_before_and_its_length_and_read_so_again(tmp_path_factory, unit, seed):
+    """Codes of a written table are those that it was written from: in every unit, to the second."""
+    folder, schema = tmp_path_factory.mktemp("loans"), loans(unit, min=1)
+    write_rows(folder / "rows.csv", schema, 200, column=None, most=1, rng=np.random.default_rng(seed))
+    made = pd.read_csv(folder / "rows.csv", parse_dates=["lent", "back"])
+    steps = (made.back - made.lent).dropna() / pd.Timedelta(1, unit)
+    assert list(made) == ["lent", "back"] and 0 < made.back.isna().sum() < 200
+    assert steps.between(1, 48).all() and (steps == steps.round()).all() and steps.nunique() > 20
+    assert rows_that_differ(source(folder / "rows.csv"), schema) == {"derive 'back'": 0}
+
+
+def test_a_length_survives_saving_and_its_bins_are_those_that_were_declared() -> None:
+    schema = loans(max=72, bins={"edges": [0, 6, 24, 72]})
+    again = parse_schema(schema.to_fields(), where="again")
+    assert again == schema and again["back_length"].value_codes == 3
+    assert [c.name for c in again.held] == ["lent", "back"] and "back" not in again.measured
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ({"from": "lent", "length": {"max": 9, "unit": "weeks"}}, "one of: days, hours"),
+        ({"from": "lent", "length": {"min": 0}}, "max"),
+        ({"from": "lent", "length": 9}, "from: admitted"),
+        ({"from": "back", "length": {"max": 9}}, "no length between"),
+        ({"from": "lend", "length": {"max": 9}}, "did you mean 'lent'"),
+        ({"length": {"max": 9}}, "from: admitted"),
+        ({"from": "lent", "length": {"max": 9}, "map": {}}, "map"),
+    ],
+)
+def test_what_is_no_length_is_refused_with_the_way_out(rule: dict[str, Any], says: str) -> None:
+    with pytest.raises(UserError) as error:
+        parse_schema({"columns": LOANS, "derive": {"back": rule}}, where="s.yaml")
+    assert says in f"{error.value.what} {error.value.fix}" and "back" in f"{error.value.where} {error.value.what}"

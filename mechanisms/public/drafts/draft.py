@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from shlex import quote
 from typing import Any
@@ -14,7 +14,7 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
-from mechanisms.public.drafts.order_guess import guess_ordered, in_groups, lost_lengths, rows_in_words
+from mechanisms.public.drafts.order_guess import Length, guess_lengths, guess_ordered, in_groups, rows_in_words
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     Pair,
@@ -28,6 +28,7 @@ from mechanisms.public.drafts.rule_guess import (
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others
+from mechanisms.public.rules.lengths import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
@@ -125,11 +126,13 @@ def draft_schema(
     derived = guess_derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
+    apart = {*held, order or ""}  # what other rules need a code of
+    lengths = guess_lengths(source, varied, [(low, high) for low, high, _, _ in orders if high not in apart])
+    orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
     free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
     dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
     parts = guess_parts(source, varied, held)
     said = _said_of_pairs(orders, alike, parts)
-    lost = lost_lengths(source, columns, [(low, high) for low, high, _, _ in orders])
     guesses = {c: guess + said.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
@@ -137,8 +140,8 @@ def draft_schema(
         drafted[first] = {"kind": "categorical", "values": values, "other": "Other"}
         guesses[first] = guesses[first].replace("not measured", "measured, as no other column is")
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
-    rule = _calendar(held, parts, drafted, orders, derived)
-    return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lost, rule, derived, dependent)
+    rule = _calendar(held, parts, drafted, orders, {*computed, *(one.later for one in lengths)})
+    return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lengths, rule, derived, dependent)
 
 
 def _calendar(
@@ -146,14 +149,14 @@ def _calendar(
     parts: Mapping[str, tuple[list[str], object, FieldDict]],
     drafted: Mapping[str, FieldDict],
     orders: Sequence[tuple[str, str, int, int]],
-    computed: Sequence[tuple[str, str, int]],
+    computed: Collection[str],
 ) -> dict[str, object]:
     """The rule `calendar` about parts that columns hold, and about others where no other rule takes the time already.
 
     Args:
         drafted: column → its declaration, which gets the bins that hold all values of its parts.
     """
-    taken = {n for low, high, *_ in orders for n in (low, high)} | {c for c, _, _ in computed}
+    taken = {n for low, high, *_ in orders for n in (low, high)} | {*computed}
     rule = {**held}
     for time, (_, own, bins) in parts.items():
         if time not in taken:
@@ -241,7 +244,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
 
 def _rules(
     orders: Sequence[tuple[str, str, int, int]],
-    lost: str,
+    lengths: Sequence[Length],
     calendar: Mapping[str, object],
     computed: Sequence[tuple[str, str, int]],
     dependent: tuple[Sequence[Determined], Sequence[Skipped]],
@@ -252,6 +255,7 @@ def _rules(
         f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
         for c, e, n in computed
     ]
+    expressions += [f"{as_json(one.rule)[1:-1]}  # {one.in_words}" for one in lengths]
     expressions += [
         f"{as_json(m.target)}: {{from: {as_json(m.source)}, map: {as_json(dict(m.possible))}}}  # {_share(m)}"
         for m in follows
@@ -262,8 +266,10 @@ def _rules(
         for f in follows
         if not f.complete
     ]
+    measured = {one.later: length_name(one.later) for one in lengths}  # in its place
     pairs += [
-        f"- {as_json(one.rule)}  # empty in {one.empty:,} of {one.rows:,} such rows: is it not asked there?"
+        f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}"
+        f"  # empty in {one.empty:,} of {one.rows:,} such rows: is it not asked there?"
         for one in skipped
     ]
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
@@ -279,7 +285,6 @@ def _rules(
         if lines
         for line in (f"# {head}", f"# {field}", *map("#   {}".format, lines))
     ]
-    text += [f"# {lost}"] * bool(lost)
     if calendar:
         text += [
             "# with it weekdays and hours are as measured; without, days and times are spread evenly inside bins;",

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts
+from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.rules.lengths import UNITS
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import first_rows, value_batches
 
-#: Said of times between which a release loses how long it was.
-LOST = (
-    "how long it was is lost inside bins, mostly less than half of one: {}; a column of the length (days, minutes) in "
-    "the table keeps it, and the later time is the sum (derive)"
-)
+#: A length is proposed where half of them take at most this share of the range of times; it is read in so many rows.
+SHORT, MOST_ROWS = 1 / 8, 1 << 20
+#: Lengths that fill fewer whole units have a code each; others bins that grow by these steps.
+ONE_EACH, STEPS = 100, (1, 1.5, 2, 3, 4, 5, 7)
 #: Of so many numbers, in so many rows, pairs are looked for.
 MOST_NUMBERS, TRIED_ROWS = 120, 2_000
 #: A pair is proposed where so large a share of the rows ascends, and at most so large a one agrees.
@@ -51,7 +56,7 @@ def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pai
         return [], []
     asked = {n: columns[n] for pair in tried for n in pair}
     seen = ascending_rows(source, asked, tried).items()
-    enough = [(a, b, both, up, same) for (a, b), (both, up, same, _) in seen if both >= FEWEST_ROWS]
+    enough = [(a, b, both, up, same) for (a, b), (both, up, same) in seen if both >= FEWEST_ROWS]
     least = dict.fromkeys(tried, ASCENDING) | dict.fromkeys(likely, NEARLY_ALL)
     ordered = [(a, b, up, n) for a, b, n, up, same in enough if up >= least[a, b] * n and same <= EQUAL * n]
     alike = {frozenset((a, b)): (a, b, same, n) for a, b, n, _, same in reversed(enough) if same > EQUAL * n}
@@ -84,17 +89,76 @@ def rows_in_words(group: Sequence[str], ascend: int, both: int) -> str:
     return f"in {ascend:,} of the {both:,} rows that hold {'both' if len(group) == 2 else 'two of them'}"
 
 
-def lost_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, str]]) -> str:
-    """That lengths are lost between two dates or times, none between them, mostly less than half a bin apart; or ''.
+@dataclass(frozen=True)
+class Length:
+    """A time of which it is known how long it is after another, which a draft proposes to measure in its place.
+
+    Attributes:
+        fields: of `length`, as `derive` declares it.
+        half: of the rows, at most so many of its units.
+    """
+
+    earlier: str
+    later: str
+    fields: FieldDict
+    half: float
+
+    @property
+    def rule(self) -> FieldDict:
+        """An entry of `derive`."""
+        return {self.later: {"from": self.earlier, "length": self.fields}}
+
+    @property
+    def in_words(self) -> str:
+        """How long half of them take."""
+        return f"half take at most {self.half:,.0f} {self.fields.get('unit', 'days')}; without it a release loses that"
+
+
+def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, str]]) -> list[Length]:
+    """Of each later date or time the nearest one before it, where it mostly follows soon. NOT private.
 
     Args:
         pairs: of columns that ascend.
     """
     times = [pair for pair in pairs if all(n in columns and columns[n].kind in DATE_KINDS for n in pair)]
-    between = {(a, d) for (a, b), (c, d) in itertools.product(times, repeat=2) if b == c}
-    near = ascending_rows(source, columns, [pair for pair in times if pair not in between])
-    lost = [f"{a} to {b}" for (a, b), (both, *_, short) in near.items() if both >= FEWEST_ROWS and 2 * short > both]
-    return LOST.format(", ".join(lost)) if lost else ""
+    gaps: dict[tuple[str, str], list[NDArray[np.float64]]] = {pair: [] for pair in times}
+    rows = 0
+    for values in value_batches(source, [columns[n] for n in dict.fromkeys(itertools.chain(*times))]) if times else ():
+        for (a, b), own in gaps.items():
+            own.append((values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])])
+        if (rows := rows + len(next(iter(values.values())))) >= MOST_ROWS:
+            break
+    nearest: dict[str, Length] = {}
+    for (a, b), own in gaps.items():
+        lengths, later = np.sort(np.concatenate(own)), columns[b]
+        if lengths.size < FEWEST_ROWS or np.median(lengths) > SHORT * (later.high - later.low):
+            continue
+        unit, seconds = _unit(later)
+        rare = max(FEWEST_UNITS, lengths.size // 1_000)  # longer ones count as this one
+        half, high = float(np.median(lengths)) / seconds, float(lengths[-rare]) / seconds
+        if b not in nearest or half < nearest[b].half:
+            nearest[b] = Length(a, b, _bounds(max(high, 1.0)) | unit, half)
+    return [*nearest.values()]
+
+
+def _unit(later: Column) -> tuple[FieldDict, int]:
+    """The unit of a length as it is declared, and in the unit of the times: the largest of which they are multiples."""
+    if later.kind == "date":
+        return {}, 1
+    step = int(later.multiple_of or 1)
+    name, seconds = next((n, s) for n, s in UNITS.items() if step % s == 0)
+    return {"unit": name}, seconds
+
+
+def _bounds(high: float) -> FieldDict:
+    """The least and the most, and bins, that a person would write."""
+    if high <= ONE_EACH:
+        return {"max": math.ceil(high / 5) * 5}
+    every = (int(s * 10**k) for k in itertools.count() for s in STEPS if s * 10**k == int(s * 10**k))
+    edges = [0]
+    while edges[-1] < high:
+        edges.append(next(every))
+    return {"max": edges[-1], "bins": {"edges": edges}}
 
 
 def _ascending_numbers(source: Source, by_name: ByName) -> list[tuple[str, str]]:
@@ -120,20 +184,15 @@ def _ascending_numbers(source: Source, by_name: ByName) -> list[tuple[str, str]]
 
 def ascending_rows(
     source: Source, columns: ByName, pairs: Sequence[tuple[str, str]]
-) -> dict[tuple[str, str], tuple[int, int, int, int]]:
-    """Pair of columns → rows that hold both values; of these those that ascend or agree, and those that agree.
-
-    And those in which the second is less than half a bin behind the first, or before it.
-    """
-    counts = {pair: np.zeros(4, np.int64) for pair in pairs}
+) -> dict[tuple[str, str], tuple[int, int, int]]:
+    """Pair of columns → rows that hold both values; of these those that ascend or agree, and those that agree."""
+    counts = {pair: np.zeros(3, np.int64) for pair in pairs}
     asked = [columns[n] for n in dict.fromkeys(n for pair in pairs for n in pair)]
-    half = {c.name: (c.high - c.low + 1) / c.value_codes / 2 for c in asked}
     for values in value_batches(source, asked) if asked else ():
         for (a, b), seen in counts.items():
             gap = (values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])]
-            short = gap < min(half[a], half[b])
-            seen += (gap.size, *(int(np.count_nonzero(which)) for which in (gap >= 0, gap == 0, short)))
-    return {pair: (int(both), int(up), int(same), int(short)) for pair, (both, up, same, short) in counts.items()}
+            seen += (gap.size, *(int(np.count_nonzero(which)) for which in (gap >= 0, gap == 0)))
+    return {pair: (int(both), int(up), int(same)) for pair, (both, up, same) in counts.items()}
 
 
 def _tried(columns: ByName) -> list[tuple[str, str]]:

@@ -76,6 +76,9 @@ def parse_person_unit(
     if both := sorted({*constant} & {*order}):
         fix = "a column that changes within a unit, to order its records by"
         raise UserError(f"unit: {both[0]!r} is constant and orders", where=where, fix=fix)
+    for column in (n for n in constant if columns[n].cell_of):
+        fix = f"leave it out, or name {columns[column].cell_of!r}"
+        raise UserError(f"unit: constant: {column!r} is no column of the table", where=where, fix=fix)
     for column in order:
         if columns[column].cell_of or not (columns[column].kind in ORDERED_KINDS or columns[column].ordinal):
             fix = "a column of numbers, dates or times with bounds, or a categorical one with ordinal: true"

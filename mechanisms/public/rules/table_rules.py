@@ -20,6 +20,7 @@ from mechanisms.public.persons.person_unit import COUNTED, FOUND, PersonUnit, ch
 from mechanisms.public.rules.calendar_parts import CalendarParts, parse_calendar
 from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
 from mechanisms.public.rules.computed import FIELD, Computed, parse_computed
+from mechanisms.public.rules.lengths import as_expression, is_length
 from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import coarsened, parse_availability, parse_derive, parse_recode
@@ -102,7 +103,7 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     ordered, orders = parse_ordered(given.get("ordered"), by_name, constants, where)
     calendar, parts = parse_calendar(given.get("calendar"), by_name, {n for g in ordered for n in g.columns}, where)
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
-    missing = [c for c in columns if c.cell_of and c.missing]
+    missing = [c for c in columns if c.cell_of and c.missing and c.between is None]
     gaps: list[Any] = [{c.cell_of: a, c.name: b} for c in missing for a, b in ((None, {}), ({}, None))]
     impossible += parse_impossible(gaps, domain, by_name, where, folder)[0]  # a time and its parts are there together
     zeros = joined([*impossible, *(z for group in ordered for z in group.zeros(domain, by_name))])
@@ -118,9 +119,10 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
         if not isinstance(entries, Mapping):
             raise UserError(f"{field_name}: got {entries!r}", where=where, fix=f"{field_name}: {{name: {{…}}}}")
         for name, entry in entries.items():
-            if field_name == "derive" and isinstance(entry, Mapping) and FIELD in entry:
-                step: Step = parse_computed(str(name), entry, by_name, where)
-                content: Any = {FIELD: entry[FIELD]}
+            if field_name == "derive" and of_values(entry):
+                sums = as_expression(str(name), entry) if is_length(entry) else entry
+                step: Step = parse_computed(str(name), sums, by_name, where)
+                content: Any = dict(entry)
             else:
                 step, content = parse(str(name), entry, by_name, where=where)
             declared.setdefault(field_name, {})[str(name)] = content
@@ -175,8 +177,13 @@ def of_codes(given: Mapping[Any, Any]) -> FieldDict:
     """The rules among a schema's fields that speak of codes: all but expressions, which speak of values."""
     rules = {k: v for k, v in given.items() if k in RULES}
     if isinstance(derive := rules.get("derive"), Mapping):
-        rules["derive"] = {k: v for k, v in derive.items() if not (isinstance(v, Mapping) and FIELD in v)}
+        rules["derive"] = {k: v for k, v in derive.items() if not of_values(v)}
     return rules
+
+
+def of_values(entry: object) -> bool:
+    """Whether an entry of `derive` computes values: by an expression, or as a time and a length after it."""
+    return is_length(entry) or (isinstance(entry, Mapping) and FIELD in entry)
 
 
 def _sorted(steps: list[Step], where: str) -> list[Step]:

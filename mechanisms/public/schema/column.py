@@ -70,7 +70,9 @@ class Column:
         shape: how values lie inside the bins, from noisy answers; None: evenly.
         within: of rows given a condition: ranges, both ends included, from which alone values are drawn; or None.
         apart: values outside the domain have a code of their own, the last one: for scores, which never clip.
-        cell_of: a part of a date or time: the table's column whose cells it is read from, and which is written alone.
+        cell_of: a part of a date or time, or its length: the table's column whose cells it is read from, and which is
+            written alone.
+        between: of a length, the two columns that it lies between; read from the cells of both.
     """
 
     name: str
@@ -109,6 +111,7 @@ class Column:
     shape: Shape | None = field(default=None, repr=False)
     apart: bool = False
     cell_of: str = ""
+    between: Between | None = None
     within: tuple[tuple[float, float], ...] | None = None
 
     @property
@@ -255,3 +258,12 @@ def _float_bins(edges: NDArray[np.float64]) -> tuple[str, ...]:
     short = [f"{e:.10g}" for e in edges]
     texts = short if len(set(short)) == len(short) else [repr(float(e)) for e in edges]
     return tuple(f"{a} to {b}" for a, b in itertools.pairwise(texts))
+
+
+@dataclass(frozen=True)
+class Between:
+    """Two columns of dates or of times, and the seconds of one unit of the length between them."""
+
+    earlier: Column
+    later: Column
+    unit: int

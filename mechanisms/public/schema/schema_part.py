@@ -22,7 +22,7 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
     known_columns(names, schema.domain.names, where=where)
     fields = schema.to_fields()
     gone = set(schema.domain.names) - set(names)
-    sources = {step.target: step.reads for step in schema.rules.computed}
+    sources = {step.target: [n for n in step.reads if not schema[n].between] for step in schema.rules.computed}
     rules: FieldDict = {}
     for rule, content in schema.rules.declared.items():
         if rule == "unit_id":

@@ -12,6 +12,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, together
 from mechanisms.public.rules.calendar_parts import part_columns
 from mechanisms.public.rules.engineering import Engineering, build_engineering
+from mechanisms.public.rules.lengths import length_columns
 from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
@@ -69,8 +70,13 @@ class Schema:
 
     @property
     def held(self) -> tuple[Column, ...]:
-        """The columns that the table has: all but parts of dates and times."""
+        """The columns that the table has: all but parts of dates and times, and lengths between them."""
         return tuple(c for c in self.columns if not c.cell_of)
+
+    @property
+    def with_lengths(self) -> tuple[Column, ...]:
+        """The columns that the table has, and the lengths between its times."""
+        return tuple(c for c in self.columns if c.between or not c.cell_of)
 
     @cached_property
     def engineering(self) -> Engineering:
@@ -242,7 +248,7 @@ def _with_columns(
     if both:
         fix = "remove it from leave_out, or from columns"
         raise UserError("both kept and left out", where=f"{where}: column {both[0]!r}", fix=fix)
-    parsed += part_columns(rules.get("calendar"), parsed, where)
+    parsed += [*part_columns(rules.get("calendar"), parsed, where), *length_columns(rules.get("derive"), parsed, where)]
     closed = {k: v for k, v in of_codes(rules).items() if k != "unit"}
     check_rules(closed, [c.name for c in parsed if c.discover], where)
     try:

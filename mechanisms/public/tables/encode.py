@@ -115,6 +115,11 @@ def text_sql(source: Source, column: Column) -> str:
 def read_sql(source: Source, column: Column) -> str:
     """SQL for a column as its schema reads it: numbers as DOUBLE, dates and times as TIMESTAMP; NULL for none."""
     index = source.declared(column.cell)
+    if (between := column.between) is not None:
+        start, end = (read_sql(source, c) for c in (between.earlier, between.later))
+        if between.later.kind == "date":  # which may be written with times of the day
+            return f"CAST(date_diff('day', {start}, {end}) AS DOUBLE)"
+        return f"((epoch({end}) - epoch({start})) / {between.unit})"
     if column.kind in DATE_KINDS:
         return source.moment(index, column.format, *(None if f == ISO else f for f in column.more_formats))
     if column.width is not None:
@@ -243,7 +248,7 @@ def declared_gap(column: Column, p: str, text: str) -> str:
         return "false"
     listed = f"{text} IN ({', '.join(map(literal, column.missing_texts))})"
     numbers = [t for t in column.missing_texts if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]+)?", t)]
-    if numbers and column.kind in {"integer", "float"} and column.width is None:
+    if numbers and column.kind in {"integer", "float"} and column.width is None and column.between is None:
         listed += f" OR {p} IN ({', '.join(double(float(t)) for t in numbers)})"
     return listed
 

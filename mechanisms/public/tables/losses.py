@@ -90,7 +90,7 @@ def fate(column: Column) -> str:
 
 def losses_of(report: EncodingReport, schema: Schema) -> tuple[ColumnLoss, ...]:
     """The columns that lose values, the worst first."""
-    losses = [loss for column in schema.held if (loss := loss_of(column, report)).lost]
+    losses = [loss for column in schema.with_lengths if (loss := loss_of(column, report)).lost]
     return tuple(sorted(losses, key=lambda loss: -loss.lost))
 
 

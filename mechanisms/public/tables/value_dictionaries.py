@@ -70,7 +70,7 @@ def _as_declared(source: Source, column: Column) -> str:
     if column.width is not None or not column.gridded:
         return text
     value = read_sql(source, column)
-    if column.cell_of:
+    if column.cell_of and column.kind in DATE_KINDS:
         value = column.grid.sql(value)  # Monday and midnight are 0
     elif column.kind in DATE_KINDS:
         value = f"floor(epoch({value}){' / 86400' if column.kind == 'date' else ''})"

@@ -102,7 +102,7 @@ def value_sample(source: Source, schema: Schema, rows: int) -> NDArray[np.float6
 
 def numbers_of(schema: Schema) -> list[Column]:
     """The columns of numbers and dates that the table has."""
-    return [c for c in schema.held if c.kind in ORDERED_KINDS and c.width is None]
+    return [c for c in schema.with_lengths if c.kind in ORDERED_KINDS and c.width is None]
 
 
 def _named(values: Sequence[str]) -> str:
