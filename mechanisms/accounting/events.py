@@ -6,7 +6,7 @@ A new kind of noise is a class here, its law in `noise_kinds`, and a sampler lef
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from mechanisms.public.json_values import Json, JsonDict
@@ -61,8 +61,6 @@ class NoiseEvent(_Fact):
         @property
         def loss_range(self) -> float: ...
 
-        def with_sensitivity(self, value: float) -> Self: ...
-
     @property
     def kind(self) -> NoiseKind:
         return self.law.name
@@ -88,6 +86,10 @@ class NoiseEvent(_Fact):
             return False
         alike = other.failure <= self.failure
         return alike and as_noise(other).sensitivity <= self.sensitivity and other.scale >= self.scale
+
+    def with_sensitivity(self, value: float) -> Self:
+        """The same noise on answers of another sensitivity, which is the second field of every kind."""
+        return replace(self, **{fields(self)[1].name: value})  # type: ignore[type-var, arg-type]  # all are dataclasses
 
     def pays_for(self, sensitivity: float) -> bool:
         """Whether the noise covers answers of that sensitivity (in the event's norm, in records)."""
@@ -132,10 +134,6 @@ class Gaussian(NoiseEvent):
         """μ of Gaussian differential privacy, rounded up."""
         return Mu(round_up(self.l2_sensitivity / self.sigma))
 
-    def with_sensitivity(self, value: float) -> Gaussian:
-        """The same noise on answers of another sensitivity."""
-        return replace(self, l2_sensitivity=value)
-
 
 @dataclass(frozen=True)
 class Laplace(NoiseEvent):
@@ -162,10 +160,6 @@ class Laplace(NoiseEvent):
     def loss_range(self) -> float:
         """The length of the interval [−ε, ε], which holds the privacy loss for any two neighbours."""
         return 2 * self.epsilon_alone
-
-    def with_sensitivity(self, value: float) -> Laplace:
-        """The same noise on answers of another sensitivity."""
-        return replace(self, l1_sensitivity=value)
 
 
 @dataclass(frozen=True)

@@ -93,9 +93,6 @@ class Aim(Method):
         largest = max((domain.cells(c) for c in self.candidates), default=0)
         return super().later_cells(domain, slots) + [(LATER, min(largest, self.max_model_cells))] * self.rounds
 
-    def grown_cells(self, slots: Sequence[Reservation]) -> int:
-        return self.max_model_cells
-
 
 def in_turn(candidates: Sequence[Clique], number: int, most: int | None) -> list[Clique]:
     """The candidates that a round looks at: all, or at most so many, others in the next round, a public matter.

@@ -111,7 +111,7 @@ class Method(ABC):
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int | None:
         """The most cells of a graphical model of all that may be measured; None where only the model's limit tells."""
-        return None
+        return self.max_cells_between
 
     @property
     def reported(self) -> Sequence[Clique]:

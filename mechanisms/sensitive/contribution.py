@@ -65,6 +65,19 @@ class PrivacyUnit:
                 raise UserError(f"got {value!r}", where=setting, fix=f"one of {', '.join(allowed)}")
 
 
+@dataclass(frozen=True)
+class UnitRows:
+    """The rows of a table, and whose they are.
+
+    Attributes:
+        workdir: where private copies go; a folder with mode 0700.
+    """
+
+    source: Source
+    unit: PrivacyUnit
+    workdir: Path
+
+
 def unit_id(source: Source, unit: PrivacyUnit) -> str:
     """SQL for the text of each record's unit id, as it stands in the table; `unit_forms` says which mean the same.
 

@@ -10,7 +10,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.tables.encode import by_column
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
 from mechanisms.public.tables.scan import COPIED, DURATION, Source, listed, literal, private_folder
-from mechanisms.sensitive.contribution import PrivacyUnit, numbered_rows, unit_id
+from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows, numbered_rows, unit_id
 from mechanisms.sensitive.engines.duckdb_engine import copy_units
 
 #: Of the working folder: the ids of both tables in the forms by which units are told apart, and the joined records.
@@ -53,8 +53,8 @@ def with_units(records: Source, units: Source, unit: PrivacyUnit, *, ids: str, w
     _check_heads(records, units, ids, where)
     private_folder(workdir)
     units = by_column(units, workdir)
-    copy_units(records, unit, workdir / OF_RECORDS, contents=None)
-    copy_units(units, replace(unit, column=ids), workdir / OF_UNITS, contents=None)
+    copy_units(UnitRows(records, unit, workdir), workdir / OF_RECORDS, contents=None)
+    copy_units(UnitRows(units, replace(unit, column=ids), workdir), workdir / OF_UNITS, contents=None)
     theirs = [i for i, name in enumerate(units.names) if name != ids]
     names = (*records.names, *(units.names[i] for i in theirs))
     joined, path = _joined(records, units, theirs, workdir), workdir / JOINED

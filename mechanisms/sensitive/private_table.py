@@ -26,7 +26,7 @@ from mechanisms.public.tables.inspect_file import check_unchanged, table_parts
 from mechanisms.public.tables.losses import declared_texts
 from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.units import MAX_RECORDS, Neighbouring
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit, check_sizes, counted_units, needs_content
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, check_sizes, counted_units, needs_content
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.engines.engine import Engine, ValueCount
 from mechanisms.sensitive.person_counts import person_counts
@@ -127,7 +127,8 @@ def load_private(
         raise ValueError("the key of the truncation needs at least 16 bytes")
     aside = None if holdout is None else Aside(key, holdout)
     contents = key if needs_content(unit, aside) else None
-    encoded = engine.encode(source, schema, unit, contents=contents, workdir=workdir, progress=progress)
+    given = UnitRows(source, unit, workdir)
+    encoded = engine.encode(given, schema, contents=contents, progress=progress)
     sizes, counted, most = None, None, 1
     if unit.column is not None:
         sizes = encoded.unit_sizes()
@@ -137,8 +138,8 @@ def load_private(
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
     readings = partial(readings_of_ids, source, unit) if isinstance(engine, DuckdbEngine) else lambda: [source]
-    values = partial(engine.values, key=key, aside=None, workdir=workdir)
-    report = lone_texts(schema, unit, encoded.report, largest=most, readings=readings, values=values)
+    values = partial(engine.values, key=key, aside=None)
+    report = lone_texts(schema, given, encoded.report, largest=most, readings=readings, values=values)
     clipped, persons = encoded.clipped(key, aside), None
     if schema.rules.unit is not None:
         if unit.column is None:
@@ -163,7 +164,7 @@ def load_private(
 
 def lone_texts(
     schema: Schema,
-    unit: PrivacyUnit,
+    table: UnitRows,
     report: EncodingReport,
     *,
     largest: int,
@@ -180,7 +181,7 @@ def lone_texts(
     Args:
         largest: no unit has more records.
         readings: of `readings_of_ids`, asked for where they are needed.
-        values: `Engine.values` of one of them, for columns and a unit.
+        values: `Engine.values` of one of them.
     """
     texts = {c.name: declared_texts(c) for c in schema.held}
     more = {c.name for c in schema.held if {*texts[c.name]} - {*(c.values if c.listed else ())}}
@@ -188,9 +189,12 @@ def lone_texts(
     lone = {c.name: 0 for c in schema.held if c.listed or c.name in more}
     if not asked:
         return replace(report, lone=lone)
+    unit = table.unit
     every = unit if unit.column is None else replace(unit, max_records=MAX_RECORDS, missing="own")
     plain = [c if c.numeric or c.kind in DATE_KINDS else replace(c, missing_texts=(), other=None) for c in asked]
-    read = [values(rows, plain, every) for rows in readings()]  # each of a unit's texts counts
+    read = [
+        values(replace(table, source=rows, unit=every), plain) for rows in readings()
+    ]  # each of a unit's texts counts
     for column in asked:
         code_of, declared, alone = reader(column), {*map(_bare, texts[column.name])}, set[str]()
         for counts in read:

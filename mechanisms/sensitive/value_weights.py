@@ -14,7 +14,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.tables.inspect_file import check_unchanged
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Norm
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.private_table import EMBEDDED
 
@@ -64,7 +64,7 @@ def value_weights(
     """
     aside = None if holdout is None else Aside(key, holdout)
     weights = {}
-    counts = engine.values(source, columns, unit, key=key, aside=aside, workdir=workdir)
+    counts = engine.values(UnitRows(source, unit, workdir), columns, key=key, aside=aside)
     check_unchanged(source.states)
     for name, counted in counts.items():
         sums: dict[str, int] = {}

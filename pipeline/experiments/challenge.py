@@ -26,7 +26,7 @@ from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, unit_numbers
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from pipeline import stages
 from pipeline.budget import admission
@@ -248,7 +248,7 @@ def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
     unit, share = build_unit(released.privacy, released.data), float(released.evaluation.holdout or 0)
-    return aside_rows(world.source, unit, Aside(key, share), workdir=folder.temporary)
+    return aside_rows(UnitRows(world.source, unit, folder.temporary), Aside(key, share))
 
 
 def _release_config(config: Config, path: Path | None, home: Path, variant: Variant) -> Config:

@@ -81,9 +81,9 @@ def test_rows_at_hand_are_clipped_here_whatever_the_engine_says_of_units(setting
     """Its file of units gives each row one of its own: nothing would be clipped."""
 
     def apart(encoded: EncodedFiles) -> EncodedFiles:
-        assert encoded.units is not None
         encoded.units.write_bytes(b"no Parquet at all")
-        return replace(encoded, unit=replace(encoded.unit, max_records=10**6))
+        unit = replace(encoded.given.unit, max_records=10**6)
+        return replace(encoded, given=replace(encoded.given, unit=unit))
 
     table = write(tmp_path / "t.parquet", mixed(300))
     here = seen(loaded(table, setting, tmp_path / "a"))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import yaml
 
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.checked_engine import CheckedEngine
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.engines.engine import Engine
@@ -71,7 +71,7 @@ def test_units_count_the_same_values(engine: Engine, unit: PrivacyUnit, tmp_path
     table = write(tmp_path / "t.parquet", mixed(400))
     columns, aside = contract_schema().columns[:2], Aside(KEY, 0.3)
     learned = [
-        {n: sorted(v) for n, v in e.values(table, columns, unit, key=KEY, aside=aside, workdir=tmp_path / w).items()}
+        {n: sorted(v) for n, v in e.values(UnitRows(table, unit, tmp_path / w), columns, key=KEY, aside=aside).items()}
         for w, e in (("a", DuckdbEngine()), ("b", engine))
     ]
     assert learned[0] == learned[1] and any(learned[0].values())

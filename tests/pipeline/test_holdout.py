@@ -12,7 +12,7 @@ from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import Neighbouring
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from mechanisms.sensitive.private_table import load_private
 from pipeline.conf_folder import CONF
@@ -205,7 +205,7 @@ def test_the_coins_thrown_again_are_those_of_the_run(column, missing, town):
     unit = PrivacyUnit(column, 1 if column is None else 5, missing=missing)
     thrown = private(town, unit, share=0.4).aside
     source = open_table(town / "town.csv", workdir=town / "w", memory_limit_bytes=10**9, threads=1)
-    again = aside_rows(source, unit, Aside(KEY, 0.4), workdir=town / "w")
+    again = aside_rows(UnitRows(source, unit, town / "w"), Aside(KEY, 0.4))
     assert thrown is not None and (again == thrown).all()
     if column is not None:
         shares = pd.Series(again).groupby(frame["person"]).mean()

@@ -473,7 +473,6 @@ class Odd(NoiseEvent):
     loss_range: ClassVar[float] = math.inf
     @property
     def mu(self): return {mu}
-    def with_sensitivity(self, value): return replace(self, sensitivity=value)
 NOISE_EVENTS = {{"odd": Odd}}
 SAMPLERS = {{"odd": OURS["gaussian"]}}
 """

@@ -27,7 +27,7 @@ from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS, Neighbouring
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit, unit_numbers
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, unit_numbers
 from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from mechanisms.sensitive.id_rules import _PLAIN, _decomposed, _once, normal_form
@@ -289,7 +289,7 @@ def test_an_id_of_several_parts_is_refused(ids, tmp_path):
 def test_coins_numbers_and_the_histogram_know_the_same_units(tmp_path):
     source, unit = source_of(EVERY * 4, tmp_path), PrivacyUnit("uid", 40)
     assert one_each(unit_numbers(source, unit))
-    aside = aside_rows(source, unit, Aside(bytes(32), 0.5), workdir=tmp_path / "work")
+    aside = aside_rows(UnitRows(source, unit, tmp_path / "work"), Aside(bytes(32), 0.5))
     assert {who: len(set(own)) for who, own in by_person(aside).items()} == dict.fromkeys(WHO, 1)
     histogram = loaded(source, unit, tmp_path, histogram=unit.max_records).histogram
     assert histogram.tolist() == np.bincount([4 * OF.count(w) - 1 for w in WHO], minlength=len(histogram)).tolist()

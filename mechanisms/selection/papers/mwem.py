@@ -62,9 +62,6 @@ class Mwem(Method):
                 left.remove(clique)
                 context.ask([(slot, clique, Identity(cells(clique)))])
 
-    def grown_cells(self, slots: Sequence[Reservation]) -> int:
-        return self.max_model_cells
-
 
 @dataclass(frozen=True)
 class MwemSettings(GivenMarginals):

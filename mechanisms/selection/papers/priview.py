@@ -28,19 +28,9 @@ PRECISE = 0.003
 #: Greedy designs are made in so many random orders; the smallest is kept.
 TRIES = 5
 
-#: Prime powers up to 13, each as p and the lower coefficients, the constant first, of a monic polynomial that is
-#: irreducible over the integers modulo p, so that its residues are a field of p^k elements.
-FIELDS: dict[int, tuple[int, tuple[int, ...]]] = {
-    2: (2, (0,)),
-    3: (3, (0,)),
-    4: (2, (1, 1)),  # x² + x + 1
-    5: (5, (0,)),
-    7: (7, (0,)),
-    8: (2, (1, 1, 0)),  # x³ + x + 1
-    9: (3, (1, 0)),  # x² + 1
-    11: (11, (0,)),
-    13: (13, (0,)),
-}
+#: Prime powers p^k up to 13 → p and a monic polynomial, the constant last, that is irreducible over the integers modulo
+#: p, so that its residues are a field of p^k elements: x² + x + 1, x³ + x + 1, x² + 1; of primes x.
+FIELDS = {q: (q, (1, 0)) for q in (2, 3, 5, 7, 11, 13)} | {4: (2, (1, 1, 1)), 8: (2, (1, 0, 1, 1)), 9: (3, (1, 0, 1))}
 
 
 @dataclass(frozen=True)
@@ -305,43 +295,22 @@ def lines(q: int, points: int) -> list[tuple[int, ...]]:
 @cache
 def _whole(q: int) -> tuple[tuple[int, ...], ...]:
     """All lines of the plane."""
-    sloped = [
-        (*(x * q + _sum(q, _product(q, m, x), b) for x in range(q)), q * q + m)
-        for m, b in itertools.product(range(q), repeat=2)
-    ]
+    sloped = [(*(x * q + _on_line(q, m, x, b) for x in range(q)), q * q + m) for m, b in np.ndindex(q, q)]
     upright = [(*(c * q + y for y in range(q)), q * q + q) for c in range(q)]
     return (*sloped, *upright, tuple(range(q * q, q * q + q + 1)))
 
 
 def orders(points: int) -> list[int]:
     """The orders of the planes with so many points or more, the smallest first."""
-    return [q for q in FIELDS if q * q + q + 1 >= points]
+    return [q for q in sorted(FIELDS) if q * q + q + 1 >= points]
 
 
-def _digits(q: int, element: int) -> list[int]:
-    prime, lower = FIELDS[q]
-    return [element // prime**i % prime for i in range(len(lower))]
+def _on_line(q: int, m: int, x: int, b: int) -> int:
+    """m · x + b of the field: polynomials over the integers modulo p, less multiples of the irreducible one.
 
-
-def _number(q: int, digits: list[int]) -> int:
-    return sum(d * FIELDS[q][0] ** i for i, d in enumerate(digits))
-
-
-def _sum(q: int, one: int, other: int) -> int:
-    """Element by element: polynomials over the integers modulo p, as numbers to the base p."""
-    prime = FIELDS[q][0]
-    return _number(q, [(a + b) % prime for a, b in zip(_digits(q, one), _digits(q, other), strict=True)])
-
-
-def _product(q: int, one: int, other: int) -> int:
-    """The product of two polynomials, less multiples of the irreducible one."""
-    prime, lower = FIELDS[q]
-    degree = len(lower)
-    product = [0] * (2 * degree - 1)
-    for i, a in enumerate(_digits(q, one)):
-        for j, b in enumerate(_digits(q, other)):
-            product[i + j] = (product[i + j] + a * b) % prime
-    for top in range(len(product) - 1, degree - 1, -1):
-        for i, c in enumerate(lower):
-            product[top - degree + i] = (product[top - degree + i] - product[top] * c) % prime
-    return _number(q, product[:degree])
+    An element is the number whose digits to the base p are its polynomial's coefficients.
+    """
+    prime, whole = FIELDS[q]
+    slope, place, start = ([n // prime**i % prime for i in range(len(whole) - 2, -1, -1)] for n in (m, x, b))
+    rest = np.polydiv(np.polyadd(np.polymul(slope, place), start), whole)[1]
+    return int(np.polyval(rest % prime, prime))

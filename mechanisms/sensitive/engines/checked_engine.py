@@ -17,9 +17,9 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
-from mechanisms.public.tables.scan import Source, mapped_errors, private_folder
+from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, set_aside_units, unit_sizes
+from mechanisms.sensitive.contribution import Aside, UnitRows, UnitSizes, set_aside_units, unit_sizes
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine, EncodedFiles, copy_units
 from mechanisms.sensitive.engines.engine import Clipped, Encoded, Engine, Scored, ValueCount
 
@@ -43,34 +43,22 @@ class CheckedEngine:
     engine: Engine
     module: str
 
-    def encode(
-        self,
-        source: Source,
-        schema: Schema,
-        unit: PrivacyUnit,
-        *,
-        contents: bytes | None,
-        workdir: Path,
-        progress: Progress | None,
-    ) -> Encoded:
+    def encode(self, table: UnitRows, schema: Schema, *, contents: bytes | None, progress: Progress | None) -> Encoded:
         """As of `Engine`; the ids are read once more.
 
         Raises:
             UserError: the engine gives other rows than the table has, or codes that its domain has not.
         """
-        encoded = self.engine.encode(source, schema, unit, contents=contents, workdir=workdir, progress=progress)
-        path = workdir / "checked-units.parquet"
-        with mapped_errors(source):
-            private_folder(workdir)
-        rows = copy_units(source, unit, path, contents=contents)
+        encoded = self.engine.encode(table, schema, contents=contents, progress=progress)
+        path = table.workdir / "checked-units.parquet"
+        rows = copy_units(table, path, contents=contents)
         self.check(encoded.report.rows == rows, f"gives {encoded.report.rows:,} rows of a table that has {rows:,}")
         if not isinstance(encoded, EncodedFiles):
-            return CheckedRows(self, encoded, source, unit, path, schema.measured)
+            return CheckedRows(self, encoded, table, path, schema.measured)
         coded = encoded.coded
         self.check(coded.rows == rows and coded.domain == schema.measured and not coded.weighted, "gives other columns")
         self.check(_codes_fit(coded), "gives codes that its column has no value for")
-        needed = unit.column is not None or contents is not None
-        return EncodedFiles(source, unit, coded, encoded.report, path if needed else None, workdir)
+        return EncodedFiles(table, coded, encoded.report, path)
 
     def check(self, holds: bool, wrong: str) -> None:
         """UserError where the engine does not keep its contract."""
@@ -79,17 +67,10 @@ class CheckedEngine:
             raise UserError(f"the engine of the module {self.module} {wrong}", where="engine", fix=fix)
 
     def values(
-        self,
-        source: Source,
-        columns: Sequence[Column],
-        unit: PrivacyUnit,
-        *,
-        key: bytes,
-        aside: Aside | None,
-        workdir: Path,
+        self, table: UnitRows, columns: Sequence[Column], *, key: bytes, aside: Aside | None
     ) -> dict[str, list[ValueCount]]:
         """As of `Engine`, by the embedded one: noise is calibrated to how often one unit counts."""
-        return DuckdbEngine().values(source, columns, unit, key=key, aside=aside, workdir=workdir)
+        return DuckdbEngine().values(table, columns, key=key, aside=aside)
 
     def scored(
         self, source: Source, schema: Schema, report: EncodingReport, *, workdir: Path, progress: Progress | None
@@ -122,8 +103,7 @@ class CheckedRows:
 
     checked: CheckedEngine
     encoded: Encoded
-    source: Source
-    unit: PrivacyUnit
+    given: UnitRows
     units: Path
     domain: Domain
 
@@ -134,14 +114,14 @@ class CheckedRows:
         return self.encoded.report
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
-        return unit_sizes(self.units, self.source, self.unit, aside)
+        return unit_sizes(self.units, self.given.source, self.given.unit, aside)
 
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
         """As of `Encoded`; what is counted has to sum to what the clipped units weigh."""
         held: NDArray[np.bool_] | None = None
         if aside is not None:
-            rows = self.report.rows
-            held = set_aside_units(self.units, self.source, self.unit, rows, aside.key, aside.share)
+            source, unit, rows = self.given.source, self.given.unit, self.report.rows
+            held = set_aside_units(self.units, source, unit, rows, aside.key, aside.share)
         weight = self._weight(held, aside)
         self.units.unlink()
         clipped, check = self.encoded.clipped(key, aside), self.checked.check
@@ -161,18 +141,19 @@ class CheckedRows:
                 check(int(cells.sum()) << shift == weight, "counts more or fewer records than the clipped units have")
             return counts
 
-        complete = held is None and (self.unit.column is None or clipped.complete)
+        complete = held is None and (self.given.unit.column is None or clipped.complete)
         return replace(clipped, rows=replace(table, count=counted), complete=complete, aside=held)
 
     def _weight(self, held: NDArray[np.bool_] | None, aside: Aside | None) -> int:
         """What the clipped units weigh together, in units of 2**-WEIGHT_BITS records."""
-        if self.unit.column is None:
+        unit = self.given.unit
+        if unit.column is None:
             return (self.report.rows - (0 if held is None else int(held.sum()))) << WEIGHT_BITS
-        sizes, most = self.unit_sizes(aside), self.unit.max_records
-        total = (sizes.alone if self.unit.missing == "own" else 0) << WEIGHT_BITS
+        sizes, most = self.unit_sizes(aside), unit.max_records
+        total = (sizes.alone if unit.missing == "own" else 0) << WEIGHT_BITS
         for records, units in sizes.sizes.tolist():
             one = records << WEIGHT_BITS
-            if records > most and self.unit.clip == "weight":
+            if records > most and unit.clip == "weight":
                 one = records * ((most << WEIGHT_BITS) // records)
             elif records > most:
                 one = most << WEIGHT_BITS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from mechanisms.public.units import MAX_RECORDS
 from mechanisms.sensitive.contribution import (
     Aside,
     PrivacyUnit,
+    UnitRows,
     UnitSizes,
     clip_records,
     needs_content,
@@ -45,51 +46,34 @@ class DuckdbEngine:
     """The embedded engine."""
 
     def encode(
-        self,
-        source: Source,
-        schema: Schema,
-        unit: PrivacyUnit,
-        *,
-        contents: bytes | None,
-        workdir: Path,
-        progress: Progress | None,
+        self, table: UnitRows, schema: Schema, *, contents: bytes | None, progress: Progress | None
     ) -> EncodedFiles:
         """As of `Engine`; the file is parsed once, and the rows keep its order."""
-        names = row_names(source, unit, contents=contents)
+        source, workdir, names = table.source, table.workdir, row_names(table.source, table.unit, contents=contents)
         path = workdir / "units.parquet"
-        with mapped_errors(source):
-            private_folder(workdir)
         with ExitStack() as stack:
-            beside = Alongside(names, _writer(stack, path, source, unit, list(names))) if names else None
+            beside = Alongside(names, _writer(stack, path, table, list(names)))
             coded, report = encode_columns(source, schema, workdir=workdir, progress=progress, beside=beside, fine=True)
         plain = CodedTable(schema.domain, coded.columns[: len(schema.columns)])
         coded, report = _engineered(coded, report, schema, workdir)
-        if progress is not None and unit.column is not None:
+        if progress is not None and table.unit.column is not None:
             progress(coded.rows, 0, "clipping")
-        return EncodedFiles(source, unit, coded, report, path if names else None, workdir, plain)
+        return EncodedFiles(table, coded, report, path, plain)
 
     def values(
-        self,
-        source: Source,
-        columns: Sequence[Column],
-        unit: PrivacyUnit,
-        *,
-        key: bytes,
-        aside: Aside | None,
-        workdir: Path,
+        self, table: UnitRows, columns: Sequence[Column], *, key: bytes, aside: Aside | None
     ) -> dict[str, list[ValueCount]]:
         """As of `Engine`; ids and texts are copied once, and deleted again."""
-        path = workdir / "values.parquet"
-        with mapped_errors(source):
-            private_folder(workdir)
-        held = None if aside is None else aside_rows(source, unit, aside, workdir=workdir)
-        _copy(source, columns, unit, held, path)
-        table = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
+        path, source = table.workdir / "values.parquet", table.source
+        texts = {f"v{i}": source.text(source.declared(c.name)) for i, c in enumerate(columns)}
+        held = None if aside is None else aside_rows(table, aside)
+        _copied(table, path, texts | {UNIT: row_names(source, table.unit, contents=None)[UNIT]}, held)
+        rows = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
         with source.connect() as engine:
             counts = {
                 column.name: [
                     (str(text), int(values), int(count))
-                    for sql in _counts(table, f"v{i}", column, unit, key)
+                    for sql in _counts(rows, f"v{i}", column, table.unit, key)
                     for text, values, count in engine.execute(sql).fetchall()
                 ]
                 for i, column in enumerate(columns)
@@ -109,28 +93,31 @@ class DuckdbEngine:
 
 
 def row_names(source: Source, unit: PrivacyUnit, *, contents: bytes | None) -> dict[str, str]:
-    """What is read beside the codes: name → SQL for the unit's id as it stands, and for the row's content.
+    """What is read beside the codes: name → SQL for the unit's id as it stands, and for the row's content, or NULL.
 
     Args:
         contents: as of `Engine.encode`.
     """
-    names = {} if unit.column is None else {UNIT: unit_id(source, unit)}
-    return names | ({} if contents is None else {CONTENT: coins.content(source, contents)})
+    return {
+        UNIT: "NULL" if unit.column is None else unit_id(source, unit),
+        CONTENT: "NULL" if contents is None else coins.content(source, contents),
+    }
 
 
-def _writer(stack: ExitStack, path: Path, source: Source, unit: PrivacyUnit, names: Sequence[str]) -> Any:
-    """What keeps the ids and contents of each batch, which are its last columns."""
-    fields = pa.schema([(UNIT, pa.string()), (CONTENT, pa.string())])
-    stack.enter_context(mapped_errors(source))
+def _writer(stack: ExitStack, path: Path, table: UnitRows, names: Sequence[str]) -> Any:
+    """What keeps the last columns of each batch, of these names, as texts; the ids in the forms that tell units."""
+    fields = pa.schema([(name, pa.string()) for name in names])
+    stack.enter_context(mapped_errors(table.source))
+    private_folder(path.parent)
     file = stack.enter_context(path.open("wb"))
     writer = stack.enter_context(pq.ParquetWriter(file, fields, compression="zstd", write_statistics=False))
 
-    def keep(batch: Any) -> None:
-        given = dict(zip(names, batch.columns[-len(names) :], strict=True))
-        absent = pa.nulls(batch.num_rows, pa.string())
-        ids = unit_forms(given[UNIT], source, unit) if UNIT in given else absent
-        content = given[CONTENT].cast(pa.string()) if CONTENT in given else absent
-        writer.write_table(pa.Table.from_arrays([ids, content], schema=fields))
+    def keep(batch: Any, which: NDArray[np.bool_] | None = None) -> None:
+        columns = dict(zip(names, batch.columns[-len(names) :], strict=True))
+        if table.unit.column is not None:
+            columns[UNIT] = unit_forms(columns[UNIT], table.source, table.unit)
+        part = pa.Table.from_arrays([c.cast(pa.string()) for c in columns.values()], schema=fields)
+        writer.write_table(part if which is None else part.filter(pa.array(which)))
 
     return keep
 
@@ -140,63 +127,53 @@ class EncodedFiles:
     """Codes in memory-mapped files, in the order of the table, and a Parquet file with the unit of each row.
 
     Attributes:
-        units: as of `clip_records`; None where a record is a unit and has no coin.
+        units: as of `clip_records`.
         plain: the codes of the schema's own columns, before its steps.
     """
 
-    source: Source
-    unit: PrivacyUnit
+    given: UnitRows
     coded: CodedTable
     report: EncodingReport
-    units: Path | None
-    workdir: Path
+    units: Path
     plain: CodedTable | None = None
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
-        assert self.units is not None
-        return unit_sizes(self.units, self.source, self.unit, aside)
+        return unit_sizes(self.units, self.given.source, self.given.unit, aside)
 
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
         """As of `Encoded`; the rows that count keep the order of the table."""
-        if self.units is None:
-            return Clipped(replace(self.coded, threads=self.source.threads), complete=True, aside=None)
         keep: NDArray[np.bool_] | None = None
         weights: NDArray[np.uint32] | None = None
         held: NDArray[np.bool_] | None = None
-        rows = self.coded.rows
-        if self.unit.column is not None:
-            keep, weights = clip_records(self.units, self.source, self.unit, rows, key)
+        source, unit, rows = self.given.source, self.given.unit, self.coded.rows
+        if unit.column is not None:
+            keep, weights = clip_records(self.units, source, unit, rows, key)
         if aside is not None:
-            held = set_aside_units(self.units, self.source, self.unit, rows, aside.key, aside.share)
+            held = set_aside_units(self.units, source, unit, rows, aside.key, aside.share)
             keep = ~held if keep is None else keep & ~held
         self.units.unlink()
-        coded = replace(self.coded, weights=weights, threads=self.source.threads)
+        coded = replace(self.coded, weights=weights, threads=source.threads)
         if keep is None:
             return Clipped(coded, complete=True, aside=None)
-        with mapped_errors(self.source):
-            return Clipped(_compact(coded, keep, self.workdir / "kept"), complete=False, aside=held)
+        with mapped_errors(source):
+            return Clipped(_compact(coded, keep, self.given.workdir / "kept"), complete=False, aside=held)
 
 
-def aside_rows(source: Source, unit: PrivacyUnit, aside: Aside, *, workdir: Path) -> NDArray[np.bool_]:
+def aside_rows(table: UnitRows, aside: Aside) -> NDArray[np.bool_]:
     """Which rows are set aside: (rows,), in the order of the file. NOT private: for internal/ alone.
-
-    Args:
-        workdir: for a copy of the ids, deleted again; a folder with mode 0700.
 
     Raises:
         UserError: the table has no such unit column.
     """
-    path = workdir / "units-aside.parquet"
-    with mapped_errors(source):
-        private_folder(workdir)
+    path, source, unit = table.workdir / "units-aside.parquet", table.source, table.unit
     contents = aside.key if needs_content(replace(unit, clip="weight"), aside) else None
-    rows = copy_units(source, unit, path, contents=contents)
+    rows = copy_units(table, path, contents=contents)
     held = set_aside_units(path, source, unit, rows, aside.key, aside.share)
     path.unlink()
     return held
 
 
-def copy_units(source: Source, unit: PrivacyUnit, path: Path, *, contents: bytes | None) -> int:
+def copy_units(table: UnitRows, path: Path, *, contents: bytes | None) -> int:
     """A file with the unit and the content of each row, as of `clip_records`; how many rows there are.
 
     Args:
@@ -204,13 +181,19 @@ def copy_units(source: Source, unit: PrivacyUnit, path: Path, *, contents: bytes
     Raises:
         UserError: the table has no such unit column.
     """
-    names, rows = row_names(source, unit, contents=contents) or {CONTENT: "''"}, 0
+    return _copied(table, path, row_names(table.source, table.unit, contents=contents))
+
+
+def _copied(table: UnitRows, path: Path, texts: Mapping[str, str], aside: NDArray[np.bool_] | None = None) -> int:
+    """A file of what SQL makes of the rows that were not set aside; how many rows the table has."""
+    rows = 0
     with ExitStack() as stack:
-        keep = _writer(stack, path, source, unit, list(names))
-        named = ", ".join(f"{sql} AS {name}" for name, sql in names.items())
-        for batch in source.batches(f"SELECT {named} FROM {source.relation}"):
-            keep(batch)
-            rows += batch.num_rows
+        keep = _writer(stack, path, table, list(texts))
+        named = ", ".join(f"{sql} AS {name}" for name, sql in texts.items())
+        for batch in table.source.batches(f"SELECT {named} FROM {table.source.relation}"):
+            stop = rows + batch.num_rows
+            keep(batch, None if aside is None else ~aside[rows:stop])
+            rows = stop
     return rows
 
 
@@ -246,27 +229,6 @@ def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedT
     columns = tuple(kept(column, f"{i:04}.codes") for i, column in enumerate(coded.columns))
     weights = None if coded.weights is None else kept(coded.weights, "weights")
     return replace(coded, columns=columns, weights=weights)
-
-
-def _copy(
-    source: Source, columns: Sequence[Column], unit: PrivacyUnit, aside: NDArray[np.bool_] | None, path: Path
-) -> None:
-    """The ids and the texts of the rows that were not set aside, as a file."""
-    names = [f"v{i}" for i in range(len(columns))]
-    texts = [source.text(source.declared(c.name)) for c in columns]
-    cells = [*texts, "''" if unit.column is None else unit_id(source, unit)]
-    fields = pa.schema([(name, pa.string()) for name in (*names, UNIT)])
-    start = 0
-    with mapped_errors(source), pq.ParquetWriter(path, fields, compression="zstd", write_statistics=False) as file:
-        named = ", ".join(f"{sql} AS {name}" for sql, name in zip(cells, fields.names, strict=True))
-        for batch in source.batches(f"SELECT {named} FROM {source.relation}"):
-            arrays: list[Any] = [batch.column(i).cast(pa.string()) for i in range(len(names))]
-            ids = batch.column(len(names))
-            arrays.append(ids.cast(pa.string()) if unit.column is None else unit_forms(ids, source, unit))
-            part = pa.Table.from_arrays(arrays, schema=fields)
-            stop = start + batch.num_rows
-            file.write_table(part if aside is None else part.filter(pa.array(~aside[start:stop])))
-            start = stop
 
 
 def _counts(table: str, value: str, column: Column, unit: PrivacyUnit, key: bytes) -> list[str]:

@@ -18,7 +18,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import BoundedSettings
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes
+from mechanisms.sensitive.contribution import Aside, UnitRows, UnitSizes
 
 if TYPE_CHECKING:  # loaded by the first table: a plan reads none
     from mechanisms.public.tables.codec import EncodingReport
@@ -89,35 +89,18 @@ class Engine(Protocol):
         every engine gives the same, however the rows are ordered and cut into parts.
     """
 
-    def encode(
-        self,
-        source: Source,
-        schema: Schema,
-        unit: PrivacyUnit,
-        *,
-        contents: bytes | None,
-        workdir: Path,
-        progress: Progress | None,
-    ) -> Encoded:
+    def encode(self, table: UnitRows, schema: Schema, *, contents: bytes | None, progress: Progress | None) -> Encoded:
         """The rows as codes of the measured domain, after the schema's steps, with the unit of each.
 
         Args:
             contents: the secret key of the contents of rows; None: no coins of single records are wanted.
-            workdir: where private copies go; a folder with mode 0700.
         Raises:
             UserError: a malformed file, an absent column, a full disk, or a value that a column refuses (quoting none).
         """
         ...
 
     def values(
-        self,
-        source: Source,
-        columns: Sequence[Column],
-        unit: PrivacyUnit,
-        *,
-        key: bytes,
-        aside: Aside | None,
-        workdir: Path,
+        self, table: UnitRows, columns: Sequence[Column], *, key: bytes, aside: Aside | None
     ) -> dict[str, list[ValueCount]]:
         """Column → its texts with the weights of their units, for units that are not set aside.
 

@@ -26,7 +26,7 @@ from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.out_of_schema import with_apart
 from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitSizes, needs_content
+from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, UnitSizes, needs_content
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows, counted_texts, not_values
 from mechanisms.sensitive.engines.engine import Clipped, EngineSettings, Scored, ValueCount
@@ -113,30 +113,18 @@ class SparkEngine:
     places: Iterator[int] = field(default_factory=count)
 
     def encode(
-        self,
-        source: Source,
-        schema: Schema,
-        unit: PrivacyUnit,
-        *,
-        contents: bytes | None,
-        workdir: Path,
-        progress: Progress | None,
+        self, table: UnitRows, schema: Schema, *, contents: bytes | None, progress: Progress | None
     ) -> EncodedRows:
         """As of `Engine`; codes are kept once as Parquet in the engine's folder."""
-        rows = self.keep(EncodeSlices(source, unit, contents, self.memory_of(source), schema), "codes")
-        return EncodedRows(self, source, schema, unit, rows, report_of_slices(schema, rows.marks), workdir)
+        memory = self.memory_of(table.source)
+        rows = self.keep(EncodeSlices(table.source, table.unit, contents, memory, schema), "codes")
+        return EncodedRows(self, table, schema, rows, report_of_slices(schema, rows.marks))
 
     def values(
-        self,
-        source: Source,
-        columns: Sequence[Column],
-        unit: PrivacyUnit,
-        *,
-        key: bytes,
-        aside: Aside | None,
-        workdir: Path,
+        self, table: UnitRows, columns: Sequence[Column], *, key: bytes, aside: Aside | None
     ) -> dict[str, list[ValueCount]]:
         """As of `Engine.values`."""
+        source, unit = table.source, table.unit
         contents = key if aside is not None and needs_content(replace(unit, clip="weight"), aside) else None
         texts = self.keep(ReadTexts(source, unit, contents, self.memory_of(source), columns), "texts")
         with spark_errors():
@@ -188,12 +176,10 @@ class EncodedRows:
     """
 
     engine: SparkEngine
-    source: Source
+    given: UnitRows
     schema: Schema
-    unit: PrivacyUnit
     rows: KeptRows
     report: EncodingReport
-    workdir: Path
     plain: ClassVar[None] = None
 
     def unit_sizes(self, aside: Aside | None = None) -> UnitSizes:
@@ -208,7 +194,7 @@ class EncodedRows:
         from pyspark.sql import functions as f
 
         with spark_errors():
-            rows = self.rows.frame if aside is None else not_aside(self.rows.frame, self.unit, aside)
+            rows = self.rows.frame if aside is None else not_aside(self.rows.frame, self.given.unit, aside)
             each = rows.groupBy(UNIT).agg(f.count(f.lit(1)).alias("size"))
             counted_sizes = each.groupBy("size", each[UNIT].isNull().alias("alone")).agg(f.count(f.lit(1))).collect()
         sizes = sorted((int(n), int(units)) for n, alone, units in counted_sizes if not alone)
@@ -217,11 +203,11 @@ class EncodedRows:
 
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
         """As of `Encoded`; codes and weights are written once more where rows or weights change."""
-        unit, weighted, complete = self.unit, False, aside is None
+        unit, weighted, complete = self.given.unit, False, aside is None
         if unit.column is None and complete:
             return Clipped(self._counted(self.rows, weighted=False), complete=True, aside=None)
         rows = self.rows.frame if aside is None else not_aside(self.rows.frame, unit, aside)
-        held = None if aside is None else aside_rows(self.source, unit, aside, workdir=self.workdir)
+        held = None if aside is None else aside_rows(self.given, aside)
         if unit.column is not None:
             sizes = self.unit_sizes()
             heavy = sizes.sizes[sizes.sizes[:, 0] > unit.max_records, 1].sum()
@@ -240,7 +226,7 @@ class EncodedRows:
 
         frame = self.rows.frame
         large = frame.where(frame[UNIT].isNotNull()).groupBy(UNIT).agg(f.count(f.lit(1)).alias("size"))
-        large = large.where(large["size"] > f.lit(self.unit.max_records))
+        large = large.where(large["size"] > f.lit(self.given.unit.max_records))
         return rows.join(f.broadcast(large) if heavy <= BROADCAST else large, UNIT, "left")
 
     def _kept(self, rows: Any, weighted: bool) -> KeptRows:

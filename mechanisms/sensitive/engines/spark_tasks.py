@@ -106,10 +106,9 @@ class SliceTask:
 
     def beside_of(self, batch: Any) -> list[Any]:
         """Unit, content and no fault of each row of a batch, whose last columns they are."""
-        given = dict(zip(self.beside, batch.columns[batch.num_columns - len(self.beside) :], strict=True))
-        absent = pa.nulls(batch.num_rows, pa.string())
-        ids = unit_forms(given[UNIT], self.source, self.unit).cast(pa.string()) if UNIT in given else absent
-        return [ids, given[CONTENT].cast(pa.string()) if CONTENT in given else absent, absent]
+        ids, content = batch.columns[-2:]
+        ids = ids if self.unit.column is None else unit_forms(ids, self.source, self.unit)
+        return [ids.cast(pa.string()), content.cast(pa.string()), pa.nulls(batch.num_rows, pa.string())]
 
 
 @dataclass(frozen=True)
