@@ -78,13 +78,21 @@ class Cells:
 
 def pairs_looked_at(names: Sequence[str]) -> list[tuple[str, str]]:
     """All pairs of columns in their order; of more than MOST_PAIRS so many drawn with seed 0, in that order too."""
-    count = math.comb(len(names), 2)
-    if count <= MOST_PAIRS:
-        return list(itertools.combinations(names, 2))
-    drawn = np.sort(np.random.default_rng(0).choice(count, MOST_PAIRS, replace=False))
-    before = np.cumsum([0, *range(len(names) - 1, 0, -1)])  # pairs whose first column stands further left
-    first = np.searchsorted(before, drawn, side="right") - 1
-    return [(names[i], names[i + 1 + d]) for i, d in zip(first, drawn - before[first], strict=True)]
+    return [(one, other) for one, other in sampled_sets(names, 2, MOST_PAIRS)]
+
+
+def sampled_sets(names: Sequence[str], size: int, most: int, *, seed: int = 0) -> list[Clique]:
+    """All sets of so many names in their order; a seeded sample of more than `most`, without a list of them all."""
+    count, places = math.comb(len(names), size), []
+    if count <= most:
+        return list(itertools.combinations(names, size))
+    behind = count - 1 - np.sort(np.random.default_rng(seed).choice(count, most, replace=False))
+    for k in range(size, 0, -1):  # so many sets of k come from the last 0, 1, … names alone
+        among = np.array([min(math.comb(c, k), count) for c in range(len(names))])
+        last = np.searchsorted(among, behind, side="right") - 1
+        behind = behind - among[last]
+        places.append(len(names) - 1 - last)
+    return [tuple(names[i] for i in chosen) for chosen in zip(*places, strict=True)]
 
 
 def remembered(table: CodedTable) -> CodedTable:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evaluation.counts import paired_cells, pairs_looked_at
+from evaluation.counts import paired_cells, pairs_looked_at, sampled_sets
 from evaluation.metric import Inputs
 from evaluation.readings.distance_ends import DistanceEnds
 from evaluation.readings.reading import Ends
@@ -24,28 +23,12 @@ TRIPLES = 100
 def tvd_cliques(domain: Domain) -> dict[str, list[Clique]]:
     """All 1- and 2-way marginals (of more than 200 columns 20,000 seeded pairs) and 100 seeded 3-way ones."""
     names = sorted(domain.names)
-    every = math.comb(len(names), 3)
-    picked = np.sort(np.random.default_rng(0).choice(every, min(TRIPLES, every), replace=False))
     families: dict[str, list[Clique]] = {
         "1-way": [(n,) for n in names],
         "2-way": [*pairs_looked_at(names)],
-        "3-way": [_triple(names, int(i)) for i in picked],
+        "3-way": sampled_sets(names, 3, TRIPLES),
     }
     return {k: [domain.canonical(c) for c in v] for k, v in families.items() if v}
-
-
-def _triple(names: Sequence[str], place: int) -> Clique:
-    """What stands at a place of all combinations of three, which nobody lists: 1,000 columns have 10⁸ of them."""
-    taken: list[str] = []
-    first = 0
-    while len(taken) < 3:
-        behind = math.comb(len(names) - first - 1, 2 - len(taken))  # combinations that go on with this name
-        if place < behind:
-            taken.append(names[first])
-        else:
-            place -= behind
-        first += 1
-    return tuple(taken)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,7 @@ from statistics import fmean
 import numpy as np
 import pandas as pd
 
-from evaluation.counts import paired_cells
+from evaluation.counts import paired_cells, sampled_sets
 from evaluation.readings.distance_ends import DistanceEnds, expected_tvd
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import CodedTable
@@ -71,17 +70,11 @@ def affordable_tables(rows: int) -> int:
 
 def draw_sets(names: Sequence[str], n: int, *, limit: int, seed: int) -> list[Clique]:
     """All sets of n names, or a seeded random `limit` of them (each set once)."""
-    possible = math.comb(len(names), n)
-    if possible <= limit:
-        return list(itertools.combinations(names, n))
-    rng = np.random.default_rng(seed)
-    if possible <= 2_000_000:
-        every = list(itertools.combinations(range(len(names)), n))
-        chosen = {every[i] for i in rng.choice(possible, limit, replace=False)}
-    else:
-        chosen = set()
-        while len(chosen) < limit:
-            chosen.add(tuple(int(i) for i in np.sort(rng.choice(len(names), n, replace=False))))
+    if math.comb(len(names), n) <= max(limit, 2_000_000):
+        return sampled_sets(names, n, limit, seed=seed)
+    rng, chosen = np.random.default_rng(seed), set[tuple[int, ...]]()
+    while len(chosen) < limit:
+        chosen.add(tuple(int(i) for i in np.sort(rng.choice(len(names), n, replace=False))))
     return [tuple(names[i] for i in places) for places in sorted(chosen)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numba
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.jit import compiled
 
-Bytes = NDArray[np.uint8]
+Places = NDArray[np.unsignedinteger[Any]]
 
-#: The distance of two different values; also of the two ends of an ordered column.
+#: The distance of two different values in bytes; also of the two ends of an ordered column.
 APART = 255
+#: The distance to a row that there is not.
+NO_ROW = 2**62
 #: Rows compared at a time: their distances stay in the processor's nearest cache.
 TILE = 1024
 #: The most comparisons of values; samples of rows shrink if tables are wide.
@@ -45,18 +47,22 @@ def affordable_search(rows: int, columns: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, eq=False)
 class RowPlaces:
-    """Rows as bytes.
+    """Rows as whole numbers.
 
     Attributes:
-        ordered: columns × rows; places by rank from 0 to `APART`. others: columns × rows; equal or not.
+        ordered: columns × rows; places on a line, whose distances count as `apart` at most; bytes lie within it.
+        others: columns × rows; equal or not.
+        apart: the distance of two different values; also of the two ends of an ordered column.
     """
 
-    ordered: Bytes
-    others: Bytes
+    ordered: Places
+    others: Places
+    apart: int = APART
 
     def only(self, rows: NDArray[np.int64]) -> RowPlaces:
         """Some of the rows."""
-        return RowPlaces(np.ascontiguousarray(self.ordered[:, rows]), np.ascontiguousarray(self.others[:, rows]))
+        ordered, others = (np.ascontiguousarray(part[:, rows]) for part in (self.ordered, self.others))
+        return replace(self, ordered=ordered, others=others)
 
     @property
     def rows(self) -> int:
@@ -85,10 +91,11 @@ def places(tables: list[CodedTable]) -> RowPlaces:
         if (codes >= k).any():
             others.append(np.where(codes < k, 0, codes - k + 1).astype(np.uint8))
     rows = sum(t.rows for t in tables)
-    return RowPlaces(*(np.array(part, np.uint8).reshape(len(part), rows) for part in (ordered, others)))
+    lines, values = (np.array(part, np.uint8).reshape(len(part), rows) for part in (ordered, others))
+    return RowPlaces(lines, values)
 
 
-def _numbered(codes: NDArray[np.int64]) -> Bytes:
+def _numbered(codes: NDArray[np.int64]) -> NDArray[np.uint8]:
     counts = np.bincount(codes)
     order = np.argsort(-counts, kind="stable")
     numbers = np.full(counts.size, APART)
@@ -101,7 +108,8 @@ class Neighbours:
     """For each row asked about: its nearest rows of a pool; and for each row of the pool: whose nearest it is.
 
     Attributes:
-        first, second: distances to the nearest row and to the next one after it, which may be as near.
+        first, second: distances to the nearest row and to the next one after it, which may be as near; `NO_ROW` where
+            the pool has no next one.
         ties: how many rows of the pool are as near as the nearest. index: the first of them.
         nearest_of: how many rows each row of the pool is the nearest of, ties in equal parts.
         outstanding_of: the same of those rows alone that are at least twice as far from the next one.
@@ -118,56 +126,59 @@ class Neighbours:
 def nearest_rows(asked: RowPlaces, pool: RowPlaces, *, same: bool = False) -> Neighbours:
     """The nearest rows of a pool of at least one row, or two where `same`.
 
-    Cost: rows × rows × columns comparisons of bytes, on all cores.
+    Cost: rows × rows × columns comparisons, many at a time, on all cores.
 
     Args:
         same: the rows asked about are those of the pool: none is its own neighbour.
     """
-    columns = len(asked.ordered) + len(asked.others)
-    zero = np.uint16(0) if APART * columns < 2**16 else np.uint32(0)
+    farthest = asked.apart * (len(asked.ordered) + len(asked.others))
+    far = np.min_scalar_type(farthest).type(asked.apart)
     ends = np.linspace(0, asked.rows, numba.get_num_threads() + 1).astype(np.int64)
     both = (asked.ordered, asked.others), (pool.ordered, pool.others)
     # Threads of Python in place of numba's: the loop lets go of the lock, and compiles in a fraction of the time.
     with ThreadPoolExecutor(ends.size - 1) as threads:
-        parts = list(threads.map(lambda a, b: _search(*both, (a, b), same, zero), ends[:-1], ends[1:]))
+        parts = list(threads.map(lambda a, b: _search(*both, (a, b), same, far), ends[:-1], ends[1:]))
     first, second, ties, index = (np.concatenate([part[i] for part in parts]) for i in range(4))
     near, alone = (np.sum([part[i] for part in parts], axis=0) for i in (4, 5))
     return Neighbours(first, second, ties, index, near, alone)
 
 
 @compiled
-def _distances(query: Bytes, other: Bytes, ordered: Bytes, others: Bytes, start: int, apart: NDArray[Any]) -> None:
-    """How far one row is from each of a tile."""
+def _distances(
+    query: Places, other: Places, ordered: Places, others: Places, start: int, far: Any, apart: NDArray[Any]
+) -> None:
+    """How far one row is from each of a tile; two different values are `far` from each other."""
     apart[:] = 0
     for c in range(query.size):
         value = query[c]
         row = ordered[c, start : start + apart.size]
         for j in range(apart.size):
-            apart[j] += max(row[j], value) - min(row[j], value)
+            gap = max(row[j], value) - min(row[j], value)
+            apart[j] += gap if ordered.itemsize == 1 else min(gap, far)  # bytes lie no further apart, and are faster
     for c in range(other.size):
         kind = other[c]
         row = others[c, start : start + apart.size]
         for j in range(apart.size):
-            apart[j] += 255 * (row[j] != kind)
+            apart[j] += far * (row[j] != kind)
 
 
 @compiled
 def _search(
-    asked: tuple[Bytes, Bytes], pool: tuple[Bytes, Bytes], span: tuple[int, int], same: bool, zero: Any
+    asked: tuple[Places, Places], pool: tuple[Places, Places], span: tuple[int, int], same: bool, far: Any
 ) -> tuple[Any, ...]:
-    """The rows of a span, in one pass; `zero` has the type in which distances are added."""
+    """The rows of a span, in one pass; `far`, between two different values, has the type that distances add up in."""
     (ordered, others), (pool_ordered, pool_others), (begin, end) = asked, pool, span
     n, m = end - begin, pool_ordered.shape[1]
-    far = np.int64(2**62)
-    first, second = np.full(n, far), np.full(n, far)
+    none = np.int64(NO_ROW)
+    first, second = np.full(n, none), np.full(n, none)
     ties, index = np.zeros(n, np.int64), np.full(n, -1, np.int64)
     near, alone = np.zeros(m), np.zeros(m)
-    apart = np.full(m, zero)
+    apart = np.full(m, far)
     for i in range(begin, end):
         for start in range(0, m, TILE):
             tile = apart[start : min(start + TILE, m)]
-            _distances(ordered[:, i], others[:, i], pool_ordered, pool_others, start, tile)
-        one, two, count, where = far, far, 0, -1
+            _distances(ordered[:, i], others[:, i], pool_ordered, pool_others, start, far, tile)
+        one, two, count, where = none, none, 0, -1
         for j in range(m):
             d = np.int64(apart[j])
             if d > two or (same and j == i):
@@ -189,15 +200,17 @@ def _search(
 
 def all_distances(asked: RowPlaces, pool: RowPlaces) -> NDArray[np.int32]:
     """All distances: a row for each row asked about, a column for each row of the pool."""
-    return np.asarray(_all_distances(asked.ordered, asked.others, pool.ordered, pool.others))
+    return np.asarray(_all_distances(asked.ordered, asked.others, pool.ordered, pool.others, np.int32(asked.apart)))
 
 
 @compiled
-def _all_distances(ordered: Bytes, others: Bytes, pool_ordered: Bytes, pool_others: Bytes) -> NDArray[np.int32]:
+def _all_distances(
+    ordered: Places, others: Places, pool_ordered: Places, pool_others: Places, far: Any
+) -> NDArray[np.int32]:
     n, m = ordered.shape[1], pool_ordered.shape[1]
     apart = np.empty((n, m), np.int32)
     for i in range(n):
         for start in range(0, m, TILE):
             tile = apart[i, start : min(start + TILE, m)]
-            _distances(ordered[:, i], others[:, i], pool_ordered, pool_others, start, tile)
+            _distances(ordered[:, i], others[:, i], pool_ordered, pool_others, start, far, tile)
     return apart
