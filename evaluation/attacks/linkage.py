@@ -12,9 +12,6 @@ from evaluation.core_metrics import AttackSettings
 from evaluation.metric import Inputs, ReadScore
 from evaluation.verdict.near_rows import RowPlaces, all_distances, places
 
-#: Targets whose distances are held in memory at a time.
-BATCH = 200
-
 
 def linkage_of(inputs: Inputs) -> ReadScore:
     """The metric `linkage`: the risk that two data sets about the same people are linked through the synthetic table.
@@ -40,11 +37,8 @@ def linkage_of(inputs: Inputs) -> ReadScore:
 
 def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], synthetic: NDArray[np.int64]) -> int:
     """How many targets have a synthetic row that is among the nearest by both parts."""
-    pools = [part.only(synthetic) for part in parts]
     linked = 0
-    for start in range(0, targets.size, BATCH):
-        some = targets[start : start + BATCH]
-        apart = [all_distances(part.only(some), pool) for part, pool in zip(parts, pools, strict=True)]
+    for apart in zip(*(all_distances(p.only(targets), p.only(synthetic)) for p in parts), strict=True):
         nearest = [d == d.min(axis=1, keepdims=True) for d in apart]
         linked += int((nearest[0] & nearest[1]).any(axis=1).sum())
     return linked

@@ -28,8 +28,6 @@ ATTACKS = ("distance", "density", "classifier")
 LEVEL = 0.05 / len(ATTACKS)
 #: A threshold that so large a share of others passes.
 FALSE_POSITIVES = 0.01
-#: Targets whose distances are held in memory at a time.
-BATCH = 200
 #: Units: with fewer on a side the attack is not scored.
 FEWEST = 10
 
@@ -141,16 +139,13 @@ def _near(targets: tuple[CodedTable, CodedTable], synthetic: CodedTable, populat
     """The attacks by distance and by density."""
     whole = places([*targets, synthetic, population])
     ends = np.cumsum([0, *(t.rows for t in targets), synthetic.rows, population.rows])
-    synthetic_places, real = (whole.only(np.arange(ends[i], ends[i + 1])) for i in (2, 3))
+    asked, synthetic_places, real = (whole.only(np.arange(a, b)) for a, b in ((0, ends[2]), ends[2:4], ends[3:5]))
     least, densities = [], []
-    asked = np.arange(ends[2])
-    gaps = [all_distances(whole.only(asked[i : i + BATCH]), real).min(axis=1) for i in range(0, asked.size, BATCH)]
+    gaps = [apart.min(axis=1) for apart in all_distances(asked, real)]
     width = max(float(np.median(np.concatenate(gaps))), 1.0)  # how far apart real rows lie
-    for start in range(0, asked.size, BATCH):
-        some = whole.only(asked[start : start + BATCH])
-        apart = all_distances(some, synthetic_places)
+    for apart, apart_real in zip(all_distances(asked, synthetic_places), all_distances(asked, real), strict=True):
         least.append(-apart.min(axis=1).astype(float))
-        densities.append(_log_density(apart, width) - _log_density(all_distances(some, real), width))
+        densities.append(_log_density(apart, width) - _log_density(apart_real, width))
     split = targets[0].rows
     both = {"distance": np.concatenate(least), "density": np.concatenate(densities)}
     return {name: (values[:split], values[split:]) for name, values in both.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,8 @@ APART = 255
 NO_ROW = 2**62
 #: Rows compared at a time: their distances stay in the processor's nearest cache.
 TILE = 1024
+#: Rows whose distances to all others are held in memory at a time.
+BATCH = 200
 #: The most comparisons of values; samples of rows shrink if tables are wide.
 COMPARISONS = 4_000_000_000
 #: Rows of a table in a search for neighbours, at most.
@@ -198,9 +201,11 @@ def _search(
     return first, second, ties, index, near, alone
 
 
-def all_distances(asked: RowPlaces, pool: RowPlaces) -> NDArray[np.int32]:
-    """All distances: a row for each row asked about, a column for each row of the pool."""
-    return np.asarray(_all_distances(asked.ordered, asked.others, pool.ordered, pool.others, np.int32(asked.apart)))
+def all_distances(asked: RowPlaces, pool: RowPlaces) -> Iterator[NDArray[np.int32]]:
+    """All distances, BATCH rows at a time: a row for each row asked about, a column for each row of the pool."""
+    for start in range(0, asked.rows, BATCH):
+        some = asked.only(np.arange(start, min(start + BATCH, asked.rows)))
+        yield np.asarray(_all_distances(some.ordered, some.others, pool.ordered, pool.others, np.int32(asked.apart)))
 
 
 @compiled
