@@ -623,7 +623,7 @@ def test_a_draft_says_that_ordered_and_calendar_move_one_time_each():
 def test_a_draft_and_check_say_that_ordered_takes_the_hours_of_a_time(capsys):
     """Loans of a library that opens at 10, with the day they came back: synthetic ones were made at 3 in the night."""
     begun = pd.date_range("2024-01-01 10:00", periods=1200, freq="7h").floor("D") + pd.Timedelta(hours=10)
-    cells = {"begun": begun.astype(str), "over": (begun + pd.Timedelta(days=20, hours=2)).astype(str)}
+    cells = {"begun": begun.astype(str), "over": (begun + pd.Timedelta(days=90, hours=2)).astype(str)}
     columns, text = drafted(cells)
     assert 'loses its uneven hour: in place of it calendar: {"begun": ["hour"]}' in text
     schema = f"columns: {json.dumps(columns)}\nordered: [[begun, over]]\n"
