@@ -16,21 +16,14 @@ from mechanisms.public.persons.tally import Ints, Persons, Sheet, sheet_of, stac
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import value_parts
-from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of, unit_forms, unit_id
+from mechanisms.sensitive.contribution import UnitRows, numbers_of, unit_forms, unit_id
 
 #: The number of a row without an id.
 NOBODY = -1
 
 
 def person_counts(
-    source: Source,
-    schema: Schema,
-    unit: PrivacyUnit,
-    plain: CodedTable,
-    *,
-    key: bytes,
-    aside: NDArray[np.bool_] | None = None,
+    table: UnitRows, schema: Schema, plain: CodedTable, *, key: bytes, aside: NDArray[np.bool_] | None = None
 ) -> Ints:
     """(cells,) the exact counts of all questions about persons (`counted_questions`), one after the other.
 
@@ -46,7 +39,7 @@ def person_counts(
     declared = schema.rules.unit
     assert declared is not None, "the schema declares a unit"
     by_name, sheet = {c.name: c for c in schema.columns}, sheet_of(counted_questions(schema))
-    owners, values = _owners_and_values(source, unit, [by_name[n] for n in _numbers(declared, by_name)])
+    owners, values = _owners_and_values(table, [by_name[n] for n in _numbers(declared, by_name)])
     keys = [values[n] if n in values else np.asarray(plain.column(n), np.float64) for n in reversed(declared.order)]
     counted = owners != NOBODY if aside is None else (owners != NOBODY) & ~aside
     rows = np.flatnonzero(counted)
@@ -67,12 +60,11 @@ def _numbers(declared: PersonUnit, columns: Mapping[str, Column]) -> list[str]:
     return [n for n in declared.order if columns[n].kind in ORDERED_KINDS and columns[n].width is None]
 
 
-def _owners_and_values(
-    source: Source, unit: PrivacyUnit, columns: Sequence[Column]
-) -> tuple[Ints, dict[str, NDArray[np.float64]]]:
+def _owners_and_values(table: UnitRows, columns: Sequence[Column]) -> tuple[Ints, dict[str, NDArray[np.float64]]]:
     """(rows,) a number for each row's unit, NOBODY where none counts; and the values of some columns, NaN for none."""
     import pyarrow as pa
 
+    source, unit = table.source, table.unit
     inner, values = value_parts(source, columns)
     parts = {"unit": unit_id(source, unit), **inner}
     named = ", ".join(f"{sql} AS {name}" for name, sql in parts.items())

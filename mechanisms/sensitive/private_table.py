@@ -148,7 +148,7 @@ def load_private(
         if plain is None:  # rows elsewhere have no order: they are read once more, in that of the file
             coded, _ = encode_columns(source, schema, workdir=workdir / "persons", fine=True)
             plain = CodedTable(schema.domain, coded.columns[: len(schema.columns)])
-        persons = person_counts(source, schema, unit, plain, key=key, aside=clipped.aside)
+        persons = person_counts(given, schema, plain, key=key, aside=clipped.aside)
     check_unchanged(source.states)
     return PrivateTable(
         clipped.rows,

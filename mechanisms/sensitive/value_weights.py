@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +11,8 @@ from numpy.typing import NDArray
 from mechanisms.accounting.thresholds import weight_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.tables.inspect_file import check_unchanged
-from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import Norm
-from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows
+from mechanisms.sensitive.contribution import Aside, UnitRows
 from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.private_table import EMBEDDED
 
@@ -39,14 +37,12 @@ class ValueWeights:
 
 
 def value_weights(
-    source: Source,
+    table: UnitRows,
     columns: Sequence[Column],
-    unit: PrivacyUnit,
     *,
     key: bytes,
     norm: Norm,
     holdout: float | None,
-    workdir: Path,
     engine: Engine = EMBEDDED,
 ) -> dict[str, ValueWeights]:
     """The weights of the values of some columns, by column.
@@ -57,15 +53,14 @@ def value_weights(
         those that mean *other* and those that no list can hold do not count; nor does a unit that is set aside.
     Args:
         key, holdout: as of `load_private`: the same units are set aside.
-        workdir: for a copy of ids and texts, deleted again; a folder with mode 0700.
         engine: who reads the rows.
     Raises:
         UserError: a malformed file; one that changed since it was opened.
     """
     aside = None if holdout is None else Aside(key, holdout)
     weights = {}
-    counts = engine.values(UnitRows(source, unit, workdir), columns, key=key, aside=aside)
-    check_unchanged(source.states)
+    counts = engine.values(table, columns, key=key, aside=aside)
+    check_unchanged(table.source.states)
     for name, counted in counts.items():
         sums: dict[str, int] = {}
         for text, values, count in counted:

@@ -15,6 +15,7 @@ from mechanisms.public.discovery.found_columns import discovered_schema
 from mechanisms.public.discovery.wanted import ASSUMED, OF_UNITS
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.losses import losses_of
+from mechanisms.sensitive.contribution import UnitRows
 from mechanisms.sensitive.discovering import discover as discover_with_noise
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.value_weights import ValueWeights, value_weights
@@ -63,8 +64,8 @@ def discovered(state: State) -> Discovered:
         asked = [c.wanted for c in charges if c.wanted.of_values]
         for most in sorted({w.most for w in asked}):  # one value of a constant, C of others
             columns, unit = [schema[w.column] for w in asked if w.most == most], replace(private.unit, max_records=most)
-            read = partial(value_weights, source, columns, unit, key=state.key, engine=state.engine)
-            found |= read(norm=plan.norm, holdout=holdout, workdir=folder.temporary / ANSWERS)
+            table = UnitRows(source, unit, folder.temporary / ANSWERS)
+            found |= value_weights(table, columns, key=state.key, norm=plan.norm, holdout=holdout, engine=state.engine)
         return found
 
     with show.stage("discover") as report:

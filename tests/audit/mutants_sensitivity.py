@@ -68,9 +68,9 @@ def choice_with_half_the_sensitivity(original: Any, *args: Any, **named: Any) ->
 
 
 @mutant("replay discover C=3", "weights of values")
-def a_unit_counted_more_than_once_per_value(original: Any, source: Any, columns: Any, unit: Any, **named: Any) -> Any:
+def a_unit_counted_more_than_once_per_value(original: Any, table: Any, columns: Any, **named: Any) -> Any:
     """Each record of a unit counts for its value, as if it were a unit."""
-    return original(source, columns, PrivacyUnit(), **named)
+    return original(replace(table, unit=PrivacyUnit()), columns, **named)
 
 
 @mutant("replay discover add_remove/truncate", "threshold")

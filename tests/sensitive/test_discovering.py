@@ -27,7 +27,7 @@ from mechanisms.public.persons.person_questions import records_per_unit
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.fixed import Merge
-from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.discovering import discover, released_values
 from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import SeededNoise
@@ -49,7 +49,7 @@ def weighed(tmp_path: Path, rows, unit: PrivacyUnit, norm="l2", holdout=None) ->
     work.mkdir(exist_ok=True, mode=0o700)
     path = csv(tmp_path, "id,city,n\n" + "".join(f"{i},{c},{n}\n" for i, c, n in rows))
     facts = [FACTS["city"]]
-    found = value_weights(source(path), facts, unit, key=KEY, norm=norm, holdout=holdout, workdir=work)["city"]
+    found = value_weights(UnitRows(source(path), unit, work), facts, key=KEY, norm=norm, holdout=holdout)["city"]
     assert not list(work.glob("*.parquet")) and "rome" not in repr(found)
     return dict(zip(found.texts, found.units.tolist(), strict=True))
 
@@ -134,10 +134,8 @@ def asked(tmp_path: Path, rows, seed=1, plan=None, folder="run"):
     ledger = Ledger.open(home / "ledger.jsonl", plan)
 
     def weights():
-        return value_weights(
-            source(path), [FACTS["city"]], unit, key=KEY, norm=plan.norm, holdout=None,
-            workdir=home / "v",
-        )  # fmt: skip
+        table = UnitRows(source(path), unit, home / "v")
+        return value_weights(table, [FACTS["city"]], key=KEY, norm=plan.norm, holdout=None)
 
     return discover(private, weights, ledger, SeededNoise(seed), answers_dir=home / "answers"), ledger, home
 

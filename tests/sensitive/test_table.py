@@ -26,7 +26,7 @@ from mechanisms.public.persons.tally import WHOLE, by_question
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.public.units import Neighbouring
-from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.joined_units import UnitsTold, units_told, with_units
 from mechanisms.sensitive.kept_counts import kept_counts
@@ -139,9 +139,9 @@ def read_meanwhile(parts: Path, change: Callable[[], object]) -> None:
     for name, rows in (("a.csv", "x,1\ny,2\n"), ("b.csv", "x,3\n")):
         csv(parts, "city,n\n" + rows, name)
     table, engine, work = source(parts), Meanwhile(change), parts.parent / "w"
-    columns, rest = FACTS.columns[:1], {"norm": "l1", "holdout": None, "key": KEY, "workdir": work, "engine": engine}
+    columns, given = FACTS.columns[:1], UnitRows(table, RECORD, work)
     load_private(table, FACTS, RECORD, workdir=work, key=KEY, engine=engine)
-    value_weights(table, columns, RECORD, **rest)  # type: ignore[arg-type]
+    value_weights(given, columns, norm="l1", holdout=None, key=KEY, engine=engine)
 
 
 @pytest.mark.parametrize("read", ["load", "values"])

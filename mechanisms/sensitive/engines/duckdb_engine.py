@@ -50,9 +50,9 @@ class DuckdbEngine:
     ) -> EncodedFiles:
         """As of `Engine`; the file is parsed once, and the rows keep its order."""
         source, workdir, names = table.source, table.workdir, row_names(table.source, table.unit, contents=contents)
-        path = workdir / "units.parquet"
+        path, asked = workdir / "units.parquet", table.unit.column is not None or contents is not None
         with ExitStack() as stack:
-            beside = Alongside(names, _writer(stack, path, table, list(names)))
+            beside = Alongside(names, _writer(stack, path, table, list(names))) if asked else None
             coded, report = encode_columns(source, schema, workdir=workdir, progress=progress, beside=beside, fine=True)
         plain = CodedTable(schema.domain, coded.columns[: len(schema.columns)])
         coded, report = _engineered(coded, report, schema, workdir)
@@ -99,8 +99,8 @@ def row_names(source: Source, unit: PrivacyUnit, *, contents: bytes | None) -> d
         contents: as of `Engine.encode`.
     """
     return {
-        UNIT: "NULL" if unit.column is None else unit_id(source, unit),
-        CONTENT: "NULL" if contents is None else coins.content(source, contents),
+        UNIT: "NULL::VARCHAR" if unit.column is None else unit_id(source, unit),
+        CONTENT: "NULL::VARCHAR" if contents is None else coins.content(source, contents),
     }
 
 
@@ -127,7 +127,7 @@ class EncodedFiles:
     """Codes in memory-mapped files, in the order of the table, and a Parquet file with the unit of each row.
 
     Attributes:
-        units: as of `clip_records`.
+        units: as of `clip_records`; there is no file where nobody asks for units or contents.
         plain: the codes of the schema's own columns, before its steps.
     """
 
@@ -151,7 +151,7 @@ class EncodedFiles:
         if aside is not None:
             held = set_aside_units(self.units, source, unit, rows, aside.key, aside.share)
             keep = ~held if keep is None else keep & ~held
-        self.units.unlink()
+        self.units.unlink(missing_ok=True)
         coded = replace(self.coded, weights=weights, threads=source.threads)
         if keep is None:
             return Clipped(coded, complete=True, aside=None)
