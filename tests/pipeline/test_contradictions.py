@@ -262,6 +262,16 @@ def test_slots_that_were_reserved_and_not_charged_are_promised(town, capsys, met
     assert "of the budget, and its receipt says" in reply(capsys, "verify", str(release), code=1).out
 
 
+@pytest.mark.parametrize(
+    "settings",
+    [["selection=mwem", *TRIES], ["selection=groups", "privacy.epsilon=1e-4", "privacy.delta=0.5"]],
+    ids=["δ of groups, tries and slots that were not used", "a small ε of a large δ"],
+)
+def test_figures_that_magnify_rounding_contradict_no_honest_release(town, settings):
+    assert command("run", *TOWN, *FAST, *settings, "hydra.run.dir=out") == 0
+    assert command("verify", "out/release") == 0
+
+
 @pytest.mark.parametrize("where", ["privacy.json", "manifest.json", "both"])
 def test_a_release_that_names_another_version_is_not_called_sound(copied, capsys, where):
     """Its papers cannot be made again; what does not depend on the version is compared all the same."""
