@@ -262,6 +262,15 @@ def test_slots_that_were_reserved_and_not_charged_are_promised(town, capsys, met
     assert "of the budget, and its receipt says" in reply(capsys, "verify", str(release), code=1).out
 
 
+def test_parts_of_a_reserve_stand_in_the_order_in_which_they_were_bought(town, capsys):
+    assert command("run", *TOWN, *FAST, "selection=aim", "hydra.run.dir=out") == 0
+    said, index = read(town / "out" / "release")
+    first, second = (i for i, e in enumerate(said["events"]) if e["id"] in ("purse:0000:choose", "purse:0001:choose"))
+    said["events"][first], said["events"][second] = said["events"][second], said["events"][first]
+    forged(town / "out" / "release", said, index)
+    assert "does not stand where a plan would have it" in reply(capsys, "verify", "out/release", code=1).out
+
+
 @pytest.mark.parametrize(
     "settings",
     [["selection=mwem", *TRIES], ["selection=groups", "privacy.epsilon=1e-4", "privacy.delta=0.5"]],
