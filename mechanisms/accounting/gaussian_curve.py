@@ -15,8 +15,8 @@ ULPS = 4 * 2.0**-52
 #: Losses are rounded up to multiples of these before a formula takes them: relative, and the least.
 #: The least is 8 times the step (2⁻⁴⁸) down to which the computed ε still grows from each multiple to the next.
 COARSE, LEAST_STEP = 2.0**-44, 2.0**-45
-#: Beyond this μ (ε above half a million) the formulas leave the range of floats: the loss is called infinite.
-MAX_MU = 1e3
+#: Beyond this μ (ε of five thousand millions, which no budget has) rounding outweighs δ: the loss is called infinite.
+MAX_MU = 1e5
 #: Below this the tail of the normal distribution is its asymptotic series: eight terms err by less than 1e-15.
 FAR = -20.0
 
@@ -46,6 +46,15 @@ def log_ndtr(x: float) -> float:
         term *= -k / (x * x)
         series += term
     return -x * x / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log1p(series)
+
+
+def far_quantile(log_p: float) -> float:
+    """The x of ln Φ(x) = log_p, far in the lower tail, and no larger."""
+    low = -math.sqrt(-2 * log_p)
+    high = 0.9 * low
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if log_ndtr(middle) <= log_p else (low, middle)
+    return low
 
 
 def gaussian_log_delta(mu: Mu, epsilon: float) -> float:

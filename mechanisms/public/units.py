@@ -40,6 +40,8 @@ MOST_CAP, MOST_TRIES = 2**20, 1000
 ROUNDING = 1e-9
 #: The smallest δ above 0: so far the conversions are tested against 80 digits.
 MIN_DELTA = 1e-30
+#: The largest ε: up to here rounding is far below δ, whichever accountant adds up.
+MOST_EPSILON = 1e9
 
 
 class Neighbouring(enum.StrEnum):
@@ -50,9 +52,10 @@ class Neighbouring(enum.StrEnum):
 
 
 def epsilon(value: float, *, where: str = "privacy.epsilon") -> Epsilon:
-    """A checked ε: finite and above 0."""
-    if not (math.isfinite(value) and value > 0):
-        raise UserError(f"got {value}, but ε must be finite and above 0", where=where, fix=f"for example {where}=1")
+    """A checked ε: above 0, and no larger than accountants can tell from others."""
+    if not 0 < value <= MOST_EPSILON:
+        problem = f"got {value}, but ε must be above 0, and at most {MOST_EPSILON:g}"
+        raise UserError(problem, where=where, fix=f"for example {where}=1")
     return Epsilon(float(value))
 
 

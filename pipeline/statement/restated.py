@@ -17,7 +17,7 @@ from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.wanted import DISCOVERY, MADE_UP, OF_UNITS, Wanted
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.persons.person_questions import PERSONS
+from mechanisms.public.persons.person_questions import PERSONS, questions_about_units
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.fine_cells import nothing_found
@@ -61,9 +61,9 @@ TOLD += ("versions", "published", "running_total", "not_ours", "manifest.given",
 
 def restated(release: Path, statement: Json, index: Json) -> Finding:
     """Every field is what it is in the statement that is made again; for a release of this version."""
-    if wrong := _wrong_ids(statement) or _wrong_criteria(release, statement) or _wrong_order(statement, index):
-        return False, wrong
     schema = load_released_schema(release / "schema.yaml")
+    if wrong := _wrong_ids(schema, statement) or _wrong_criteria(schema, statement) or _wrong_order(statement, index):
+        return False, wrong
     if Domain(tuple(Attribute(**a) for a in index["domain"])) != schema.measured:
         return False, "schema.yaml and the measurements do not belong together"
     if wrong := _wrong_unit(schema, statement) or wrong_level(statement, index):
@@ -162,25 +162,29 @@ def _receipts_again(release: Path, schema: Schema, statement: Json, index: Json)
     return again
 
 
-def _wrong_ids(statement: Json) -> str:
+def _wrong_ids(schema: Schema, statement: Json) -> str:
     """Why the names of the charges are not those of a plan: places in their order, a reserve, and what is beside."""
-    last, gaps, rank, criteria = -1, False, -1, 0
+    last, gaps, criteria = -1, False, 0
+    rank: tuple[Any, ...] = (-1,)
+    asked = [q.event for q in questions_about_units(schema, whole_number(statement["unit"]["max_records"]))]
     for receipt in statement["events"]:
         name, stage, clique = receipt["id"], receipt.get("stage"), receipt.get("clique")
         before, joined = rank, ",".join(clique or [])
         if "discovery" in receipt:
-            rank, fits = -1, stage is None and name == f"{DISCOVERY}{receipt['discovery']['column']}"
+            rank, fits = (-1,), stage is None and name == f"{DISCOVERY}{receipt['discovery']['column']}"
         elif stage == RESERVE or name.startswith(RESERVE):
-            bought = re.fullmatch(rf"{RESERVE}\d{{4,}}:(measure|choose|{SCORES_PAID}\d+)", name)
-            rank, fits = 1, stage == RESERVE and bought and scores_paid(name) == (receipt.get("scores") or 0)
+            bought = re.fullmatch(rf"{RESERVE}(\d{{4,}}):(measure|choose|{SCORES_PAID}\d+)", name)
+            rank = (1, int(bought[1]), bought[2]) if bought else (1,)
+            fits = stage == RESERVE and bought and scores_paid(name) == (receipt.get("scores") or 0)
         elif "accept" in receipt:
-            rank, fits, criteria = 3, stage is None and name == f"{ACCEPT}{criteria}", criteria + 1
+            rank, fits, criteria = (3,), stage is None and name == f"{ACCEPT}{criteria}", criteria + 1
         elif stage is None and name.startswith((UNITS, PERSONS)):
-            rank, fits = 2, name.startswith(UNITS) or name == f"{PERSONS}{joined}"
+            fits = name in asked
+            rank = (2, asked.index(name)) if fits else (2,)
         else:
             place = int(name.partition(":")[0])
             names = {f"{place:04d}:{joined}"} if stage is None else {f"{place:04d}:{stage}:{c}" for c in ("", joined)}
-            rank, fits = 0, name in names and place > last and (stage is not None or place == last + 1)
+            rank, fits = (0,), name in names and place > last and (stage is not None or place == last + 1)
             gaps, last = gaps or place != last + 1, place
         if not fits or rank < before:
             return f"{name} does not stand where a plan would have it"
@@ -189,9 +193,9 @@ def _wrong_ids(statement: Json) -> str:
     return ""
 
 
-def _wrong_criteria(release: Path, statement: Json) -> str:
+def _wrong_criteria(schema: Schema, statement: Json) -> str:
     """Why what a release was accepted by is nothing that a run compares."""
-    columns = len(load_released_schema(release / "schema.yaml").synthesized)
+    columns = len(schema.synthesized)
     for name, criterion in ((e["id"], e["accept"]) for e in statement["events"] if "accept" in e):
         whole = [whole_number(criterion[key]) for key in ("marginals", "compared", "left_out")]
         words = criterion.keys() == CRITERION and criterion["metric"] == "l1" and criterion["of"] in ("mean", "largest")

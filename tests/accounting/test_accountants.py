@@ -16,8 +16,9 @@ from mechanisms.accounting.plan import Reservation
 from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.units import MAX_SCALE, MIN_DELTA, Delta, Mu, Neighbouring
+from mechanisms.public.units import MAX_SCALE, MIN_DELTA, MOST_EPSILON, Delta, Mu, Neighbouring
 from mechanisms.public.units import delta as checked_delta
+from mechanisms.public.units import epsilon as checked_epsilon
 
 DELTA = Delta(1e-6)
 MIXED = [Gaussian("g", 1.0, 9.0), Laplace("l", 2.0, 30.0), Exponential("e", 0.05), Gaussian("h", 3.0, 40.0)]
@@ -193,6 +194,31 @@ def test_an_adaptive_plan_whose_noise_no_answer_holds_is_refused(share):
             assert fits
 
 
+@pytest.mark.parametrize("epsilon", [1e4, 1e6, MOST_EPSILON])
+@pytest.mark.parametrize("kind", ACCOUNTANTS)
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_a_budget_that_promises_nothing_is_spent_to_the_end(kind, mechanism, epsilon):
+    """From ε = 6,700 a plan came out far below its budget, and was called NOT sound, or failed after its charges."""
+    requests = [Request(("a",)), Request(("b",)), Request(("c",))]
+    budget = Budget(epsilon, 1e-9, kind, Neighbouring.ADD_REMOVE, max_records=1)
+    assert make_plan(TOWN, requests, budget, mechanism=mechanism).loss.epsilon > 0.9999 * epsilon
+
+
+@pytest.mark.parametrize("half", [650.0, 701.0, 1e4, 4e8])
+def test_the_mu_of_noise_far_out_is_that_of_80_digits_from_above(half):
+    mu = accountant_class("gdp").of(DELTA, 0).cost(Laplace("a", half, 1.0))["mu"]
+    with mpmath.workdps(80):
+        tail = mpmath.log(mpmath.erfc(mpmath.mpf(mu) / 2 / mpmath.sqrt(2)) / 2)
+        assert -1e-9 * half < tail + half < 0
+
+
+def test_an_epsilon_beyond_all_accountants_is_refused():
+    assert checked_epsilon(MOST_EPSILON) == MOST_EPSILON
+    for wrong in (2 * MOST_EPSILON, math.inf, math.nan, 0.0):
+        with pytest.raises(UserError, match="at most 1e"):
+            checked_epsilon(wrong)
+
+
 def test_a_delta_below_the_smallest_is_refused():
     assert checked_delta(MIN_DELTA) == MIN_DELTA
     for wrong in (MIN_DELTA / 2, -1e-9, 1.0, math.nan):
@@ -204,7 +230,7 @@ def test_a_delta_below_the_smallest_is_refused():
     ("epsilon", "delta"),
     [
         *((2e-8, 1e-16), (2e-9, 1.6e-24), (1.7e-6, 1e-13), (2.4e-4, 7e-30), (1e-3, 1e-9), (1.0, 1e-9)),
-        *((e, MIN_DELTA) for e in (1e-3, 0.1, 1.0, 8.0, 100.0)),
+        *((e, MIN_DELTA) for e in (1e-3, 0.1, 1.0, 8.0, 100.0, 1e6, MOST_EPSILON)),
     ],
 )
 def test_the_exact_delta_of_a_calibrated_mu_is_never_above_the_claim(epsilon, delta):

@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -108,6 +109,21 @@ def test_the_papers_of_a_private_release_of_spark_say_what_they_say_of_any(spark
     assert command("run", *QUICK, "engine=spark", "hydra.run.dir=out", *TABLE[name].settings) == 0
     assert statement_of(town / "out")["private"] is True
     read_papers(TABLE[name], town / "out/release")
+
+
+def test_copies_of_rows_are_deleted_where_java_ended_before(tmp_path) -> None:
+    """A signal to all processes of a run left them in the scratch folder, and "interrupted" was a fault of ours."""
+    pytest.importorskip("py4j")
+    session, files, folder = MagicMock(), MagicMock(), tmp_path / "copies"
+    session._jvm.org.apache.hadoop.fs.Path.side_effect = lambda text: MagicMock(
+        toString=lambda: text, getFileSystem=lambda _: files
+    )
+    files.delete.side_effect = ConnectionRefusedError
+    with pytest.raises(KeyboardInterrupt), spark_engine.private_place(session, str(folder)):
+        folder.mkdir()
+        (folder / "codes").write_text("1")
+        raise KeyboardInterrupt
+    assert not folder.exists()
 
 
 def test_a_part_that_cannot_be_made_or_written_ends_the_run_with_its_reason(spark, tmp_path) -> None:

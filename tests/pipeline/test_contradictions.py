@@ -262,6 +262,25 @@ def test_slots_that_were_reserved_and_not_charged_are_promised(town, capsys, met
     assert "of the budget, and its receipt says" in reply(capsys, "verify", str(release), code=1).out
 
 
+def test_parts_of_a_reserve_stand_in_the_order_in_which_they_were_bought(town, capsys):
+    assert command("run", *TOWN, *FAST, "selection=aim", "hydra.run.dir=out") == 0
+    said, index = read(town / "out" / "release")
+    first, second = (i for i, e in enumerate(said["events"]) if e["id"] in ("purse:0000:choose", "purse:0001:choose"))
+    said["events"][first], said["events"][second] = said["events"][second], said["events"][first]
+    forged(town / "out" / "release", said, index)
+    assert "does not stand where a plan would have it" in reply(capsys, "verify", "out/release", code=1).out
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [["selection=mwem", *TRIES], ["selection=groups", "privacy.epsilon=1e-4", "privacy.delta=0.5"]],
+    ids=["δ of groups, tries and slots that were not used", "a small ε of a large δ"],
+)
+def test_figures_that_magnify_rounding_contradict_no_honest_release(town, settings):
+    assert command("run", *TOWN, *FAST, *settings, "hydra.run.dir=out") == 0
+    assert command("verify", "out/release") == 0
+
+
 @pytest.mark.parametrize("where", ["privacy.json", "manifest.json", "both"])
 def test_a_release_that_names_another_version_is_not_called_sound(copied, capsys, where):
     """Its papers cannot be made again; what does not depend on the version is compared all the same."""

@@ -151,6 +151,16 @@ def test_a_statement_about_another_unit_than_the_schema_s_is_found(place: Path, 
     assert "schema.yaml says unit: 'patient' with C = 5, and privacy.json" in capsys.readouterr().out
 
 
+def test_what_was_asked_about_persons_stands_in_the_order_of_the_schema(place: Path, capsys) -> None:
+    said, index = read(Path("out/release"))
+    asked = said["events"][-2:]
+    said["events"][-2:] = asked[::-1]
+    index["persons"] = sorted(index["persons"], key=lambda a: a["event"] == asked[0]["id"])
+    made_anew(Path("out/release"), said, index)
+    assert command("verify", "from=out/release") == 1
+    assert f"{asked[0]['id']} does not stand where a plan would have it" in capsys.readouterr().out
+
+
 @pytest.mark.slow
 def test_a_run_goes_on_from_its_saved_answers(place: Path) -> None:
     first = load_measurements(Path("out/release/measurements")).persons

@@ -11,7 +11,7 @@ from typing import ClassVar
 from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, known_event
 from mechanisms.accounting.currencies import MU, Currency, above
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon, log_ndtr, ordered_up
+from mechanisms.accounting.gaussian_curve import far_quantile, gaussian_epsilon, log_ndtr, ordered_up
 from mechanisms.accounting.thresholds import failure_cost, failures
 from mechanisms.public.units import Mu, round_down
 
@@ -38,7 +38,7 @@ class Gdp(GaussianAccountant):
             return event.mu
         half = ordered_up(event.loss_range / 2)
         if half > 700:  # e^half is no float
-            return Mu(math.inf)
+            return Mu(above(-2 * far_quantile(-half * (1 + 2.0**-48))))
         # Φ⁻¹(e^x/(1+e^x)) = −Φ⁻¹(1/(1+e^x)): the small tail keeps its digits. Near 1/2 its rounding counts: from below.
         return Mu(above(-2 * NormalDist().inv_cdf((1 - 4 * 2.0**-52) / (1 + math.exp(half)))))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -33,7 +34,7 @@ from mechanisms.sensitive.engines.engine import Clipped, EngineSettings, Scored,
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
 from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, made_parts, path_of
-from mechanisms.sensitive.engines.spark_session import SCRATCH, spark_errors, spark_session
+from mechanisms.sensitive.engines.spark_session import SCRATCH, lost_java, spark_errors, spark_session
 from mechanisms.sensitive.engines.spark_tasks import (
     ROWS,
     WEIGHT,
@@ -100,7 +101,11 @@ def private_place(session: Any, folder: str) -> Iterator[str]:
     try:
         yield str(path.toString())
     finally:
-        files.delete(path, True)
+        own = path_of(str(path.toString()))
+        with lost_java():
+            files.delete(path, True)
+        if own is not None:  # Java may be gone: a signal to the whole group ends it first
+            shutil.rmtree(own, ignore_errors=True)
 
 
 @dataclass(frozen=True, eq=False)

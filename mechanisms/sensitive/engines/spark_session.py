@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +138,21 @@ def spark_session(master: str | None, settings: Mapping[str, str], workdir: Path
             session.conf.set(name, value)
         yield session
     finally:
-        if own:
-            session.stop()
-        else:
-            for name, value in before.items():
-                session.conf.unset(name) if value is None else session.conf.set(name, value)
+        with lost_java():
+            if own:
+                session.stop()
+            else:
+                for name, value in before.items():
+                    session.conf.unset(name) if value is None else session.conf.set(name, value)
+
+
+@contextmanager
+def lost_java() -> Iterator[None]:
+    """What is tidied at the end fails where Java ended before: why it did is the error, not this."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
+        yield
 
 
 def _started(builder: Any, conf: Any, master: str | None, settings: Mapping[str, str], workdir: Path) -> Any:
