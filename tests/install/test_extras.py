@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -107,6 +108,12 @@ def test_no_warning_of_autodp_reaches_a_user_and_no_run_loads_its_matplotlib(tmp
     assert done.stdout.split() == [str(tmp_path / "autodp/__init__.py"), "False"], done.stderr
 
 
+#: Libraries that take a tenth of a second and more to load, or hold rows.
+WATCHED = (
+    *("autodp", "duckdb", "hydra", "joblib", "matplotlib", "numba", "numpy", "ortools", "pandas", "pyarrow", "rich"),
+    *("scipy", "scipy.optimize", "scipy.stats", "sklearn"),
+)
+
 #: Rooms of the papers: nothing of the core needs them.
 PAPERS = ("mechanisms/selection/papers", "synthesis/papers", "evaluation/papers", "pipeline/experiments")
 #: Tests of the core that run in the copy: the contract tests of registries, which must list what is there alone.
@@ -129,40 +136,51 @@ def core(tmp_path_factory):
     return copy
 
 
+#: Commands one after the other in one process: after each, its exit code and the libraries that are loaded by then.
+IN_TURN = f"""
+import json, sys
+from pipeline.cli import main
+for arguments in json.loads(sys.argv[1]):
+    code = main(arguments)
+    print("ENDED", code, *(name for name in {WATCHED!r} if name in sys.modules), flush=True)
+"""
+
+
+def endings(done: subprocess.CompletedProcess[str]) -> list[tuple[int, set[str]]]:
+    words = [line.split() for line in done.stdout.splitlines() if line.startswith("ENDED")]
+    return [(int(code), set(names)) for _, code, *names in words]
+
+
+def ended(done: subprocess.CompletedProcess[str]) -> list[int]:
+    return [code for code, _ in endings(done)]
+
+
 def done(core, *words):
     environment = {**os.environ, "PYTHONPATH": str(core), "COLUMNS": "120"}
     return subprocess.run([sys.executable, *words], cwd=core, env=environment, capture_output=True, text=True)
 
 
 def test_help_is_written_without_them(core):
-    for words in (("--help",), ("run", "--help"), ("score", "--help")):
-        told = done(core, "-m", "pipeline", *words)
-        assert told.returncode == 0, told.stderr
-        assert "evaluation.ncript=" not in told.stdout, "no setting of a metric that is not there"
+    told = done(core, "-c", IN_TURN, json.dumps([["--help"], ["run", "--help"], ["score", "--help"]]))
+    assert ended(told) == [0, 0, 0], told.stderr
+    assert "evaluation.ncript=" not in told.stdout, "no setting of a metric that is not there"
 
 
 def test_the_demo_runs_without_them_and_its_release_is_verified(core):
-    run = done(core, "-m", "pipeline", "run", *SMALL, "hydra.run.dir=out")
-    assert run.returncode == 0, run.stderr + run.stdout
+    run = done(core, "-c", IN_TURN, json.dumps([["run", *SMALL, "hydra.run.dir=out"], ["verify", "out/release"]]))
+    assert ended(run) == [0, 0], run.stderr + run.stdout
     assert (core / "out/release/synthetic.csv").is_file() and (core / "out/internal/report.html").is_file()
-    checked = done(core, "-m", "pipeline", "verify", "out/release")
-    assert checked.returncode == 0, checked.stderr + checked.stdout
 
 
-@pytest.mark.parametrize(
-    ("setting", "name"),
-    [
-        ("selection=indif", "indif"),
-        ("synthesis=maxent", "maxent"),
-        ("evaluation.metrics=[ncript]", "ncript"),
-        ("experiment=mgd_table1", "maps"),
-    ],
-)
-def test_a_method_of_the_papers_says_where_it_belongs_before_anything_is_spent(core, setting, name):
-    run = done(core, "-m", "pipeline", "run", *SMALL, setting, f"hydra.run.dir=refused-{name}")
-    assert run.returncode == 1, run.stderr + run.stdout
-    assert f"{name!r} belongs to the rooms of the papers" in run.stderr, run.stderr
-    assert not (core / f"refused-{name}" / "release").exists()
+def test_a_method_of_the_papers_says_where_it_belongs_before_anything_is_spent(core):
+    methods = {"indif": "selection=indif", "maxent": "synthesis=maxent", "ncript": "evaluation.metrics=[ncript]"}
+    methods["maps"] = "experiment=mgd_table1"
+    runs = [["run", *SMALL, setting, f"hydra.run.dir=refused-{name}"] for name, setting in methods.items()]
+    run = done(core, "-c", IN_TURN, json.dumps(runs))
+    assert ended(run) == [1] * len(runs), run.stderr + run.stdout
+    for name in methods:
+        assert f"{name!r} belongs to the rooms of the papers" in run.stderr, run.stderr
+        assert not (core / f"refused-{name}" / "release").exists()
 
 
 @pytest.mark.slow
@@ -171,77 +189,55 @@ def test_the_contract_tests_of_the_core_pass_without_them(core):
     assert tested.returncode == 0, tested.stdout[-4000:]
 
 
-#: Libraries that take a tenth of a second and more to load, or hold rows.
-WATCHED = (
-    *("autodp", "duckdb", "hydra", "joblib", "matplotlib", "numba", "numpy", "ortools", "pandas", "pyarrow", "rich"),
-    *("scipy", "scipy.optimize", "scipy.stats", "sklearn"),
-)
-PROGRAM = f"""
-import sys
-from pipeline.cli import main
-code = main(sys.argv[1:])
-print("LOADED", code, *(name for name in {WATCHED!r} if name in sys.modules))
-"""
+def loaded(*commands: list[str], cwd: Path) -> list[tuple[int, set[str]]]:
+    """The exit code of each command, and the libraries that it and those before it loaded."""
+    program = [sys.executable, "-c", IN_TURN, json.dumps(commands)]
+    env = {"PYTHONPATH": str(ROOT)}
+    return endings(subprocess.run(program, cwd=cwd, env=env, capture_output=True, text=True, check=True))
 
 
-def loaded(*arguments: str, cwd: Path) -> tuple[int, set[str]]:
-    """The exit code of a command, and the libraries that it loaded."""
-    program = [sys.executable, "-c", PROGRAM, *arguments]
-    done = subprocess.run(program, cwd=cwd, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
-    last = next(line for line in reversed(done.stdout.splitlines()) if line.startswith("LOADED"))
-    _, code, *names = last.split()
-    return int(code), set(names)
+SETTINGS, PLANNED = {"hydra"}, {"duckdb", "hydra", "numpy", "rich"}
+INDEPENDENT = "synthesis=independent"
+#: What each command may load, in order: what one loads is there for those after it.
+LIGHT = [
+    (["--help"], 0, set()),
+    (["run", "--help"], 0, set()),
+    (["run", "--help", "selection=aim"], 0, set()),
+    (["score", "--help"], 0, set()),
+    (["--version"], 0, set()),
+    (["ru"], 1, set()),
+    (["run", "privacy.epsilno=1"], 1, SETTINGS),
+    (["run", "privacy.epsilon=much"], 1, SETTINGS),
+    (["run", "selection=ami"], 1, SETTINGS),
+    (["run", "data=table", "data.path=no.csv", "data.schema=adult"], 1, SETTINGS),
+    (["run", "data=table", "data.path=a.csv", "data.schema=no.yaml"], 1, SETTINGS),
+    (["plan", "data.schema=no.yaml"], 1, SETTINGS),
+    (["synth", "from=no/release"], 1, SETTINGS),
+    (["score", "real=no.csv", "synthetic=no.csv", "schema=adult"], 1, SETTINGS),
+    (["report", "no"], 1, SETTINGS),
+    (["query", "from=no/release", "marginal=[sex]"], 1, SETTINGS),
+    (["schema", "no.csv"], 1, SETTINGS),
+    (["plan", "data=demo"], 0, PLANNED),
+    (
+        ["plan", "data=demo", "selection=oneway", "mechanism=laplace", "privacy.accountant=basic", INDEPENDENT],
+        0,
+        PLANNED,
+    ),
+    (["plan", "data=demo", "selection=mst", "synthesis=pgm", "privacy.accountant=zcdp"], 0, PLANNED),
+]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["--help"], ["run", "--help"], ["run", "--help", "selection=aim"], ["score", "--help"], ["--version"], ["ru"]],
-)
-def test_help_loads_no_library_at_all(arguments: list[str], tmp_path: Path):
-    assert loaded(*arguments, cwd=tmp_path) == (int(arguments == ["ru"]), set())
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["run", "privacy.epsilno=1"],
-        ["run", "privacy.epsilon=much"],
-        ["run", "selection=ami"],
-        ["run", "data=table", "data.path=no.csv", "data.schema=adult"],
-        ["run", "data=table", "data.path=a.csv", "data.schema=no.yaml"],
-        ["plan", "data.schema=no.yaml"],
-        ["synth", "from=no/release"],
-        ["score", "real=no.csv", "synthetic=no.csv", "schema=adult"],
-        ["report", "no"],
-        ["query", "from=no/release", "marginal=[sex]"],
-        ["schema", "no.csv"],
-    ],
-)
-def test_a_mistake_is_answered_with_the_settings_library_alone(arguments: list[str], tmp_path: Path):
-    code, names = loaded(*arguments, cwd=tmp_path)
-    assert code == 1
-    assert names <= {"hydra"}, "a large library is loaded before the mistake is seen"
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ["data=demo"],
-        ["data=demo", "selection=oneway", "mechanism=laplace", "privacy.accountant=basic", "synthesis=independent"],
-        ["data=demo", "selection=mst", "synthesis=pgm", "privacy.accountant=zcdp"],
-    ],
-)
-def test_a_plan_loads_no_compiler_no_scientific_library_and_no_data_frames(settings: list[str], tmp_path: Path):
-    code, names = loaded("plan", *settings, cwd=tmp_path)
-    assert code == 0
-    assert names <= {"duckdb", "hydra", "numpy", "rich"}
+def test_help_loads_no_library_a_mistake_that_of_settings_and_a_plan_no_scientific_one_and_no_data_frames(tmp_path):
+    found = loaded(*(arguments for arguments, _, _ in LIGHT), cwd=tmp_path)
+    for (arguments, code, most), (ended_with, names) in zip(LIGHT, found, strict=True):
+        assert ended_with == code and names <= most, arguments
 
 
 def test_scores_load_no_statistics_library(tmp_path: Path):
     """It is slow to load, and a rank needs none of it."""
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text("x,y\n" + "".join(f"{i % 7},{i % 3}\n" for i in range(300)))
-    code, names = loaded("score", "real=a.csv", "synthetic=b.csv", cwd=tmp_path)
+    [(code, names)] = loaded(["score", "real=a.csv", "synthetic=b.csv"], cwd=tmp_path)
     assert code == 0 and "scipy.stats" not in names
 
 
