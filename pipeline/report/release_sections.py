@@ -125,8 +125,7 @@ def bounds_section(
     head = ("marginal", "how", "cells", "total variation distance, at most", "")
     notes = tuple(f"{n[0].upper()}{n[1:]}." for n in table.attrs["notes"])
     tells = [row for row in rows if float(str(row[3])) < ANYTHING]
-    pairs, unit = decided(measurements, schema), statement.get("unit")  # of older versions it has another form
-    most = unit.get("max_records", 1) if isinstance(unit, dict) else 1
+    pairs, most = decided(measurements, schema), as_fields(statement)["unit"]["max_records"]
     words = {
         "anything": [str(row[0]) for row in rows[: len(rows) - len(tells)]],
         "decided": ". Better: ".join([pairs.in_words, *pairs.better(most)]),
