@@ -43,10 +43,13 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.held if c.discover is None and not (c.constant or c.unmeasured))
     columns = {c.name: c for c in measured if c.name not in apart}
-    computed = guess_derived(
-        source, columns, {*constants, *(n for rule in rules.calendar for n in rule.columns.values())}
-    )
+    needed = {n for rule in rules.calendar for n in (rule.time, *rule.columns.values())} | {*constants}
+    needed |= {*rules.unit.order} if rules.unit else set()  # no rule may compute them
+    computed = guess_derived(source, columns, needed)
     ordered, alike = guess_ordered(source, {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}})
+    pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
+    lengths = guess_lengths(source, columns, sorted(pair for pair in pairs if pair[1] not in needed))
+    ordered = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
     tied = [*_made(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
         f"{name!r} is {text} in all {rows:,} rows, {NO_RULE}: derive: {as_json({name: {'expression': text}})}"
@@ -56,11 +59,9 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
-    pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
-    ruled_parts = {rule.time for rule in rules.calendar}
     hints += [
         f"{one.later!r} after {one.earlier!r}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`"
-        for one in guess_lengths(source, columns, sorted(pair for pair in pairs if pair[1] not in ruled_parts))
+        for one in lengths
     ]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"

@@ -111,9 +111,9 @@ def test_the_papers_of_a_private_release_of_spark_say_what_they_say_of_any(spark
     read_papers(TABLE[name], town / "out/release")
 
 
-def test_copies_of_rows_are_deleted_where_java_ended_before(tmp_path) -> None:
+def test_copies_of_rows_are_deleted_where_java_ended_before_and_a_refusal_of_java_is_told(tmp_path) -> None:
     """A signal to all processes of a run left them in the scratch folder, and "interrupted" was a fault of ours."""
-    pytest.importorskip("py4j")
+    refused = pytest.importorskip("py4j.protocol").Py4JJavaError
     session, files, folder = MagicMock(), MagicMock(), tmp_path / "copies"
     session._jvm.org.apache.hadoop.fs.Path.side_effect = lambda text: MagicMock(
         toString=lambda: text, getFileSystem=lambda _: files
@@ -124,6 +124,9 @@ def test_copies_of_rows_are_deleted_where_java_ended_before(tmp_path) -> None:
         (folder / "codes").write_text("1")
         raise KeyboardInterrupt
     assert not folder.exists()
+    files.delete.side_effect = refused("delete: no permission", MagicMock())
+    with pytest.raises(refused), spark_engine.private_place(session, str(folder)):
+        pass
 
 
 def test_a_part_that_cannot_be_made_or_written_ends_the_run_with_its_reason(spark, tmp_path) -> None:

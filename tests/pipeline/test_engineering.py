@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -324,6 +325,32 @@ def test_the_release_keeps_to_the_rule_nothing_of_the_column_was_measured_and_sc
     numbers = {n["column"]: n for n in json.loads(Path("out/internal/scores.json").read_text())["numbers"]}
     assert numbers["discharged"]["synthetic"]["mean"] > numbers["admitted"]["synthetic"]["mean"]
     assert "discharged" in Path("out/internal/figures.json").read_text()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.slow)])
+def test_a_release_keeps_how_long_stays_were_where_no_column_of_the_table_says_so(
+    engine, tmp_path, monkeypatch, capsys
+):
+    """Two days in bins of a month each lost it; questions and conditions name the length."""
+    monkeypatch.chdir(tmp_path)
+    table = whole_stays(900)
+    table.drop(columns="nights").to_csv("stays.csv", index=False)
+    lines = [line for line in STAYS.splitlines() if "nights" not in line]
+    rule = "derive: {discharged: {from: admitted, length: {max: 30, bins: {count: 6}}}}"
+    Path("stays.yaml").write_text("\n".join([*lines, rule]), encoding="utf-8")
+    own = ["privacy.epsilon=20", f"engine={engine}", "evaluation.enabled=false", "hydra.run.dir=out"]
+    assert command("run", *SETTINGS, *PAIRS, *own) == 0 and command("verify", "from=out/release") == 0
+    made = pd.read_csv("out/release/synthetic.csv", parse_dates=["admitted", "discharged"])
+    days = (made.discharged - made.admitted).dt.days
+    assert list(made) == ["ward", "admitted", "discharged"] and days.between(0, 30).all()
+    assert days.mean() == pytest.approx(table.nights.mean(), abs=1.5)
+    assert days[made.ward == "icu"].mean() > 2 * days[made.ward == "surgery"].mean()
+    said = reply(capsys, "query", "from=out/release", "where={discharged_length: [10, 30]}").out
+    count = float(re.search(r'^"\[10, 30\]",([0-9.]+)', said, re.MULTILINE)[1])
+    assert count == pytest.approx((table.nights >= 10).sum(), rel=0.1)
+    assert command("synth", "from=out/release", "rows=50", "where={discharged_length: [10, 30]}", "output=more") == 0
+    more = pd.read_csv("more/release/synthetic.csv", parse_dates=["admitted", "discharged"])
+    assert (more.discharged - more.admitted).dt.days.between(10, 30).all()
 
 
 def test_check_counts_the_rows_that_break_it(computed: Path, capsys: pytest.CaptureFixture[str]) -> None:

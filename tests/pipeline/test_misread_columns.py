@@ -88,7 +88,7 @@ def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_fact
 
 
 def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
-    until = DAYS + pd.to_timedelta(1 + np.arange(N) % 30, "D")
+    until = DAYS + pd.to_timedelta(120 + np.arange(N) % 30, "D")
     names = np.array(["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"])
     cells = {"start": DAYS.strftime("%Y-%m-%d"), "end": until.strftime("%Y-%m-%d"), "tag": names[DAYS.day_of_week]}
     cells["tag"][:3] = names[(DAYS[:3].day_of_week + 1) % 7]
@@ -208,7 +208,14 @@ def test_lengths_that_an_order_alone_would_lose_are_measured_by_a_proposed_rule(
     _, text = drafted(cells)
     assert (f"#   {rule}  # half take at most 3 days; without it a release loses that" in text) == said
     assert ('"left"' in "".join(line for line in text.splitlines() if line.startswith("#   - "))) != said
-    assert any(f"derive: {{{rule}}}, in place of `ordered`" in h for h in checked(capsys, cells)["hints"]) == said
+    hints = checked(capsys, cells)["hints"]
+    assert any(f"derive: {{{rule}}}, in place of `ordered`" in h for h in hints) == said
+    assert any("'came' ≤ 'left'" in h for h in hints) != said, "one rule or the other"
+    day = "{kind: date, min: 2021-01-01, max: 2023-12-31, bins: month}"
+    unit = "unit: {column: who, order: left, records: {max: 3}}"
+    schema = f"columns: {{came: {day}, left: {day}, paid: {day}}}\n{unit}"
+    hints = checked(capsys, {"who": np.arange(600) // 3, **cells}, schema)["hints"]
+    assert not any('"left": {"from"' in h for h in hints), "persons' records follow each other by it"
 
 
 def test_rules_that_check_proposes_are_yaml_whatever_columns_are_called(capsys):

@@ -349,6 +349,12 @@ def test_a_length_survives_saving_and_its_bins_are_those_that_were_declared() ->
     assert [c.name for c in again.held] == ["lent", "back"] and "back" not in again.measured
 
 
+def test_a_length_is_no_constant_of_persons() -> None:
+    unit = {"column": "who", "constant": ["back_length"], "records": {"max": 3}}
+    with pytest.raises(UserError, match="'back_length' is no column of the table"):
+        parse_schema(loans().to_fields() | {"unit": unit}, where="s.yaml")
+
+
 @pytest.mark.parametrize(
     ("rule", "says"),
     [

@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -149,10 +149,14 @@ def spark_session(master: str | None, settings: Mapping[str, str], workdir: Path
 @contextmanager
 def lost_java() -> Iterator[None]:
     """What is tidied at the end fails where Java ended before: why it did is the error, not this."""
-    from py4j.protocol import Py4JError
+    from py4j.protocol import Py4JError, Py4JJavaError
 
-    with suppress(Py4JError, OSError):
+    try:
         yield
+    except Py4JJavaError:  # Java is there, and says why: copies of rows may be left
+        raise
+    except (Py4JError, OSError):
+        return
 
 
 def _started(builder: Any, conf: Any, master: str | None, settings: Mapping[str, str], workdir: Path) -> Any:
