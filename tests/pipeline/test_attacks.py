@@ -260,10 +260,14 @@ def test_a_sweep_over_tables_makes_a_folder_for_each(town):
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 def test_a_huge_budget_is_not_spent_beyond_what_floats_can_account(town, capsys, mechanism):
-    """e^700 is the last float: a pure ε beyond it once cost no more, and its noise vanished."""
-    assert command("plan", *TOWN, "privacy.epsilon=1e18", f"mechanism={mechanism}", "plan.format=json") == 0
-    for planned in json.loads(capsys.readouterr().out)["measurements"]:
-        assert planned["scale"] >= planned["sensitivity"] / 1000
+    """e^700 is the last float: a pure ε beyond it once cost no more, and its noise vanished.
+
+    Pure losses add up to ε at most, and ε of Gaussian noise is above half of the squares' sum: μ²/2.
+    """
+    assert command("plan", *TOWN, "privacy.epsilon=1e9", f"mechanism={mechanism}", "plan.format=json") == 0
+    each = [m["sensitivity"] / m["scale"] for m in json.loads(capsys.readouterr().out)["measurements"]]
+    assert 0 < (sum(each) if mechanism == "laplace" else sum(e * e for e in each) / 2) <= 1e9
+    assert "at most 1e+09" in reply(capsys, "plan", *TOWN, "privacy.epsilon=1e18", code=1).err
 
 
 def test_a_pipe_is_no_table(town, capsys):
