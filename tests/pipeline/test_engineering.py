@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import pipeline
 from mechanisms.public.domain import Attribute, Domain
@@ -16,7 +17,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_measurements
-from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.rules.fine_columns import with_fine_columns
+from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.release_folder import read_release
 from pipeline.settings.build import build_schema, build_workload
 from pipeline.settings.config import load_config
@@ -351,6 +353,16 @@ def test_a_release_keeps_how_long_stays_were_where_no_column_of_the_table_says_s
     assert command("synth", "from=out/release", "rows=50", "where={discharged_length: [10, 30]}", "output=more") == 0
     more = pd.read_csv("more/release/synthetic.csv", parse_dates=["admitted", "discharged"])
     assert (more.discharged - more.admitted).dt.days.between(10, 30).all()
+
+
+@pytest.mark.parametrize("length", ["{max: 30, bins: {count: 6}}", "{max: 90000, bins: {count: 9}, unit: seconds}"])
+def test_a_release_is_read_with_the_fine_cells_of_a_length(length):
+    """The schema of a run under default settings lost them: its release could not be read after all was spent."""
+    fields = yaml.safe_load(STAYS.replace("kind: date,", "kind: datetime,"))
+    fields["derive"] = {"discharged": {"from": "admitted", "length": yaml.safe_load(length)}}
+    ran = with_fine_columns(parse_schema(fields, where="stays"), 256)
+    assert "discharged_length (fine)" in ran.measured
+    assert parse_schema(ran.to_fields(), where="release").measured == ran.measured
 
 
 def test_check_counts_the_rows_that_break_it(computed: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from mechanisms.public.rules.combinations import known_column
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Between, Column
 from mechanisms.public.schema.column_parse import parse_column
-from mechanisms.public.schema.fields import as_text, known_fields
+from mechanisms.public.schema.fields import FieldDict, as_text, known_fields
 
 LENGTH, FIELDS = "length", ("min", "max", "bins", "fine", "unit")
 #: Seconds of the units of a length; one between two dates is of days.
@@ -64,6 +64,23 @@ def length_columns(derive: object, columns: Sequence[Column], where: str) -> lis
         between = Between(earlier, later, UNITS[unit])
         lengths.append(replace(column, cell_of=name, between=between, missing_texts=later.missing_texts))
     return lengths
+
+
+def with_written_lengths(declared: FieldDict, written: Mapping[str, FieldDict]) -> FieldDict:
+    """The rules of a schema, with what each length came to have (fine cells, cut bins): a release is read by it.
+
+    Args:
+        declared: as `parse_rules` reads them back.
+        written: time → how a column such as its length is written.
+    """
+    if not written:
+        return declared
+    own = {
+        name: {**entry, LENGTH: {**entry[LENGTH], **{k: v for k, v in written[name].items() if k in FIELDS}}}
+        for name, entry in declared["derive"].items()
+        if name in written
+    }
+    return {**declared, "derive": {**declared["derive"], **own}}
 
 
 def as_expression(name: str, entry: Mapping[Any, Any]) -> dict[str, str]:
