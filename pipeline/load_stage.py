@@ -14,6 +14,7 @@ from mechanisms.public.discovery.found_columns import scouting_schema
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
+from mechanisms.public.release_files import check_readable
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.sensitive.kept_counts import only_one
 from mechanisms.sensitive.kept_table import kept_private
@@ -42,6 +43,7 @@ def load(state: State) -> State:
     """
     config, folder, design = state.config, state.folder, state.design
     specs, public = design.specs, public_files(design.specs.selection, config.synthesis)
+    check_readable(design.schema)
     with state.show.stage("load") as report:
         data = _table(state, report)
         names = specs.columns_read(design.schema)

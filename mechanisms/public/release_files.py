@@ -24,7 +24,7 @@ from mechanisms.public.plain_files import open_arrays, read_mapping
 from mechanisms.public.queries.stored_queries import QUERIES, query_of
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.facts_file import alone
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 
 FORMAT = "noisy-measurements/1"
 #: What the histogram's arrays are called by.
@@ -92,6 +92,18 @@ def load_released_schema(path: Path) -> Schema:
     """
     with alone():
         return load_schema(path)
+
+
+def check_readable(schema: Schema) -> None:
+    """Ends a run, before anything is charged, whose release would have a schema that does not give back this one.
+
+    Raises:
+        AssertionError: a fault of this program, no user's mistake.
+    """
+    with alone():
+        again = parse_schema(schema.to_fields(), where="the released schema")
+    same = (again.columns, again.measured) == (schema.columns, schema.measured)
+    assert same, "the released schema would not hold what is measured"
 
 
 def load_measurements(folder: Path, *, without: Collection[str] = ()) -> Measurements:

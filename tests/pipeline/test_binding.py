@@ -12,6 +12,7 @@ import yaml
 
 import pipeline
 from mechanisms.accounting.events import booked_event
+from mechanisms.public.schema.table_schema import Schema
 from pipeline import __version__ as VERSION
 from pipeline.release_folder import read_release
 from pipeline.statement.advisories import advisories_of, known_advisories
@@ -202,6 +203,19 @@ def test_a_bad_key_is_one_clear_error_before_anything_is_charged(town, capsys, b
     said = reply(capsys, "run", *TOWN, *FAST, "hydra.run.dir=out", f"statement.key={path}", code=1).err
     assert "statement.key" in said
     assert "fix: " in said
+    assert not (town / "out" / "internal" / "ledger.jsonl").exists()
+
+
+def test_a_schema_that_its_text_does_not_give_back_ends_a_run_before_anything_is_charged(town, monkeypatch):
+    whole = Schema.to_fields
+    monkeypatch.setattr(
+        Schema,
+        "to_fields",
+        lambda self: (
+            whole(self) | {"columns": whole(self)["columns"] | {"sex": {"kind": "categorical", "values": ["F"]}}}
+        ),
+    )
+    assert command("run", *TOWN, *FAST, "hydra.run.dir=out") != 0
     assert not (town / "out" / "internal" / "ledger.jsonl").exists()
 
 
