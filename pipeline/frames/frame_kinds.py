@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -183,9 +184,11 @@ def _in_family(array: Any, column: Column | None, family: str) -> Any:
         kind = array.type
     if family in {"whole", "real"} and pa.types.is_boolean(kind):
         return array.cast(pa.int64())
-    if family in {"whole", "real"} and pa.types.is_string(kind) and column is not None:
-        parts = pd.to_numeric(np.array(column.values), errors="coerce") % 1  # whole ones may be codes, as 0012
-        return _cast(array, pa.float64()) if parts.sum() > 0 and not (column.other or column.missing_texts) else array
+    listed = () if column is None or column.other or column.missing_texts else column.values
+    if family in {"whole", "real"} and pa.types.is_string(kind) and listed:
+        whole = all(re.fullmatch("0|-?[1-9][0-9]*", v) for v in listed)  # others may be codes, as 0012
+        parts = pd.to_numeric(np.array(listed), errors="coerce") % 1
+        return _cast(array, pa.int64() if whole else pa.float64()) if whole or parts.sum() > 0 else array
     if family == "date" and pa.types.is_timestamp(kind):
         return array.cast(pa.date32(), safe=False)
     if family == "time" and pa.types.is_date(kind):

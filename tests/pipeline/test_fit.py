@@ -133,13 +133,15 @@ def test_frames_go_in_by_the_arrow_interface_and_come_out_in_every_form(library,
         assert pipeline.load(release.save(tmp_path / "kept"), synthesis="independent").sample(30).schema == kinds
 
 
-def test_listed_numbers_with_fractions_are_numbers_again_and_codes_are_texts():
+def test_listed_numbers_with_fractions_and_whole_ones_are_numbers_again_and_codes_are_texts():
     """A draft proposes the list for marks; whoever followed it could take no mean of them."""
-    listed = {"mark": [1.0, 1.3, 5.0], "code": ["007", "012"]}
+    listed = {"mark": [1.0, 1.3, 5.0], "code": ["007", "012"], "site": ["101", "305"]}
     columns = {n: {"kind": "categorical", "values": v, "missing": False} for n, v in listed.items()}
-    frame = pd.DataFrame({"mark": [1.0, 1.3] * 50, "code": [7, 12] * 50})
-    kinds = pipeline.fit(frame, {"columns": columns, "confirmed_public": True}, **QUICK).sample(5).dtypes
-    assert (str(kinds["mark"]), str(kinds["code"])) == ("float64", "str")
+    frame = pd.DataFrame({"mark": [1.0, 1.3] * 50, "code": [7, 12] * 50, "site": [101, 305] * 50})
+    for whole in (np.int64, np.float64):  # one gap in the frame makes the other of them
+        own = frame.astype({"code": whole, "site": whole})
+        kinds = pipeline.fit(own, {"columns": columns, "confirmed_public": True}, **QUICK).sample(5).dtypes
+        assert [str(kinds[name]) for name in ("mark", "code", "site")] == ["float64", "str", "int64"]
 
 
 def test_numbers_with_a_code_for_others_are_texts_whatever_is_drawn():

@@ -285,6 +285,18 @@ def test_every_multiple_in_a_bin_is_drawn_as_often_and_a_bin_without_one_keeps_i
         assert set(values.tolist()) == {round(m * scale, 9) for m in multiples}
 
 
+@pytest.mark.parametrize(("kind", "form"), [("date", "%Y-%m-01"), ("datetime", "%d.%m.%Y %H:%M")])
+def test_typed_dates_are_those_that_the_format_writes(kind: str, form: str) -> None:
+    """Frames and Parquet had any day of a month of which a CSV release had the first."""
+    since = schema(x={"kind": kind, "min": "2020-01-01", "max": "2023-12-31", "bins": "year", "format": form}).columns[
+        0
+    ]
+    drawn = decode_column(np.array([0, 1, 2, 3] * 50), since, np.random.default_rng(0)).to_pylist()
+    assert len(set(drawn)) > 20
+    for moment in drawn:
+        assert datetime.datetime.strptime(moment.strftime(form), form).timetuple() == moment.timetuple()
+
+
 def test_bins_of_equal_width_begin_at_multiples_and_the_last_one_holds_its_upper_edge() -> None:
     x = {"kind": "float", "min": 0, "max": 1, "multiple_of": 0.05, "missing": False, "fine": 40}
     each = schema(x={**x, "bins": {"count": 20}}).columns[0]

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from mechanisms.public.schema.bins import Codes
 from mechanisms.public.schema.column import DATE_KINDS, Column
+from mechanisms.public.schema.readings import SAMPLE, moment_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Drawn, Owned, draw, draw_table
 
@@ -63,9 +64,9 @@ def arrow_column(drawn: Drawn, column: Column, kind: Any) -> Any:
         return pa.array(texts, type=kind).take(pa.array(drawn.values))
     mask = drawn.missing
     if column.kind == "date":
-        return pa.array(drawn.values.astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
+        return pa.array(_as_written(drawn, column).astype(np.int32), type=pa.int32(), mask=mask).cast(pa.date32())
     if column.kind == "datetime":
-        return pa.array(drawn.values, type=pa.int64(), mask=mask).cast(pa.timestamp("s"))
+        return pa.array(_as_written(drawn, column), type=pa.int64(), mask=mask).cast(pa.timestamp("s"))
     return pa.array(drawn.values, type=kind, mask=mask)
 
 
@@ -86,6 +87,18 @@ def text_column(drawn: Drawn, column: Column) -> Any:
     if drawn.missing is not None:
         values = pc.if_else(pa.array(drawn.missing), pa.scalar(None, pa.string()), values)
     return values
+
+
+def _as_written(drawn: Drawn, column: Column) -> Any:
+    """Dates and times as their texts are read back: the first of a month, where the format writes no other day."""
+    unit = 86_400 if column.kind == "date" else 1
+    whole = SAMPLE.replace(hour=0, minute=0, second=0) if column.kind == "date" else SAMPLE
+    if column.format is None or moment_of(whole.strftime(column.format), column.format) == whole:
+        return drawn.values
+    distinct, position = np.unique(drawn.values, return_inverse=True)
+    moments = (distinct * unit).astype("datetime64[s]").astype(object)
+    read = [moment_of(m.strftime(column.format), column.format) or m for m in moments]
+    return (np.array(read, "datetime64[s]").astype(np.int64) // unit)[position]
 
 
 def _moments(drawn: Drawn, column: Column) -> Any:
