@@ -16,8 +16,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release_files import check_readable
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.sensitive.kept_counts import only_one
-from mechanisms.sensitive.kept_table import kept_private
+from mechanisms.sensitive.kept_table import kept_private, only_one
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, data_print, load_private
 from pipeline.demo import DEMO_ROWS, write_demo
 from pipeline.folders import RunFolder, bind

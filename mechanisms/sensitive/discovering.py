@@ -21,8 +21,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import as_matrix
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.counting import exact_marginals
-from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, exact_marginals, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.measurement import MarginalQuestion, check_clipped
 from mechanisms.sensitive.noise import NoiseSource
@@ -119,7 +118,7 @@ def discover(
                 yield question.exact(constants[name])
             else:
                 clique = question.planned.clique
-                yield question.exact(next(exact_marginals(table, [clique], batch_cells=BATCH_CELLS)))
+                yield question.exact(next(exact_marginals(table.coded, [clique], batch_cells=BATCH_CELLS)))
 
     answers = leave(questions, exact, ledger, source, progress=progress)
     named = [charge.wanted.column for charge in charges]

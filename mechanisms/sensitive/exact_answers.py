@@ -1,14 +1,18 @@
-"""Exact answers, left of the wall, and their noise: added in whole numbers, the sum clipped to a range."""
+"""Exact counts and answers, left of the wall, and their noise: added in whole numbers, the sum clipped to a range."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.coded_table import AnyTable
+from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.marginals import count_cliques, in_batches
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, check_cells, too_many_records
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import SATURATED
@@ -19,6 +23,19 @@ from mechanisms.sensitive.noise import NoiseSource, split_noise
 LIMIT = 1 << 60
 #: Exact answers lie within ± this many units: noise that counts as SATURATED takes all of them beyond LIMIT.
 LARGEST = SATURATED - LIMIT
+
+
+def exact_marginals(table: AnyTable, cliques: Sequence[Clique], *, batch_cells: int) -> Iterator[NDArray[np.int64]]:
+    """Each clique's counts in units of 2**-WEIGHT_BITS records, flattened in C order, in the order asked. NOT private.
+
+    Args:
+        table: the rows of a private table, clipped.
+        batch_cells: at most so many cells are counted in one pass over the rows (a single larger marginal goes alone).
+    """
+    shift = 0 if table.weighted else WEIGHT_BITS
+    for batch in in_batches(table.domain, cliques, batch_cells):
+        for counts in count_cliques(table, batch):
+            yield counts << shift
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
@@ -15,24 +15,6 @@ from mechanisms.sensitive.engines.duckdb_engine import copy_units
 
 #: Of the working folder: the ids of both tables in the forms by which units are told apart, and the joined records.
 OF_RECORDS, OF_UNITS, JOINED = "record-ids.parquet", "unit-ids.parquet", "joined.parquet"
-
-
-@dataclass(frozen=True)
-class UnitsTold:
-    """How two tables fit together. NOT private.
-
-    Attributes:
-        without_row: units with records and without a row in the table of units; `records` of theirs.
-        without_records: units that have a row there, and no record.
-        repeated: units with more than one row there.
-        nameless: rows there without an id.
-    """
-
-    without_row: int
-    records: int
-    without_records: int
-    repeated: int
-    nameless: int
 
 
 def with_units(records: Source, units: Source, unit: PrivacyUnit, *, ids: str, where: str, workdir: Path) -> Source:
@@ -68,18 +50,26 @@ def with_units(records: Source, units: Source, unit: PrivacyUnit, *, ids: str, w
     return both
 
 
-def units_told(source: Source, workdir: Path) -> UnitsTold:
-    """How the tables fit that were joined in a folder; arguments as of `with_units`. NOT private."""
+def misfits(source: Source, workdir: Path) -> list[str]:
+    """What does not fit between the tables that were joined in a folder, a sentence each. NOT private.
+
+    Args:
+        source: what came of them; workdir: as of `with_units`.
+    """
     records, units = (
         f"(SELECT unit, count(*) AS n FROM {numbered_rows(workdir / name)} WHERE unit IS NOT NULL GROUP BY unit)"
         for name in (OF_RECORDS, OF_UNITS)
     )
-    lost = f"SELECT count(*), coalesce(sum(n), 0)::BIGINT FROM {records} ANTI JOIN {units} USING (unit)"
-    idle = f"SELECT count(*) FROM {units} ANTI JOIN {records} USING (unit)"
-    twice = f"SELECT count(*) FROM {units} WHERE n > 1"
-    nameless = f"SELECT count(*) FROM {numbered_rows(workdir / OF_UNITS)} WHERE unit IS NULL"
-    told = [int(n) for sql in (lost, idle, twice, nameless) for n in source.lines(sql)[0]]
-    return UnitsTold(*told)
+    lost = f"count(*), coalesce(sum(n), 0)::BIGINT FROM {records} ANTI JOIN {units} USING (unit)"
+    idle = f"count(*) FROM {units} ANTI JOIN {records} USING (unit)"
+    nameless = f"count(*) FROM {numbered_rows(workdir / OF_UNITS)} WHERE unit IS NULL"
+    counted = {
+        "{:,} units ({:,} records) have no row: its columns are missing": lost,
+        "{:,} units have a row and no record: they are not read": idle,
+        "{:,} units have several rows: the first one counts": f"count(*) FROM {units} WHERE n > 1",
+        "{:,} rows have no id: they are not read": nameless,
+    }
+    return [words.format(*n) for words, sql in counted.items() for n in source.lines(f"SELECT {sql}") if n[0]]
 
 
 def _joined(records: Source, units: Source, theirs: Sequence[int], workdir: Path) -> str:

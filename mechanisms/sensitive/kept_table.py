@@ -1,27 +1,86 @@
-"""A PrivateTable kept on disk for several runs on the same rows: raw data, for the owner alone."""
+"""A PrivateTable and its counts, kept on disk for several runs on the same rows: raw data, for the owner alone."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, astuple, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.files import write_whole
+from mechanisms.public.coded_table import CodedTable, Count
+from mechanisms.public.domain import Clique
+from mechanisms.public.files import kept_values
+from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.posix import fcntl
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
 from mechanisms.public.tables.out_of_schema import with_apart
 from mechanisms.public.tables.scan import Source, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.kept_counts import kept_counts, only_one
 from mechanisms.sensitive.private_table import PrivateTable, load_private
+
+#: Of a kept table the facts, which name its column files: they are written last, and a table without them is not whole.
+FACTS = "table.json"
+#: Bytes: a folder that holds more takes no further counts.
+MOST_BYTES = 2_000_000_000
+
+
+@contextmanager
+def only_one(folder: Path, name: str) -> Iterator[None]:
+    """One process at a time does what has this name; the others wait."""
+    private_folder(folder)
+    with (folder / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def kept_counts(folder: Path) -> Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]]:
+    """Marginals of one table: counted by the first who asks for them, read by all others. NOT private.
+
+    Args:
+        folder: of this table and schema alone, made with mode 0700; whoever made it deletes it. What has no room in
+            MOST_BYTES is counted again each time.
+    """
+    private_folder(folder)
+    return partial(_counted_once, folder)
+
+
+def _counted_once(folder: Path, table: CodedTable, cliques: Sequence[Clique], count: Count) -> list[NDArray[np.int64]]:
+    """The counts of each marginal, as of `count_cliques`."""
+    domain = table.domain
+    asked = json.dumps([[c, domain.shape(c)] for c in cliques])
+    name = hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
+    path = folder / f"{name}.npy"
+    with only_one(folder, name):
+        if not path.exists():
+            counts = count(table, cliques)
+            _keep(path, counts)
+            return counts
+    ends = np.cumsum([domain.cells(c) for c in cliques])
+    return list(np.split(np.load(path, mmap_mode="c"), ends[:-1]))
+
+
+def _keep(path: Path, counts: Sequence[NDArray[np.int64]]) -> None:
+    held = sum(p.stat().st_size for p in path.parent.glob("*.npy"))
+    if not counts or held + sum(c.nbytes for c in counts) > MOST_BYTES:
+        return
+    part = path.with_suffix(".part")
+    try:
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
+            np.save(file, np.concatenate(counts))
+        part.replace(path)
+    except OSError:  # a full disk: the next one counts again
+        part.unlink(missing_ok=True)
 
 
 def kept_private(
@@ -51,13 +110,14 @@ def kept_private(
     facts = [data, schema.to_yaml(), asdict(unit), read, chosen, histogram]
     name = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
     place = folder / name
+
+    def made() -> JsonDict:
+        work = _emptied(place)
+        private = load_private(source, schema, unit, workdir=work, key=key, histogram=histogram, progress=progress)
+        return _facts(place, private)
+
     with only_one(folder, name):
-        if not (place / "table.json").exists():
-            shutil.rmtree(place, ignore_errors=True)
-            private_folder(place)
-            private = load_private(source, schema, unit, workdir=place, key=key, histogram=histogram, progress=progress)
-            _write(place, private)
-    return _read(place, schema, unit)
+        return _read(place, kept_values(place / FACTS, made), schema, unit)
 
 
 def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:
@@ -68,16 +128,22 @@ def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTa
     if (plain := private.as_read(schema)) is not None:
         return replace(plain, known=kept_counts(place / "counts"))
     whole = place / "whole"
+
+    def made() -> tuple[list[list[str]], list[str]]:
+        coded, report = encode_columns(source, schema, workdir=_emptied(whole), apart=True)
+        return [_file_of(whole, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)], report.apart(schema)
+
     with only_one(place, "whole"):
-        if not (whole / "table.json").exists():
-            shutil.rmtree(whole, ignore_errors=True)
-            private_folder(whole)
-            coded, report = encode_columns(source, schema, workdir=whole, apart=True)
-            files = [_file_of(whole, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)]
-            write_whole(whole / "table.json", json.dumps([files, list(report.apart(schema))]), mode=0o600)
-    files, apart = json.loads((whole / "table.json").read_text(encoding="utf-8"))
+        files, apart = kept_values(whole / FACTS, made)
     domain = with_apart(schema, apart).domain
     return CodedTable(domain, _mapped(whole, files), known=kept_counts(whole / "counts"))
+
+
+def _emptied(place: Path) -> Path:
+    """The folder, without what a process left that was ended."""
+    shutil.rmtree(place, ignore_errors=True)
+    private_folder(place)
+    return place
 
 
 def _file_of(place: Path, values: NDArray[Any], name: str) -> list[str]:
@@ -93,11 +159,11 @@ def _mapped(place: Path, files: list[list[str]]) -> tuple[NDArray[Any], ...]:
     return tuple(mapped(place / name, np.dtype(dtype)) for name, dtype in files)
 
 
-def _write(place: Path, private: PrivateTable) -> None:
-    """The list of the column files, last: a table without it is not whole."""
+def _facts(place: Path, private: PrivateTable) -> JsonDict:
+    """The files of the columns, and all that is no column."""
     coded, report = private.coded, private.encoding
     assert isinstance(coded, CodedTable)
-    facts = {
+    return {
         "columns": [_file_of(place, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)],
         "weights": None if coded.weights is None else _file_of(place, coded.weights, "plain-weights"),
         "complete": private.complete,
@@ -106,11 +172,9 @@ def _write(place: Path, private: PrivateTable) -> None:
         "histogram": None if private.histogram is None else private.histogram.tolist(),
         "persons": None if private.persons is None else private.persons.tolist(),
     }
-    write_whole(place / "table.json", json.dumps(facts), mode=0o600)
 
 
-def _read(place: Path, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
-    facts = json.loads((place / "table.json").read_text(encoding="utf-8"))
+def _read(place: Path, facts: Json, schema: Schema, unit: PrivacyUnit) -> PrivateTable:
     weights = None if facts["weights"] is None else _mapped(place, [facts["weights"]])[0]
     sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
     histogram, persons = (None if facts[n] is None else np.array(facts[n], np.int64) for n in ("histogram", "persons"))

@@ -21,8 +21,7 @@ from mechanisms.public.queries.stored_queries import check_stored
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.counting import Private, exact_marginals
-from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, noisy
+from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, exact_marginals, noisy
 from mechanisms.sensitive.exit import Exact, leave
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import PrivateTable
@@ -86,14 +85,14 @@ def marginal_question(planned: PlannedMeasurement, budget: Budget, path: Path) -
     return MarginalQuestion(planned, matrix, budget.sensitivity(matrix, norm), path)
 
 
-def check_clipped(table: Private, budget: Budget) -> None:
+def check_clipped(table: PrivateTable, budget: Budget) -> None:
     """RuntimeError where the rows are clipped to another C than the charges were made for."""
     if table.max_records != budget.max_records:
         raise RuntimeError(f"the table is clipped to {table.max_records} records, the plan says {budget.max_records}")
 
 
 def measure_some(
-    table: Private,
+    table: PrivateTable,
     planned: Sequence[tuple[int, PlannedMeasurement]],
     ledger: Ledger,
     source: NoiseSource,
@@ -118,7 +117,7 @@ def measure_some(
     questions = [marginal_question(m, budget, answers_dir / f"{i:05d}.npz") for i, m in planned]
 
     def exact(due: Sequence[MarginalQuestion]) -> Iterator[Exact[ExactAnswers]]:
-        counts = exact_marginals(table, [q.planned.clique for q in due], batch_cells=BATCH_CELLS)
+        counts = exact_marginals(table.coded, [q.planned.clique for q in due], batch_cells=BATCH_CELLS)
         return (q.exact(c) for q, c in zip(due, counts, strict=True))
 
     answers = leave(questions, exact, ledger, source, progress=progress)

@@ -20,10 +20,11 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, as_matrix, check_cells, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
-from mechanisms.sensitive.counting import Private, exact_marginals
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.exponential import choose_index, rate_of
 from mechanisms.sensitive.noise import NoiseSource
+from mechanisms.sensitive.private_table import PrivateTable
 
 #: Weights of candidates are whole multiples of 2**-SCORE_BITS.
 SCORE_BITS = 16
@@ -38,7 +39,7 @@ class PrivateCounts:
         batch_cells: so many cells are counted in one pass, and kept.
     """
 
-    table: Private
+    table: PrivateTable
     batch_cells: int
     _kept: dict[Clique, NDArray[np.int64]] = field(default_factory=dict, repr=False)
     _cells: int = field(default=0, repr=False)
@@ -48,7 +49,7 @@ class PrivateCounts:
         if len(set(cliques)) < len(cliques):
             raise ValueError("a marginal is asked for twice")
         new = [c for c in cliques if c not in self._kept]
-        counted = exact_marginals(self.table, new, batch_cells=self.batch_cells)
+        counted = exact_marginals(self.table.coded, new, batch_cells=self.batch_cells)
         for clique in cliques:
             if clique in self._kept:
                 yield self._kept[clique]

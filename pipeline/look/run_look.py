@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import logging
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 
 from mechanisms.public.errors import shown
-from mechanisms.public.files import write_whole
+from mechanisms.public.files import kept_values, write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss, losses_of, percent, refuse_losses, said_lone
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.kept_counts import only_one
+from mechanisms.sensitive.kept_table import only_one
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.folders import REHEARSAL, RunFolder
 from pipeline.look.column_look import ONE_SIDED
@@ -105,19 +104,18 @@ def _look(
     """The lines of `check`, and its warnings; the jobs of a sweep that share the encoded table share them too."""
     place = private.kept or folder.temporary / "look"
     place.mkdir(mode=0o700, exist_ok=True)
-    file = place / f"look-{config.data.max_unplaced}.json"
+
+    def made() -> tuple[list[str], list[str]]:
+        coded = private.as_read(schema)
+        read = None if coded is None else (coded, private.encoding)
+        bar = LossBar(config.data.max_unplaced, not asks_for_records(config.privacy))
+        # in a folder of its own: the place holds the codes that other jobs read
+        with tempfile.TemporaryDirectory(prefix="look-", dir=place) as own:
+            look = look_at(source, schema, private.unit, bar=bar, read=read, workdir=Path(own))
+        return as_lines(look, source.path.name, schema.name), look.warned
+
     with only_one(place, "look"):
-        if not file.exists():
-            coded = private.as_read(schema)
-            read = None if coded is None else (coded, private.encoding)
-            bar = LossBar(config.data.max_unplaced, not asks_for_records(config.privacy))
-            # in a folder of its own: the place holds the codes that other jobs read
-            with tempfile.TemporaryDirectory(prefix="look-", dir=place) as own:
-                work = Path(own)
-                look = look_at(source, schema, private.unit, bar=bar, read=read, workdir=work)
-            lines = as_lines(look, source.path.name, schema.name)
-            write_whole(file, json.dumps([list(lines), look.warned]), mode=0o600)
-    lines, warned = json.loads(file.read_text(encoding="utf-8"))
+        lines, warned = kept_values(place / f"look-{config.data.max_unplaced}.json", made)
     return lines, warned
 
 
@@ -150,7 +148,7 @@ def as_facts(look: TableLook) -> JsonDict:
     }
 
 
-def as_lines(look: TableLook, table: str, schema: str) -> Sequence[str]:
+def as_lines(look: TableLook, table: str, schema: str) -> list[str]:
     """A line per column, then what is the matter with it; then the table. NOT private.
 
     Values that are quoted neither write lines of a terminal nor clear it.

@@ -26,9 +26,9 @@ from mechanisms.public.release_files import DAMAGED
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.units import plain_digits
-from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.measurement import check_clipped
 from mechanisms.sensitive.noise import NoiseSource, noise_source
+from mechanisms.sensitive.noisy_distances import exact_distance, noisy_distance
 from pipeline.measuring.attempts import check_answers, measured, synthesized
 from pipeline.run_context import Attempt, State, Taken, present
 from pipeline.statement.statement import unit_fields, why_not_private
@@ -121,7 +121,7 @@ def _scored(
         return tuple(
             noisy_distance(
                 planned,
-                lambda p=planned: exact_distance(private, table, p.criterion, scale=scale),  # type: ignore[misc]
+                lambda p=planned: exact_distance(private.coded, table, p.criterion, scale=scale),  # type: ignore[misc]
                 ledger,
                 noise,
                 budget=state.plan.budget,

@@ -21,7 +21,7 @@ from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.found_dialect import dialect_of
 from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.joined_units import units_told, with_units
+from mechanisms.sensitive.joined_units import misfits, with_units
 from pipeline.frames.frame_files import Table, table_files
 from pipeline.settings.config import DataConfig, DraftConfig, LimitsConfig, ScoreConfig
 from pipeline.settings.inputs import location
@@ -232,15 +232,5 @@ def units_table_look(source: Source, table: UnitsConfig) -> list[str]:
     """
     if not table.files:
         return []
-    name, told = table.files[0].name, units_told(source, source.workdir / FOLDER)
-    of_units = f"table of units {name!r}"
-    said = (
-        (
-            told.without_row,
-            f"{told.without_row:,} units ({told.records:,} records) have no row: its columns are missing",
-        ),
-        (told.without_records, f"{told.without_records:,} units have a row and no record: they are not read"),
-        (told.repeated, f"{told.repeated:,} units have several rows: the first one counts"),
-        (told.nameless, f"{told.nameless:,} rows have no id: they are not read"),
-    )
-    return [f"{of_units}: {line}" for count, line in said if count]
+    lines = misfits(source, source.workdir / FOLDER)
+    return [f"table of units {table.files[0].name!r}: {line}" for line in lines]

@@ -18,11 +18,11 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines.spark_counts import CountCodes
 from mechanisms.sensitive.engines.spark_engine import SparkSettings
 from mechanisms.sensitive.engines.spark_files import KeepRows
 from mechanisms.sensitive.engines.spark_session import check_java
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.private_table import load_private
 from pipeline.settings.config import MethodConfig
 from tests.audit import replay
@@ -106,7 +106,7 @@ def check_rewritten(engine: Any, folder: Path) -> None:
             if "the table changed while it was read" in error.what:
                 return
             raise
-    most = max(int(c.max()) >> WEIGHT_BITS for c in exact_marginals(private, [("n",)], batch_cells=100))
+    most = max(int(c.max()) >> WEIGHT_BITS for c in exact_marginals(private.coded, [("n",)], batch_cells=100))
     raise Broken(f"a table that changed while it was read was counted, and a record {most} times")
 
 

@@ -21,8 +21,8 @@ from typing import Any
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines.engines import opened_engine
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.private_table import load_private
 from pipeline.cli import main
 from pipeline.settings.config import MethodConfig
@@ -63,7 +63,7 @@ def counts(engine: str, millions: int) -> dict[str, Any]:
             source = open_table(table, workdir=work, memory_limit_bytes=LIMIT, threads=threads)
             private = load_private(source, schema, PrivacyUnit(), workdir=work, key=b"k" * 32, engine=reader)
             laps.append(time.perf_counter())
-            cells = sum(len(c) for c in exact_marginals(private, pairs, batch_cells=BATCH_CELLS))
+            cells = sum(len(c) for c in exact_marginals(private.coded, pairs, batch_cells=BATCH_CELLS))
             laps.append(time.perf_counter())
             watch.end()
     steps = zip(("start", "load", "pairs"), itertools.pairwise(laps), strict=True)

@@ -19,7 +19,7 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.counting import exact_marginals
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.private_table import PrivateTable, load_private
 
 KEY = b"a secret of 32 bytes, at least..."
@@ -92,7 +92,7 @@ def seen(private: PrivateTable) -> dict[str, Any]:
     schema = contract_schema()
     cliques = [(name,) for name in schema.measured.names]
     cliques += [*itertools.combinations(schema.synthesized.names, 2), schema.synthesized.names]
-    counts = exact_marginals(private, cliques, batch_cells=10**6)
+    counts = exact_marginals(private.coded, cliques, batch_cells=10**6)
     return {
         "counts": [c.tolist() for c in counts],
         "rows": private.coded.rows,

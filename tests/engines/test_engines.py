@@ -22,12 +22,12 @@ from mechanisms.public.marginals import count_cliques
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
-from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.engines import slices as slicing
 from mechanisms.sensitive.engines.spark_counts import BLOCK, CountCodes, sum_blocks, summed
 from mechanisms.sensitive.engines.spark_session import explained
 from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeSlices
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.private_table import load_private
 from tests.engines.contract import HEAD, IDS_OF_TYPES, KEY, NO_IDS, SETTINGS, TABLES, Row, contract_schema, loaded, seen
 from tests.pipeline.conftest import TOWN, reply
@@ -87,7 +87,7 @@ def test_no_value_of_any_type_is_no_id_and_none_has_more_than_its_bound(kind, mi
     ids, unit = IDS_OF_TYPES[kind], PrivacyUnit("id", 1, missing=missing)
     table = with_ids(tmp_path / "t.parquet", ids)
     private = load_private(table, PLACE, unit, workdir=tmp_path / "w", key=KEY)
-    counts = next(exact_marginals(private, [("place",)], batch_cells=10**6)) / 2**WEIGHT_BITS
+    counts = next(exact_marginals(private.coded, [("place",)], batch_cells=10**6)) / 2**WEIGHT_BITS
     assert counts[9] == {"drop": 0, "own": 2}[missing], "rows without an id"
     assert (counts[: len(ids)] > 0).all() and (counts[: len(ids)] <= 1).all(), "each has an id, and one bound"
     task = EncodeSlices(table, unit, None, 1 << 28, PLACE)

@@ -17,10 +17,10 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
-from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines import spark_engine
 from mechanisms.sensitive.engines.spark_files import made_parts
 from mechanisms.sensitive.engines.spark_session import NEEDED
+from mechanisms.sensitive.exact_answers import exact_marginals
 from tests.audit.on_spark import check_rewritten
 from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen
 from tests.engines.test_engine_contract import mixed
@@ -77,7 +77,7 @@ def test_spark_holds_ids_that_are_far_times_bytes_or_zero_to_their_bound(spark, 
         private = loaded(
             with_ids(tmp_path / f"{kind}.parquet", ids), Setting(unit), tmp_path / kind, engine=spark, of=PLACE
         )
-        counts = next(exact_marginals(private, [("place",)], batch_cells=10**6)) / 2**WEIGHT_BITS
+        counts = next(exact_marginals(private.coded, [("place",)], batch_cells=10**6)) / 2**WEIGHT_BITS
         assert (counts[: len(ids)] > 0).all() and (counts[: len(ids)] <= 1).all()
         assert counts[9] == {"drop": 0, "own": 2}[missing]
 

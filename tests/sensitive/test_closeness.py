@@ -30,11 +30,10 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import WEIGHT_BITS, Delta, Neighbouring
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.papers.indif import Indif
-from mechanisms.sensitive.closeness import exact_distance, noisy_distance
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.exponential import choice_weights, choose_index
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
-from mechanisms.sensitive.noisy_distances import noisy_scores
+from mechanisms.sensitive.noisy_distances import exact_distance, noisy_distance, noisy_scores
 from mechanisms.sensitive.private_choice import (
     SCORE_BITS,
     Candidate,
@@ -83,7 +82,7 @@ def test_no_unit_moves_the_distance_by_more_than_the_sensitivity(tmp_path, bound
         for mine in itertools.combinations_with_replacement([CELLS[0], CELLS[7]], n):
             tables.append(loaded(tmp_path / f"{len(tables)}", [*others, *(("p", *row) for row in mine)], bound))
     for over, neighbouring in itertools.product(("mean", "largest"), Neighbouring):
-        worlds = [[exact_distance(t, m, criterion(over)) for m in made] for t in tables]
+        worlds = [[exact_distance(t.coded, m, criterion(over)) for m in made] for t in tables]
         claimed = criterion(over).sensitivity(norm="l1", neighbouring=neighbouring, max_records=bound) * 2**WEIGHT_BITS
         theirs = worlds if neighbouring is Neighbouring.REPLACE else worlds[:1]
         pairs = itertools.product(worlds, theirs)
@@ -98,7 +97,7 @@ def test_a_mean_over_many_marginals_moves_no_further_after_it_is_rounded_down(tm
     wanted = replace(criterion(), cliques=several)
     rows = [("a", 0, 0, 1), ("a", 0, 1, 1), ("a", 1, 1, 1), ("b", 1, 0, 0)]
     made = synthetic([(0, 0, 0), (1, 1, 1)])
-    one, two = (exact_distance(loaded(tmp_path, r, 1), made, wanted) for r in (rows, rows[:3]))
+    one, two = (exact_distance(loaded(tmp_path, r, 1).coded, made, wanted) for r in (rows, rows[:3]))
     assert abs(one - two) <= 2**WEIGHT_BITS
 
 
@@ -115,9 +114,9 @@ def test_the_distance_is_the_mean_or_the_largest_l1_distance_in_records(tmp_path
             fake[row[a], row[b]] += 1
         by_hand.append(np.abs(real - fake).sum())
     assert by_hand == each
-    assert exact_distance(table, made, criterion("mean")) == math.floor(sum(by_hand) / 3 * 2**WEIGHT_BITS)
-    assert exact_distance(table, made, criterion("largest")) == max(by_hand) * 2**WEIGHT_BITS
-    scaled = exact_distance(table, synthetic([(0, 0, 0), (0, 0, 1), (1, 1, 1)] * 2), criterion(), scale=0.5)
+    assert exact_distance(table.coded, made, criterion("mean")) == math.floor(sum(by_hand) / 3 * 2**WEIGHT_BITS)
+    assert exact_distance(table.coded, made, criterion("largest")) == max(by_hand) * 2**WEIGHT_BITS
+    scaled = exact_distance(table.coded, synthetic([(0, 0, 0), (0, 0, 1), (1, 1, 1)] * 2), criterion(), scale=0.5)
     assert scaled == 0, "twice the rows at half the weight are the same table"
 
 

@@ -28,8 +28,8 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, unit_numbers
-from mechanisms.sensitive.counting import exact_marginals
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.id_rules import _PLAIN, _decomposed, _once, normal_form
 from mechanisms.sensitive.private_table import PrivateTable, load_private
 from tests.conftest import few
@@ -460,7 +460,7 @@ def counts(path: Path, values: list[float], kind: pa.DataType, unit: PrivacyUnit
     numbers = pa.array(np.array(values, kind.to_pandas_dtype()), kind)
     pq.write_table(pa.table(dict.fromkeys(("id", *FACTS.domain.names), numbers)), path)
     private = load_private(source(path), FACTS, unit, workdir=path.parent / path.stem, key=KEY)
-    asked = exact_marginals(private, [(name,) for name in FACTS.domain.names], batch_cells=10**6)
+    asked = exact_marginals(private.coded, [(name,) for name in FACTS.domain.names], batch_cells=10**6)
     return [c / 2.0**WEIGHT_BITS for c in asked]
 
 

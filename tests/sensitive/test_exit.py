@@ -31,7 +31,7 @@ from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, Quer
 from mechanisms.public.release import Measurements
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive import exit as the_exit
-from mechanisms.sensitive.counting import exact_marginals
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.exit import leave
 from mechanisms.sensitive.measurement import marginal_question, measure_some
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
@@ -94,7 +94,7 @@ class World:
         return [marginal_question(m, self.plan.budget, self.folder / "answers" / f"{i}.npz") for i, m in places]
 
     def counts(self, due):
-        exact = exact_marginals(Rows(), [q.planned.clique for q in due], batch_cells=100)
+        exact = exact_marginals(Rows().coded, [q.planned.clique for q in due], batch_cells=100)
         return (q.exact(c) for q, c in zip(due, exact, strict=True))
 
     def ask(self, questions=None, counts=None):

@@ -28,8 +28,8 @@ from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
-from mechanisms.sensitive.joined_units import UnitsTold, units_told, with_units
-from mechanisms.sensitive.kept_counts import kept_counts
+from mechanisms.sensitive.joined_units import misfits, with_units
+from mechanisms.sensitive.kept_table import kept_counts
 from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
 from mechanisms.sensitive.value_weights import value_weights
 from tests.public.table_worlds import csv, schema, source
@@ -205,7 +205,7 @@ def test_each_list_of_marginals_has_its_own_counts(tmp_path):
 
 
 def test_what_has_no_room_is_counted_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("mechanisms.sensitive.kept_counts.MOST_BYTES", 10)
+    monkeypatch.setattr("mechanisms.sensitive.kept_table.MOST_BYTES", 10)
     known = table(50, kept_counts(tmp_path))
     assert count_cliques(known, CLIQUES)[1].sum() == 50
     assert not list(tmp_path.glob("*.npy"))
@@ -248,7 +248,7 @@ def opened(path: Path, threads: int = 2) -> Source:
 
 def joined(
     folder: Path, records: str | Path, units: str | Path, unit: PrivacyUnit = UNIT, ids: str = "id"
-) -> tuple[Source, UnitsTold]:
+) -> tuple[Source, list[str]]:
     """Both tables joined, of texts or files; and how they fit."""
     tables = []
     for name, given in (("records.csv", records), ("units.csv", units)):
@@ -258,7 +258,7 @@ def joined(
         tables.append(opened(path))
     work = folder / "joined"
     source = with_units(*tables, unit, ids=ids, where="data.units", workdir=work)
-    return source, units_told(source, work)
+    return source, misfits(source, work)
 
 
 def rows(source: Source) -> list[tuple[str, ...]]:
@@ -271,14 +271,19 @@ def test_records_keep_their_order_and_get_the_columns_of_their_unit(tmp_path: Pa
     source, told = joined(tmp_path, records, "sex,id,age\nf,p,30\nm,q,40\n")
     assert source.names == ("patient", "day", "ward", "sex", "age")
     assert rows(source) == [("q", "5", "a", "m", "40"), ("p", "1", "b", "f", "30"), ("q", "2", "c", "m", "40")]
-    assert told == UnitsTold(0, 0, 0, 0, 0)
+    assert told == []
 
 
 def test_what_does_not_fit_is_no_failure_and_is_told(tmp_path: Path) -> None:
     records = RECORDS + "p,1,a\nnobody,2,b\nnobody,3,b\n,4,c\n"
     source, told = joined(tmp_path, records, "id,sex\nq,m\np,f\nq,f\np,m\n,m\nNA,m\n")
     assert [row[3] for row in rows(source)] == ["f", "", "", ""]
-    assert told == UnitsTold(without_row=1, records=2, without_records=1, repeated=2, nameless=2)
+    assert told == [
+        "1 units (2 records) have no row: its columns are missing",
+        "1 units have a row and no record: they are not read",
+        "2 units have several rows: the first one counts",
+        "2 rows have no id: they are not read",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +306,7 @@ def test_ids_mean_the_same_unit_in_both_tables_as_the_rules_say(tmp_path, rules,
 def test_tables_without_rows_of_duplicates_alone_and_of_ids_alone(tmp_path: Path, records: str, units: str) -> None:
     source, told = joined(tmp_path, records, units)
     assert len(rows(source)) == records.count("\n") - 1
-    assert told.repeated == ("p,m" in units)
+    assert ("1 units have several rows: the first one counts" in told) == ("p,m" in units)
     if "p,f" in units and "p,1" in records:
         assert rows(source)[0][3:] == ("f", "3")
 
@@ -318,7 +323,7 @@ def test_parquet_and_compressed_texts_mix_and_each_keeps_its_types(tmp_path: Pat
     read = source.lines(f"SELECT c0, c1, c3, c4 FROM {source.relation}")
     assert [row[1] for row in read] == list(range(n))
     assert all(int(age) == one % 90 and born == "0012" for one, _, age, born in read)
-    assert told.without_row == 0
+    assert not any("have no row" in line for line in told)
     pq.write_table(pa.Table.from_pandas(people), tmp_path / "u.parquet")
     frame.to_csv(tmp_path / "r.csv", index=False)
     again, _ = joined(tmp_path, tmp_path / "r.csv", tmp_path / "u.parquet")
