@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.domain import Attribute
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
@@ -62,8 +63,23 @@ def synthesize(
 
 
 def _as_asked(table: CodedTable, maker: object, measurements: Measurements, count: int) -> CodedTable:
-    """The table, if it has as many rows and the columns that were asked for: a plugin may make others."""
-    if table.rows != count or table.domain != measurements.domain:
-        made = f"{type(maker).__name__} made {table.rows:,} rows of {', '.join(table.domain.names)[:80]}"
-        raise UserError(made, where="synthesis.name", fix=f"a synthesizer that makes {count:,} rows of the domain")
+    """The table, if it has as many rows, the columns and codes that were asked for: a plugin may make others.
+
+    Raises:
+        UserError: it has not; compiled loops would read and write beyond their arrays by a code that is none.
+    """
+    problem, names = "", ", ".join(table.domain.names)[:80]
+    if table.rows != count or table.domain != measurements.domain or table.weighted:
+        problem = f"{table.rows:,} rows of {names}{' with weights' * table.weighted}"
+    elif wrong := [a.name for a, c in zip(table.domain.attributes, table.columns, strict=True) if not _codes(c, a)]:
+        problem = f"a column {wrong[0]!r} that is no array of whole numbers from 0 to {table.domain[wrong[0]].size - 1}"
+    if problem:
+        fix = f"a synthesizer that makes {count:,} rows of the domain"
+        raise UserError(f"{type(maker).__name__} made {problem}", where="synthesis.name", fix=fix)
     return table
+
+
+def _codes(column: object, attribute: Attribute) -> bool:
+    if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "ui":
+        return False
+    return not column.size or bool(column.min() >= 0 and column.max() < attribute.size)

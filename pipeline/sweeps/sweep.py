@@ -20,6 +20,8 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from mechanisms.accounting.bookings import SETTING
+from mechanisms.accounting.ledger_lock import place_of
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
@@ -83,7 +85,7 @@ def sweep(overrides: Sequence[str]) -> int:
         console = own.console
         _name_the_invalid(jobs)
         check_one_list(asked)
-        _check_apart(valid)
+        _check_apart(valid, root)
         _check_begun(valid, root)
         with _opened(root) as inside:
             write_whole(inside / "hydra" / "multirun.yaml", OmegaConf.to_yaml(master), mode=0o600)
@@ -163,12 +165,16 @@ def _name_the_invalid(jobs: Sequence[Job]) -> None:
         print(f"{len(jobs) - len(wrong)} of {len(jobs)} jobs start", file=sys.stderr)
 
 
-def _check_apart(jobs: Sequence[Job]) -> None:
+def _check_apart(jobs: Sequence[Job], root: Path) -> None:
     """Each job has a folder of its own, in no other job's: one would be told, and booked, for another one's release.
 
     Raises:
-        UserError: names two that have not; nothing was written.
+        UserError: names two that have not; a ledger in the sweep's internal/, which is tidied; nothing was written.
     """
+    for ledger in {r.terms.path for j in jobs for r in j.releases}:
+        if place_of(ledger).is_relative_to((root / "internal").resolve()):
+            fix = "a place outside: a ledger outlives its runs"
+            raise UserError(f"{ledger} lies in the sweep's internal/", where=SETTING, fix=fix)
     places: dict[Path, Job] = {}
     for j in jobs:
         place = j.root.resolve()

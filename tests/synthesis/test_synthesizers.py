@@ -20,6 +20,7 @@ from pipeline.settings.methods import build_synthesizer
 from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.consistency.total import default_rows, estimate_total
 from synthesis.contract import Synthesizer
+from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.rounding import systematic
 from synthesis.synthesize import synthesize
@@ -87,6 +88,19 @@ class TestEverySynthesizer:
             SYNTHESIZERS[name], "make", lambda own, m, *, rows, **more: make(own, m, rows=rows + 1, **more)
         )
         with pytest.raises(UserError, match=r"synthesis\.name: \w+ made 11 rows"):
+            self.rows_of(name, noisy(people(), 3.0), 10)
+
+    @pytest.mark.parametrize("wrong", [lambda c: c + 200, lambda c: c - 0.5, lambda c: c[:, None], list])
+    def test_what_is_no_code_of_the_domain_is_refused(self, name, monkeypatch, wrong):
+        """Compiled loops would take it for a place in an array: a process ended by a signal, after its charges."""
+        make = SYNTHESIZERS[name].make
+
+        def made(own, m, **more):
+            table = make(own, m, **more).table
+            return Synthesized(CodedTable(TOWN, (wrong(table.columns[0]), *table.columns[1:])))
+
+        monkeypatch.setattr(SYNTHESIZERS[name], "make", made)
+        with pytest.raises(UserError, match="a column 'age' that is no array of whole numbers from 0 to 5"):
             self.rows_of(name, noisy(people(), 3.0), 10)
 
     def test_its_memory_is_predicted_and_grows_with_rows_and_cells(self, name):

@@ -108,15 +108,30 @@ def value_parts(source: Source, columns: Sequence[Column]) -> tuple[dict[str, st
 
 
 def text_sql(source: Source, column: Column) -> str:
-    """SQL for the text form of a column, as of `Source.text`; UserError as of `Source.declared`."""
-    return source.text(source.declared(column.cell))
+    """SQL for the text form of a column, as of `Source.text`; UserError as of `Source.declared`.
+
+    Of a length it is that of the later cell, and empty where the earlier one is missing: then so is the length.
+    """
+    text = source.text(source.declared(column.cell))
+    if column.between is None:
+        return text
+    earlier, cell = column.between.earlier, text_sql(source, column.between.earlier)
+    return f"CASE WHEN trim({cell}) IN ({_gaps(earlier)}) THEN '' ELSE {text} END"
+
+
+def _gaps(column: Column) -> str:
+    """The texts that mean missing, as SQL."""
+    return ", ".join(map(literal, ("", *column.missing_texts)))
 
 
 def read_sql(source: Source, column: Column) -> str:
     """SQL for a column as its schema reads it: numbers as DOUBLE, dates and times as TIMESTAMP; NULL for none."""
     index = source.declared(column.cell)
     if (between := column.between) is not None:
-        start, end = (read_sql(source, c) for c in (between.earlier, between.later))
+        start, end = (
+            f"CASE WHEN NOT ({declared_gap(c, '', text_sql(source, c))}) THEN {read_sql(source, c)} END"
+            for c in (between.earlier, between.later)
+        )
         if between.later.kind == "date":  # which may be written with times of the day
             return f"CAST(date_diff('day', {start}, {end}) AS DOUBLE)"
         return f"((epoch({end}) - epoch({start})) / {between.unit})"
@@ -217,7 +232,7 @@ def _ordered(column: Column, p: str, text: str) -> str:
     broken = "" if column.kind in {"float", *DATE_KINDS} else f"WHEN {p} <> round({p}) THEN "
     gap = column.missing_code if column.missing_code is not None else column.other_code or 0
     gap_mark = PLAIN if column.missing_code is not None else UNPLACED
-    blank = f"trim({text}) IN ({', '.join(map(literal, ('', *column.missing_texts)))})"
+    blank = f"trim({text}) IN ({_gaps(column)})"
     is_other = "" if column.other is None else f"WHEN {text} = {literal(column.other)} THEN {column.other_code} "
     out = {
         "clip": f"{code} + {size * OUTSIDE}",
