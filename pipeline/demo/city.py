@@ -1,9 +1,8 @@
-"""The demo city: invented places and names, and the odds of everything that happens there, as look-up tables."""
+"""The demo city: the odds of everything that happens there, as look-up tables; its names stand in its schema."""
 
 from __future__ import annotations
 
 import datetime
-import itertools
 from dataclasses import dataclass
 from functools import cache
 
@@ -11,86 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-STEMS = (
-    "Alder", "Amber", "Beacon", "Bramble", "Candle", "Clover", "Copper", "Ember", "Falcon", "Flint",
-    "Foxglove", "Garnet", "Heron", "Juniper", "Kestrel", "Lantern", "Marble", "Pepper", "Saffron", "Thistle",
-)  # fmt: skip
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline.conf_folder import SCHEMAS
 
-#: Quarter → (number of its neighbourhoods, second words of their names).
-QUARTERS: dict[str, tuple[int, tuple[str, ...]]] = {
-    "centre": (24, ("Square", "Arcade")),
-    "harbour": (30, ("Quay", "Wharf")),
-    "works": (36, ("Foundry", "Sidings")),
-    "terraces": (76, ("Row", "Lanes", "Terrace", "Yard")),
-    "suburbs": (80, ("Garden", "Green", "Meadow", "Park")),
-    "hills": (32, ("Heights", "Rise")),
-}
-
-#: Neighbourhoods, quarter by quarter: 278 names.
-NEIGHBOURHOODS: tuple[str, ...] = tuple(
-    name
-    for count, seconds in QUARTERS.values()
-    for name in itertools.islice((f"{stem} {second}" for second in seconds for stem in STEMS), count)
-)
-
-#: Group → its types, the frequent ones first: 174 types.
-INCIDENTS: dict[str, tuple[str, ...]] = {
-    "Medical": (
-        "Breathing difficulty", "Chest pain", "Unconscious person", "Sick person", "Abdominal pain", "Seizure",
-        "Stroke signs", "Dizziness", "Back pain", "Allergic reaction", "Diabetic emergency", "Fever", "Fainting",
-        "Headache", "Palpitations", "Vomiting", "Overdose", "Intoxication", "Panic attack", "Psychiatric crisis",
-        "Cardiac arrest", "Nosebleed", "Dehydration", "Labour pains", "Birth", "Infection", "Asthma attack",
-        "Choking", "Heat stroke", "Hypothermia", "Poisoning", "Eye complaint", "Ear complaint", "Toothache", "Rash",
-        "Medication error", "Catheter trouble", "Oxygen supply trouble", "Care transfer", "Hospital transfer",
-        "Welfare check", "Child with cough", "Circulatory shock", "Death at home",
-    ),
-    "Injury": (
-        "Fall at home", "Fall outdoors", "Cut", "Head injury", "Sprain", "Broken arm", "Broken leg", "Hip injury",
-        "Burn", "Scald", "Assault injury", "Stab wound", "Dog bite", "Sports injury", "Playground injury",
-        "Machine injury", "Fall from height", "Crush injury", "Electric shock", "Eye injury", "Insect sting",
-        "Bicycle fall", "Scooter fall", "Gunshot wound",
-    ),
-    "Fire": (
-        "Kitchen fire", "Rubbish fire", "Smoke in building", "Car fire", "Grass fire", "Roof fire", "Chimney fire",
-        "Balcony fire", "Cellar fire", "Garage fire", "Shed fire", "Electrical fire", "Lift shaft fire",
-        "Warehouse fire", "Workshop fire", "Lorry fire", "Bus fire", "Boat fire", "Tree fire", "Woodland fire",
-        "Container fire", "Rekindled fire", "Explosion", "Railway fire",
-    ),
-    "Alarm": (
-        "Smoke alarm, home", "Fire alarm, office", "Fire alarm, shop", "Fire alarm, school", "Fire alarm, hotel",
-        "Fire alarm, care home", "Fire alarm, hospital", "Fire alarm, factory", "Sprinkler flow", "Pull station",
-        "Carbon monoxide alarm", "Gas detector", "Intruder alarm", "Personal alarm", "Lift alarm", "Test alarm",
-    ),
-    "Traffic": (
-        "Car collision", "Pedestrian hit", "Cyclist hit", "Motorcycle crash", "Lorry collision", "Bus incident",
-        "Tram incident", "Hit and run", "Vehicle overturned", "Person trapped in car", "Fuel on road",
-        "Debris on road", "Breakdown in tunnel", "Signal failure", "Car in water", "Animal on road", "Pile-up",
-        "Train incident", "Level crossing incident", "Road rage",
-    ),
-    "Hazard": (
-        "Gas smell", "Gas leak", "Power line down", "Chemical smell", "Chemical spill", "Oil spill", "Water main break",
-        "Flooded cellar", "Flooded street", "Fallen tree", "Loose facade", "Storm damage", "Suspicious parcel",
-        "Unexploded ordnance", "Radiation alert", "Collapsed building",
-    ),
-    "Rescue": (
-        "Person in lift", "Locked out", "Locked in car", "Person in water", "Drifting boat", "Animal rescue",
-        "Person on roof", "Person on ledge", "Crane rescue", "Trench collapse", "Missing person", "Ice rescue",
-    ),
-    "Disorder": (
-        "Noise", "Street fight", "Domestic dispute", "Threat", "Vandalism", "Shoplifting", "Burglary", "Robbery",
-        "Trespass", "Crowd trouble",
-    ),
-    "Service": (
-        "Lift assistance", "Advice", "Water shut-off", "Silent call", "Hoax", "Inspection", "Police assistance",
-        "Ambulance assistance",
-    ),
-}  # fmt: skip
-
-GROUPS: tuple[str, ...] = tuple(INCIDENTS)
-TYPES: tuple[str, ...] = tuple(itertools.chain.from_iterable(INCIDENTS.values()))
-#: Group number of each type.
-GROUP_OF_TYPE: tuple[int, ...] = tuple(g for g, types in enumerate(INCIDENTS.values()) for _ in types)
-
+#: Quarter → how many of the neighbourhoods are its own; the schema lists them quarter by quarter.
+QUARTERS = {"centre": 24, "harbour": 30, "works": 36, "terraces": 76, "suburbs": 80, "hills": 32}
+GROUPS = ("Medical", "Injury", "Fire", "Alarm", "Traffic", "Hazard", "Rescue", "Disorder", "Service")
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 CHANNELS = ("Mobile", "Landline", "Alarm line", "Care link", "App")
 
@@ -139,6 +64,7 @@ class City:
     """The map and the odds (see `odds`). Contexts are flattened in the order in which they are named.
 
     Attributes:
+        neighbourhoods, types: the names of places and of types of incidents, the frequent ones of a group first.
         quarter: of each neighbourhood.
         corners: neighbourhoods × BLOCKS × (longitude, latitude) in degrees.
         kind: → kind of caller.
@@ -156,6 +82,8 @@ class City:
         no_help: group, priority → probability that nobody is sent, or that nobody wrote down when they came.
     """
 
+    neighbourhoods: tuple[str, ...]
+    types: tuple[str, ...]
     quarter: Codes
     corners: Numbers
     kind: Codes
@@ -176,7 +104,9 @@ class City:
 @cache
 def build_city() -> City:
     """The one demo city; whatever the seed of its calls."""
-    rng = np.random.default_rng(CHARACTER)
+    schema, rng = load_schema(SCHEMAS / "demo.yaml"), np.random.default_rng(CHARACTER)
+    places, types = schema["neighbourhood"].values, schema["incident_type"]
+    group = types.hierarchy.nodes_of("incident_group")
     quarter, km = town_map()
     block = rng.uniform(-0.32, 0.32, (len(km), BLOCKS, 2))
     crowd = np.array([3.0, 1.2, 0.8, 1.6, 1.0, 0.5])[quarter] * rng.lognormal(0, 0.5, len(km))
@@ -186,6 +116,8 @@ def build_city() -> City:
     stations = km[rng.choice(len(km), 22, replace=False)]
     way = np.linalg.norm(km[:, None] - stations[None], axis=2).min(axis=1)
     return City(
+        neighbourhoods=places,
+        types=types.values,
         quarter=quarter,
         corners=np.round(MIDDLE + (km[:, None] + block) / KM, 5),
         kind=odds(np.array([[70.0, 14, 12, 4]]), bits=10),
@@ -193,10 +125,10 @@ def build_city() -> City:
         home=odds(np.stack([crowd, visitors, firms, crowd * rng.lognormal(0, 1, len(km))]), bits=14),
         away=odds(by_day * np.exp(-apart / 2.5), bits=11),
         group=_groups(),
-        incident=_incidents(quarter, rng),
+        incident=_incidents(quarter, group, rng),
         day=_days(),
-        hour=_hours(rng),
-        priority=_priorities(rng),
+        hour=_hours(group, rng),
+        priority=_priorities(group, rng),
         channel=_channels(),
         minutes=_minutes(way),
         spread=np.exp(0.38 * ndtri((np.arange(4096) + 0.5) / 4096)).astype(np.float32),
@@ -206,7 +138,7 @@ def build_city() -> City:
 
 def town_map() -> tuple[Codes, Numbers]:
     """The quarter of each neighbourhood and its middle in km: a sunflower, cut into quarters as a town grows."""
-    count = len(NEIGHBOURHOODS)
+    count = sum(QUARTERS.values())
     turn, far = np.arange(count) * np.pi * (3 - np.sqrt(5)), 9.3 * np.sqrt((np.arange(count) + 0.5) / count)
     spots = np.stack([far * np.cos(turn), far * np.sin(turn)], axis=1)
     # Who comes first takes the spots that suit it best: near the middle, west, south-east, north, near again, the rest.
@@ -218,10 +150,10 @@ def town_map() -> tuple[Codes, Numbers]:
         "terraces": far,
         "suburbs": far,
     }
-    place = {name: (sum(n for n, _ in list(QUARTERS.values())[:i])) for i, name in enumerate(QUARTERS)}
+    place = {name: sum([*QUARTERS.values()][:i]) for i, name in enumerate(QUARTERS)}
     quarter, km, free = np.zeros(count, np.uint8), np.zeros((count, 2)), np.ones(count, bool)
     for name, want in wish.items():
-        size = QUARTERS[name][0]
+        size = QUARTERS[name]
         chosen = np.argsort(np.where(free, want, np.inf), kind="stable")[:size]
         free[chosen] = False
         rows = slice(place[name], place[name] + size)
@@ -258,14 +190,13 @@ def _groups() -> Codes:
     return odds((kinds[:, None] * quarters[None]).reshape(-1, len(GROUPS)), bits=11)
 
 
-def _incidents(quarter: Codes, rng: np.random.Generator) -> Codes:
+def _incidents(quarter: Codes, group: Codes, rng: np.random.Generator) -> Codes:
     """Types fall off with their rank; quarters and single neighbourhoods have a mix of their own."""
-    group = np.array(GROUP_OF_TYPE)
     rank = np.concatenate([np.arange(n) for n in np.bincount(group)])
-    in_quarter = rng.lognormal(0, 0.9, (len(QUARTERS), len(TYPES)))
-    here = (rank + 1.3) ** -1.15 * in_quarter[quarter] * rng.lognormal(0, 0.5, (len(quarter), len(TYPES)))
+    in_quarter = rng.lognormal(0, 0.9, (len(QUARTERS), len(group)))
+    here = (rank + 1.3) ** -1.15 * in_quarter[quarter] * rng.lognormal(0, 0.5, (len(quarter), len(group)))
     weights = np.where(group == np.arange(len(GROUPS))[:, None, None], here[None], 0.0)
-    return odds(weights.reshape(-1, len(TYPES)), bits=10)
+    return odds(weights.reshape(-1, len(group)), bits=10)
 
 
 def weekday_of_day() -> Codes:
@@ -291,13 +222,13 @@ def _days() -> Codes:
     return odds(weights, bits=15)
 
 
-def _hours(rng: np.random.Generator) -> Codes:
+def _hours(group: Codes, rng: np.random.Generator) -> Codes:
     """Each group has its hours, each type moves them a little; nights are longer at the weekend."""
     peaks = np.array([(10, 19), (14, 18), (18, 20), (9, 14), (8, 17), (9, 16), (13, 17), (23, 1), (10, 15)])
     calm = np.array([0.45, 0.25, 0.35, 0.20, 0.12, 0.30, 0.30, 0.12, 0.30])
-    hour, group = np.arange(24), np.array(GROUP_OF_TYPE)
-    shift = rng.normal(0, 1.6, (len(TYPES), 2))
-    weights = np.empty((len(TYPES), 2, 24))
+    hour = np.arange(24)
+    shift = rng.normal(0, 1.6, (len(group), 2))
+    weights = np.empty((len(group), 2, 24))
     for weekend in (0, 1):
         when = peaks[group] + shift + 1.5 * weekend
         near = np.cos(2 * np.pi * (hour - when[:, :, None]) / 24)
@@ -305,10 +236,10 @@ def _hours(rng: np.random.Generator) -> Codes:
     return odds(weights.reshape(-1, 24), bits=10)
 
 
-def _priorities(rng: np.random.Generator) -> Codes:
+def _priorities(group: Codes, rng: np.random.Generator) -> Codes:
     """Priority 1 is the most urgent; a type has one usual priority, and one beside it."""
-    usual = np.array([1.2, 1.8, 0.6, 2.6, 1.3, 1.9, 1.6, 2.6, 3.4])[np.array(GROUP_OF_TYPE)]
-    usual = np.clip(usual + rng.normal(0, 0.8, len(TYPES)), 0, PRIORITIES - 1)
+    usual = np.array([1.2, 1.8, 0.6, 2.6, 1.3, 1.9, 1.6, 2.6, 3.4])[group]
+    usual = np.clip(usual + rng.normal(0, 0.8, len(group)), 0, PRIORITIES - 1)
     apart = np.abs(np.arange(PRIORITIES) - usual[:, None])
     return odds(np.exp(-((apart / 0.55) ** 2)) + 0.004, bits=10)
 

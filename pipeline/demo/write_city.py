@@ -19,10 +19,8 @@ from pipeline.demo.city import (
     CHANNELS,
     GROUPS,
     LONGEST,
-    NEIGHBOURHOODS,
     PRIORITIES,
     QUARTERS,
-    TYPES,
     WEEKDAYS,
     YEAR,
     City,
@@ -140,7 +138,7 @@ def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Gener
     elsewhere = draw(city.away, home, size, rng)
     neighbourhood = np.where(_happens(NEIGHBOURLY, size, rng), home, elsewhere)
     group = draw(city.group, kind * np.uint8(len(QUARTERS)) + city.quarter[neighbourhood], size, rng)
-    place = group * np.uint16(len(NEIGHBOURHOODS)) + neighbourhood
+    place = group * np.uint16(len(city.neighbourhoods)) + neighbourhood
     incident = draw(city.incident, place, size, rng)
     day = draw(city.day, group, size, rng)
     weekday = weekday_of_day()[day]
@@ -148,7 +146,7 @@ def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Gener
     second = hour * np.int32(3600) + rng.integers(0, 3600, size, dtype=np.uint16)
     urgency = draw(city.priority, incident, size, rng)
     channel = draw(city.channel, kind * np.uint8(len(GROUPS)) + group, size, rng)
-    route = (urgency * np.int32(len(NEIGHBOURHOODS)) + neighbourhood) * np.int32(24) + hour
+    route = (urgency * np.int32(len(city.neighbourhoods)) + neighbourhood) * np.int32(24) + hour
     minutes = city.minutes[route] * city.spread[rng.integers(0, len(city.spread), size, dtype=np.uint16)]
     mobile = np.where(np.arange(len(CHANNELS)) == CHANNELS.index("Mobile"), 0.06, 0.01)
     corner = neighbourhood * np.uint16(BLOCKS) + rng.integers(0, BLOCKS, size, dtype=np.uint8)
@@ -163,11 +161,11 @@ def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Gener
         "received": pa.array((seconds * 1000).view("datetime64[ms]")),
         "weekday": _labels(weekday, WEEKDAYS),
         "hour": pa.array(hour.astype(np.int8)),
-        "neighbourhood": _labels(neighbourhood, NEIGHBOURHOODS),
+        "neighbourhood": _labels(neighbourhood, city.neighbourhoods),
         "longitude": pa.array(longitude, mask=no_place),
         "latitude": pa.array(latitude, mask=no_place),
         "incident_group": _labels(group, GROUPS),
-        "incident_type": _labels(incident, TYPES),
+        "incident_type": _labels(incident, city.types),
         "priority": pa.array((urgency + np.uint8(1)).astype(np.int8)),
         "response_minutes": pa.array(tenths / 10, mask=no_minutes),
         "channel": _labels(channel, CHANNELS, mask=no_channel),

@@ -190,13 +190,13 @@ def test_national2019_lists_the_dictionary_s_codes_and_what_follows_from_others(
 
 def test_the_demo_schema_is_the_generator_s_own() -> None:
     fields = yaml.safe_load((SCHEMAS / "demo.yaml").read_text(encoding="utf-8"))["columns"]
-    listed = {"weekday": city.WEEKDAYS, "neighbourhood": city.NEIGHBOURHOODS, "channel": city.CHANNELS}
-    for name, values in (listed | {"incident_group": city.GROUPS, "incident_type": city.TYPES}).items():
+    listed = {"weekday": city.WEEKDAYS, "channel": city.CHANNELS, "incident_group": city.GROUPS}
+    for name, values in listed.items():
         assert tuple(fields[name]["values"]) == values, name
-    tree = fields["incident_type"]["hierarchy"]["tree"]
-    assert {group: tuple(types) for group, types in tree.items()} == city.INCIDENTS
+    places = fields["neighbourhood"]["values"]
     areas = fields["neighbourhood"]["hierarchy"]["tree"].values()
-    assert sorted(n for area in areas for district in area.values() for n in district) == sorted(city.NEIGHBOURHOODS)
+    assert sorted(n for area in areas for district in area.values() for n in district) == sorted(places)
+    assert sum(city.QUARTERS.values()) == len(places)
     bounds = [(fields[name]["min"], fields[name]["max"]) for name in ("longitude", "latitude", "priority", "received")]
     year = (f"{city.YEAR}-01-01", f"{city.YEAR}-12-31")
     assert bounds == [city.BOX[:2], city.BOX[2:], (1, city.PRIORITIES), year]
