@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.domain import Domain
+from mechanisms.public.rules.lengths import with_fine_lengths
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import log_cut, plain_edges
@@ -33,7 +34,9 @@ def with_fine_columns(schema: Schema, cells: int) -> Schema:
     columns = tuple(
         _with_fine(c, cells, cut=c.name not in tied) if _measured_as_it_is(schema, c) else c for c in schema.columns
     )
-    return replace(schema, columns=columns)
+    declared = dict(schema.rules.declared)
+    declared |= {"derive": with_fine_lengths(declared["derive"], columns)} if "derive" in declared else {}
+    return replace(schema, columns=columns, rules=replace(schema.rules, declared=declared))
 
 
 def tied_columns(schema: Schema) -> frozenset[str]:

@@ -71,3 +71,9 @@ def as_expression(name: str, entry: Mapping[Any, Any]) -> dict[str, str]:
     seconds = UNITS[str(entry[LENGTH].get("unit", "days"))]
     part = "" if seconds == DAY else f" / {DAY // seconds}"
     return {"expression": f"`{entry['from']}` + `{length_name(name)}`{part}"}
+
+
+def with_fine_lengths(derive: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, Any]:
+    """The entries of `derive`, in which each length says how many fine cells its column has."""
+    fine = {c.cell_of: c.fine for c in columns if c.between is not None and c.fine is not None}
+    return {n: {**e, LENGTH: {**e[LENGTH], "fine": fine[n]}} if n in fine else e for n, e in derive.items()}
