@@ -121,7 +121,7 @@ def _cells(
     ends = np.array(least)[own], np.array(most)[own]
     if alone is not None and question.part is None:
         held = np.bincount(own, inside * coarse.counts.values) / np.maximum(np.bincount(labels, alone.values), 1.0)
-        error = alone.spread(held[labels] * (middle - means[labels]))
+        error = alone.spread(np.clip(held, 0.0, 1.0)[labels] * (middle - means[labels]))  # of no group more than all
         alpha = ALPHA * HIDDEN_PART / 2
         room = np.maximum(alone.values + alone.reach(alpha), 0.0)
         records = coarse.counts.values - coarse.counts.reach(alpha)

@@ -440,6 +440,16 @@ def test_standard_errors_over_coarser_values_hold_the_noise_of_the_column_alone(
         assert stated == pytest.approx(np.std([f["estimate"] for f in lines], axis=0), rel=0.3)
 
 
+def test_values_that_nobody_has_take_no_mean_its_estimate():
+    """Shares of an empty coarse cell, of which noise divides noise, made standard errors of ten times the range."""
+    table = clinic(2)
+    table["cost"] = np.where(np.isin(COSTS[table["cost"]], [1, 2]), 0, table["cost"])
+    lines = [estimates.estimate(CLINIC, coarse_release(table, s, sigma=30.0), OF_COARSE[0]) for s in range(60)]
+    assert not np.isnan([f["estimate"] for f in lines]).any()
+    off = np.std([f["estimate"] for f in lines], axis=0)
+    assert (np.mean([f["standard_error"] for f in lines], axis=0) < 2 * off).all()
+
+
 def test_a_group_inside_a_coarse_value_has_limits_and_an_estimate_between_them():
     table = clinic(6)
     asked = question("mean", "days", by="cost", within_bin="midpoint")

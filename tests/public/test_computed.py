@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.expressions import Type, parse_expression
+from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.value_summaries import rows_that_differ
@@ -358,6 +359,12 @@ def test_a_length_survives_saving_and_its_bins_are_those_that_were_declared() ->
     again = parse_schema(schema.to_fields(), where="again")
     assert again == schema and again["back_length"].value_codes == 3
     assert [c.name for c in again.held] == ["lent", "back"] and "back" not in again.measured
+
+
+def test_the_fine_cells_that_a_run_gives_a_length_survive_saving() -> None:
+    schema = with_fine_columns(loans(max=72, bins={"edges": [0, 6, 24, 72]}), 64)
+    again = parse_schema(schema.to_fields(), where="again")
+    assert again.measured == schema.measured and "back_length (fine)" in again.measured
 
 
 def test_a_length_is_no_constant_of_persons() -> None:

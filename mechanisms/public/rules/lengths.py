@@ -66,21 +66,18 @@ def length_columns(derive: object, columns: Sequence[Column], where: str) -> lis
     return lengths
 
 
-def with_written_lengths(declared: FieldDict, written: Mapping[str, FieldDict]) -> FieldDict:
-    """The rules of a schema, with what each length came to have (fine cells, cut bins): a release is read by it.
+def with_fine_lengths(declared: FieldDict, columns: Sequence[Column]) -> FieldDict:
+    """The rules of a schema, in which each length says how many fine cells it came to have: a release is read by it.
 
     Args:
         declared: as `parse_rules` reads them back.
-        written: time → how a column such as its length is written.
     """
-    if not written:
+    fine = {c.cell_of: c.fine for c in columns if c.between is not None and c.fine is not None}
+    if not fine:
         return declared
-    own = {
-        name: {**entry, LENGTH: {**entry[LENGTH], **{k: v for k, v in written[name].items() if k in FIELDS}}}
-        for name, entry in declared["derive"].items()
-        if name in written
-    }
-    return {**declared, "derive": {**declared["derive"], **own}}
+    entries = declared["derive"].items()
+    own = {n: {**e, LENGTH: {**e[LENGTH], "fine": fine[n]}} if n in fine else e for n, e in entries}
+    return {**declared, "derive": own}
 
 
 def as_expression(name: str, entry: Mapping[Any, Any]) -> dict[str, str]:
