@@ -208,13 +208,8 @@ def test_a_bad_key_is_one_clear_error_before_anything_is_charged(town, capsys, b
 
 def test_a_schema_that_its_text_does_not_give_back_ends_a_run_before_anything_is_charged(town, monkeypatch):
     whole = Schema.to_fields
-    monkeypatch.setattr(
-        Schema,
-        "to_fields",
-        lambda self: (
-            whole(self) | {"columns": whole(self)["columns"] | {"sex": {"kind": "categorical", "values": ["F"]}}}
-        ),
-    )
+    lost = {"kind": "categorical", "values": ["f"], "missing": False}
+    monkeypatch.setattr(Schema, "to_fields", lambda s: whole(s) | {"columns": whole(s)["columns"] | {"sex": lost}})
     assert command("run", *TOWN, *FAST, "hydra.run.dir=out") != 0
     assert not (town / "out" / "internal" / "ledger.jsonl").exists()
 
