@@ -695,6 +695,7 @@ def test_a_query_of_others_that_a_file_would_take_for_ours_is_refused_before_its
         ("context.slots(GIVEN) * 2", "asked to pay twice"),
         ("[Slot(0, ('sex',))]", "pays for age, not sex"),
         ("[Slot(0, ('sex', 'age'))]", "pays for age, not sex × age"),
+        ("[]", "it asked nothing, and nothing was charged"),
     ],
 )
 def test_a_selection_of_others_is_answered_nothing_that_its_charge_does_not_pay_for(shelf, capsys, asked, said):
