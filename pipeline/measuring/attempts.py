@@ -65,6 +65,8 @@ def check_answers(measurements: Measurements, plan: Plan, ledger: Ledger, show: 
     lost = charged - len(measurements.answers)
     problem = f"{lost} of {charged} measurements are spent without an answer (a crash between charge and draw)"
     if not measurements.answers:
+        if not charged:
+            raise UserError("it asked nothing, and nothing was charged", where="selection", fix="another selection")
         raise UserError(problem, where="resume", fix="a new run, with its own budget")
     if lost:
         show.warn([problem])

@@ -106,9 +106,27 @@ class AdaptiveRun:
         Out of the reserve a residual has the noise of that sensitivity; other matrices that of columns of norm 1.
         """
         planned = [(self._place(p), self._planned(p, clique, query)) for p, clique, query in questions]
+        self._check_payments(questions, [q.event.id for _, q in planned])
         self.answers += measure_some(
             self.table, planned, self.ledger, self.source, answers_dir=self.folder, progress=self.progress
         )
+
+    def _check_payments(self, questions: Sequence[tuple[Payment, Clique, QueryMatrix]], paid: Sequence[str]) -> None:
+        """Refuse, before any charge, what a charge does not pay for: the release would not be that of its receipts.
+
+        Raises:
+            UserError: a charge for two answers; a marginal that is not its slot's, or not in the domain's order.
+        """
+        fix, spent = "a selection that asks each slot once, for its own marginal", {a.event for a in self.answers}
+        for event, (payment, clique, _) in zip(paid, questions, strict=True):
+            slot = self.plan.slots[payment.place].reservation if isinstance(payment, Slot) else None
+            own = (slot and slot.clique) or self.domain.canonical(clique)
+            if not clique or tuple(clique) != own:
+                problem = f"the charge {event} pays for {' × '.join(own) or 'a marginal'}, not {' × '.join(clique)}"
+                raise UserError(problem, where="plugins", fix=fix)
+            if event in spent:
+                raise UserError(f"the charge {event} is asked to pay twice", where="plugins", fix=fix)
+            spent.add(event)
 
     def _place(self, payment: Payment) -> int:
         """The number of what is kept of a charge: those of the reserve come after all slots."""

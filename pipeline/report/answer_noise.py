@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
+from mechanisms.public.designs.tree import MOST_PAIRS, said_passed_over
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import first_few
 from mechanisms.public.marginals import Values
@@ -143,10 +144,12 @@ class Coverage:
             )
         if self.pairs and not self.pairs_measured:
             shown = f"what the public table {self.start!r} shows" if self.start else "no more than the schema says"
+            cure = "Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser bins"
+            if not self.pairs_asked:  # whatever ε is
+                cure = said_passed_over(self.pairs, ()) if self.pairs > MOST_PAIRS else f"{NEVER_PAIRS}{cure}"
             lines.append(
                 f"no pair of columns was measured: of how they depend on each other the synthetic table shows {shown}. "
-                f"{'' if self.pairs_asked else NEVER_PAIRS}Pairs come with a larger privacy.epsilon, a smaller "
-                "privacy.max_records, coarser bins, or a list in selection.marginals"
+                f"{cure}, or a list in selection.marginals"
             )
         if self.crowded:
             bins = [f"{c.column} ({c.bin}: {c.share:.0%})" for c in self.crowded]

@@ -169,12 +169,13 @@ def _check_apart(jobs: Sequence[Job], root: Path) -> None:
     """Each job has a folder of its own, in no other job's: one would be told, and booked, for another one's release.
 
     Raises:
-        UserError: names two that have not; a ledger in the sweep's internal/, which is tidied; nothing was written.
+        UserError: names two that have not; one, or a ledger, in the sweep's internal/; nothing was written.
     """
-    for ledger in {r.terms.path for j in jobs for r in j.releases}:
-        if place_of(ledger).is_relative_to((root / "internal").resolve()):
-            fix = "a place outside: a ledger outlives its runs"
-            raise UserError(f"{ledger} lies in the sweep's internal/", where=SETTING, fix=fix)
+    inside, kept = (root / "internal").resolve(), [(j.root, "hydra.sweep.subdir") for j in jobs]
+    for path, setting in (*kept, *((r.terms.path, SETTING) for j in jobs for r in j.releases)):
+        if place_of(path).is_relative_to(inside):
+            fix = "a place outside, which outlives the sweep"
+            raise UserError(f"{path} lies in the sweep's internal/, which is tidied", where=setting, fix=fix)
     places: dict[Path, Job] = {}
     for j in jobs:
         place = j.root.resolve()

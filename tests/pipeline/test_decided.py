@@ -204,6 +204,8 @@ def test_coverage_counts_columns_and_pairs_that_answers_tell_about():
     (line,) = covered(("a",), ("b",), ("c",)).warnings
     assert line.startswith("no pair of columns was measured")
     assert "selection=oneway, or a list of single columns, measures none at any privacy.epsilon: selection=auto" in line
+    (line,) = replace(covered(("a",), ("b",), ("c",)), pairs=79_800).warnings
+    assert "79,800 pairs are too many" in line and "selection.important=[a,b]" in line and "larger" not in line
 
 
 def test_columns_that_are_mostly_noise_and_those_that_are_nearly_constant_are_named():

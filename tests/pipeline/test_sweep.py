@@ -368,8 +368,9 @@ def test_jobs_that_share_a_folder_or_work_in_another_are_refused_before_anything
     assert not Path("out").exists() and not Path("people.json").exists()
 
 
-def test_a_ledger_in_the_sweeps_own_internal_which_is_tidied_is_refused(town, capsys):
-    """It was deleted with what the jobs shared: the next sweep began a new ledger, and all that was booked was free."""
-    given = ["budget.ledger=out/internal/shared/people.json", "budget.limit={epsilon: 9, delta: 1e-6}"]
-    error = reply(capsys, "run", "-m", *FAST, *given, "privacy.epsilon=1,2", "hydra.sweep.dir=out", code=1).err
-    assert "lies in the sweep's internal/" in error and not Path("out").exists()
+@pytest.mark.parametrize("given", ["budget.ledger=out/internal/shared/a", "hydra.sweep.subdir=internal/shared/${seed}"])
+def test_a_ledger_or_a_job_in_the_sweeps_own_internal_which_is_tidied_is_refused(town, capsys, given):
+    """Both were deleted at its end: what was booked was free for the next sweep; and releases that were paid for."""
+    own = ["budget.ledger=people.json", "budget.limit={epsilon: 9, delta: 1e-6}", given]
+    error = reply(capsys, "run", "-m", *FAST, *own, "seed=1,2", "hydra.sweep.dir=out", code=1).err
+    assert "lies in the sweep's internal/" in error and not Path("out").exists() and not Path("people.json").exists()

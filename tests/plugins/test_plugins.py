@@ -689,6 +689,24 @@ def test_a_query_of_others_that_a_file_would_take_for_ours_is_refused_before_its
     assert ("query", "Backwards") in [(p["kind"], p["name"]) for p in statement_of("c")["not_ours"]]
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("context.slots(GIVEN) * 2", "asked to pay twice"),
+        ("[Slot(0, ('sex',))]", "pays for age, not sex"),
+        ("[Slot(0, ('sex', 'age'))]", "pays for age, not sex × age"),
+        ("[]", "it asked nothing, and nothing was charged"),
+    ],
+)
+def test_a_selection_of_others_is_answered_nothing_that_its_charge_does_not_pay_for(shelf, capsys, asked, said):
+    """Its release was paid for, and `verify` called it not sound: more answers than receipts, or other ones."""
+    text = TWIN.replace("[(slot, clique, Identity(", "[(slot, clique, query_matrices.Identity(")
+    text = text.replace("context.slots(GIVEN):", f"{asked}:")
+    (shelf / "mine.py").write_text("from mechanisms.selection.context import Slot\n" + text)
+    given = [*TOWN, "plugins=[mine]", "selection=turned", *QUIET, "hydra.run.dir=out"]
+    assert said in refused(capsys, "run", *given) and not Path("out/release").exists()
+
+
 #: A query that says of itself that it hardly moves, and answers a hundred times what it is asked.
 BOLD = TWIN.replace("Identity(", "Bold(").replace("turned", "bold") + "QUERIES = {'Bold': Bold.from_arrays}\n"
 BOLD = BOLD.replace(
