@@ -91,6 +91,14 @@ def test_a_draft_is_a_mapping_that_fit_takes_and_a_text_to_be_corrected():
         pipeline.draft(clinic(), cluster={"ward": {"coordinates": "none.csv", "levels": [2]}})
 
 
+def test_a_draft_keeps_the_order_of_categories_that_have_one():
+    """Of a dose (low, mid, high) it made the alphabet's list."""
+    levels, some = ["low", "never", "mid", "high"], np.array(["high", "low", "mid"] * 40)
+    frame = pd.DataFrame({"dose": pd.Categorical(some, levels, ordered=True), "arm": pd.Categorical(some, levels)})
+    columns = pipeline.draft(frame)["columns"]
+    assert columns["dose"] == columns["arm"] | {"values": ["low", "mid", "high"], "ordinal": True}
+
+
 def test_clocks_periods_and_intervals_are_drafted_as_they_are_read_and_come_back_as_written():
     ages = pd.Series(np.arange(300) % 90)
     frame = pd.DataFrame({"year": pd.PeriodIndex([str(1990 + i % 30) for i in range(300)], freq="Y")})
