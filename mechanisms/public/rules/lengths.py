@@ -66,21 +66,18 @@ def length_columns(derive: object, columns: Sequence[Column], where: str) -> lis
     return lengths
 
 
-def with_written_lengths(declared: FieldDict, written: Mapping[str, FieldDict]) -> FieldDict:
-    """The rules of a schema, with what each length came to have (fine cells, cut bins): a release is read by it.
+def with_fine_lengths(declared: FieldDict, fine: Mapping[str, int]) -> FieldDict:
+    """The rules of a schema, as `parse_rules` reads them back, with the fine cells that lengths have.
 
     Args:
-        declared: as `parse_rules` reads them back.
-        written: time → how a column such as its length is written.
+        fine: time that is derived by a length → about how many.
     """
-    if not written:
+    if not fine:
         return declared
-    own = {
-        name: {**entry, LENGTH: {**entry[LENGTH], **{k: v for k, v in written[name].items() if k in FIELDS}}}
-        for name, entry in declared["derive"].items()
-        if name in written
+    rules = {
+        n: {**e, LENGTH: {**e[LENGTH], "fine": fine[n]}} if n in fine else e for n, e in declared["derive"].items()
     }
-    return {**declared, "derive": {**declared["derive"], **own}}
+    return {**declared, "derive": rules}
 
 
 def as_expression(name: str, entry: Mapping[Any, Any]) -> dict[str, str]:

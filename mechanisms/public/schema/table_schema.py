@@ -12,7 +12,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, together
 from mechanisms.public.rules.calendar_parts import part_columns
 from mechanisms.public.rules.engineering import Engineering, build_engineering
-from mechanisms.public.rules.lengths import length_columns, with_written_lengths
+from mechanisms.public.rules.lengths import length_columns, with_fine_lengths
 from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
@@ -134,8 +134,8 @@ class Schema:
         top["columns"] = {c.name: column_fields(c) for c in self.held}
         if self.leave_out:
             top["leave_out"] = list(self.leave_out)
-        lengths = {c.cell_of: column_fields(c) for c in self.columns if c.between and c.cell_of}
-        return top | with_written_lengths(dict(self.rules.declared), lengths)
+        fine = {c.cell_of: c.fine for c in self.columns if c.between and c.fine is not None}
+        return top | with_fine_lengths(dict(self.rules.declared), fine)
 
     def to_yaml(self) -> str:
         """The schema as YAML that `load_schema` reads back; this text is released."""
