@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -74,11 +74,12 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     return path, new.given
 
 
-def draft(table: str, config: DraftConfig) -> str:
+def draft(table: str, config: DraftConfig, orders: Mapping[str, Sequence[str]] | None = None) -> str:
     """A commented draft of a schema: from a table, at which it looked, and says so; or from metadata alone.
 
     Args:
         config: `cluster` says how hierarchies are built by clustering (see `cluster_from_settings`).
+        orders: column → its values in the order that a frame declares.
     """
     check_read(replace(config, table=table))
     if is_metadata(table):
@@ -102,7 +103,7 @@ def draft(table: str, config: DraftConfig) -> str:
                 raise UserError("no column to join by", where="units", fix=fix)
             units = local_units(config.units, config.limits, Path(folder))
             source = joined(source, units, unit, config.limits, where="units")
-        return draft_schema(source, name, trees, places, config.privacy.unit or GUESS)
+        return draft_schema(source, name, trees, places, config.privacy.unit or GUESS, orders)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again
 from pipeline.frames.fit import REFUSED, columns_beside, run_settings
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, schema_file, table_files, write_frame
-from pipeline.frames.frame_kinds import form_of
+from pipeline.frames.frame_kinds import declared_orders, form_of
 from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
 from pipeline.look import rehearse as rehearsal
@@ -72,7 +72,7 @@ def draft(
     config = typed(compose_config("schema_draft", overrides), DraftConfig)
     with table_files({name: frame} | ({} if units is None else {"units": units})) as paths:
         config.units.path = None if units is None else paths["units"]
-        text = synth_again.draft(paths[name], config)
+        text = synth_again.draft(paths[name], config, declared_orders(frame, units))
     return CommandResult(yaml.safe_load(text), text)
 
 

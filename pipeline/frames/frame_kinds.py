@@ -87,6 +87,12 @@ def _truth_values(column: Column | None) -> bool:
     return column is not None and column.kind == "flag" and column.values == ("false", "true")
 
 
+def declared_orders(*frames: Any) -> dict[str, list[str]]:
+    """Column → its categories in their order, of frames of pandas whose columns say that they have one."""
+    columns = [c for f in frames if isinstance(f, pd.DataFrame) for c in f.dtypes.items()]
+    return {str(n): [*map(str, d.categories)] for n, d in columns if isinstance(d, pd.CategoricalDtype) and d.ordered}
+
+
 def kind_of_arrow(label: str, arrow: Any) -> Kind:
     """The kind of a column of an Arrow table, whose types all have room for gaps."""
     if pa.types.is_dictionary(arrow):

@@ -21,7 +21,7 @@ from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
 from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, kept_kinds
 from pipeline.frames.keyword_settings import overrides_of
-from pipeline.frames.rows_as_asked import RowSource
+from pipeline.frames.rows_as_asked import RowSource, plain_where
 from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.relations import distances
 from pipeline.inference.release_bounds import estimate, table_bounds
@@ -114,6 +114,7 @@ class Release(RowSource):
         form = one_of(self._form if form is None else form, FORMS, "form")
         rng = np.random.default_rng(seed := _whole(seed, "seed"))
         facts: Mapping[str, Any] | None
+        where = plain_where(where)
         if isinstance(rows, pd.DataFrame | ArrowStream):
             table, facts = self._row_for_each(rows, where, seed, rng)
         else:
@@ -151,7 +152,8 @@ class Release(RowSource):
             where: column → a value, a list of values, or [low, high] of an ordered column, both included.
             level: as of `marginal`.
         """
-        return noted(answer(self.schema, self.measurements, where=where, level=level), self.statement)
+        asked = plain_where(where)
+        return noted(answer(self.schema, self.measurements, where=asked, level=level), self.statement)
 
     def estimate(
         self,

@@ -106,6 +106,24 @@ def _ids_from(table: Any, name: str, last: int) -> tuple[Any, int]:
     return table.set_column(table.schema.get_field_index(name), name, ids), int(pc.max(ids).as_py())
 
 
+def plain_where(where: Any) -> dict[str, Any] | None:
+    """Conditions in the values of a frame as the command has them: gaps of pandas as None, columns and ranges as lists.
+
+    Raises:
+        UserError: no mapping.
+    """
+    if where is None:
+        return None
+    if not isinstance(where, Mapping):
+        raise UserError(f"got {type(where).__name__}", where="where", fix='where={"sex": "f", "age": [25, 44]}')
+    several = (list, tuple, set, frozenset, range, np.ndarray, pd.Series, pd.Index)
+    return {name: [*map(_none, v)] if isinstance(v, several) else _none(v) for name, v in where.items()}
+
+
+def _none(value: Any) -> Any:
+    return None if pd.api.types.is_scalar(value) and pd.isna(value) else value
+
+
 def _plain(value: Any) -> Any:
     """A value of a frame as a condition has it: gaps as None, whole numbers without a point."""
     if isinstance(value, list | tuple | np.ndarray):

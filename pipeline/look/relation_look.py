@@ -52,7 +52,8 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ordered = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
     tied = [*_made(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
-        f"{name!r} is {text} in all {rows:,} rows, {NO_RULE}: derive: {as_json({name: {'expression': text}})}"
+        f"{name!r} is {f'the day of {text!r}' if text in columns else text} in all {rows:,} rows, {NO_RULE}: "
+        f"derive: {as_json({name: {'expression': text}})}"
         for name, text, rows in computed
     ]
     hints += [

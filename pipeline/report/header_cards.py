@@ -56,7 +56,7 @@ def farthest(metrics: Mapping[str, Json]) -> list[str]:
 
 
 def accuracy_card(metrics: Json) -> HeadCard:
-    """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020), called as the worst of them is.
+    """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020), and beside it which of them are the worst, and how.
 
     Where they lack, the mean total variation distance stands there, under its own name.
     """
@@ -74,10 +74,10 @@ def accuracy_card(metrics: Json) -> HeadCard:
     ends += [] if alone is None else [f"{INDEPENDENT} {alone:.1%}"]
     word = next((x for x in LABELS if x in labels), "")
     ends += ["suspicious: better than an honest table can be"] if word == "suspicious" else []
-    words = f"mean of {', '.join(each)}"
-    return HeadCard(
-        "Accuracy", f"{share:.1%}", LABELS.get(word, ""), words, ", ".join(ends), Gauge(share, mark, alone), word
-    )
+    words, gauge = f"mean of {', '.join(each)}", Gauge(share, mark, alone)
+    worst = " and ".join(ACCURACIES[n] for n, x in zip(of, labels, strict=True) if x == word)
+    told = word if len({*labels}) == 1 else f"{worst}: {word}"
+    return HeadCard("Accuracy", f"{share:.1%}", LABELS.get(word, ""), words, ", ".join(ends), gauge, told)
 
 
 def _distance_card(metric: Json) -> HeadCard:

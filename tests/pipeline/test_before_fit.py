@@ -91,6 +91,14 @@ def test_a_draft_is_a_mapping_that_fit_takes_and_a_text_to_be_corrected():
         pipeline.draft(clinic(), cluster={"ward": {"coordinates": "none.csv", "levels": [2]}})
 
 
+def test_a_draft_keeps_the_order_of_categories_that_have_one():
+    """Of a dose (low, mid, high) it made the alphabet's list."""
+    levels, some = ["low", "never", "mid", "high"], np.array(["high", "low", "mid"] * 40)
+    frame = pd.DataFrame({"dose": pd.Categorical(some, levels, ordered=True), "arm": pd.Categorical(some, levels)})
+    columns = pipeline.draft(frame)["columns"]
+    assert columns["dose"] == columns["arm"] | {"values": ["low", "mid", "high"], "ordinal": True}
+
+
 def test_clocks_periods_and_intervals_are_drafted_as_they_are_read_and_come_back_as_written():
     ages = pd.Series(np.arange(300) % 90)
     frame = pd.DataFrame({"year": pd.PeriodIndex([str(1990 + i % 30) for i in range(300)], freq="Y")})
@@ -293,6 +301,7 @@ def test_no_rows_are_an_empty_frame_of_the_same_kinds_and_arrow_tables_say_what_
         ({"fare": 12.5}, r"a range: \[low, high\]"),
         ({"fare": [60, 70]}, "has no value there"),
         ({"sex": []}, "an empty list"),
+        ("sex == 'F'", "got str"),
         ({"ward": "d", "sex": "F"}, "satisf"),
     ],
 )
@@ -304,6 +313,16 @@ def test_a_condition_that_cannot_be_is_one_clear_message(hospital, where, said):
     with pytest.raises(UserError, match=said) as refused:
         release.sample(rows, where=where)
     assert ", ," not in str(refused.value), "no empty value among those that are told"
+
+
+def test_gaps_columns_and_ranges_of_a_frame_are_conditions(hospital):
+    """NaN was a single number without a width, pd.NA no value; a column was one text of many lines."""
+    for gap in (pd.NA, np.nan, pd.NaT, None):
+        assert hospital.sample(9, where={"smoker": gap, "fare": [gap]})[["smoker", "fare"]].isna().all(axis=None)
+        assert hospital.count({"smoker": gap})["count"].notna().all()
+    for some in (pd.Series(["a", "b"]), np.array(["a", "b"]), pd.Index(["a", "b"])):
+        assert set(hospital.sample(60, where={"ward": some})["ward"]) == {"a", "b"}
+    assert hospital.sample(30, where={"stay": range(2, 5)})["stay"].isin([2, 3, 4]).all()
 
 
 def test_a_range_that_cuts_a_bin_of_ordered_columns_is_refused():

@@ -271,13 +271,13 @@ def test_a_card_bears_the_worst_word_in_its_colour_and_marks_what_independent_co
     assert in_short({"metrics": {n: own | {"worst": worst.get(n)} for n, own in every["metrics"].items()}}) == (
         f"{said} Farthest from the real table: b (25% of its records misplaced), b × a (50% of its records misplaced)."
     )
-    assert (card.value, card.word, card.style) == ("96.0%", "weak", "failed")
+    assert (card.value, card.word, card.style) == ("96.0%", "pairs: weak", "failed")
     assert card.words == "mean of single columns 98.0% (good), pairs 94.0% (weak)"
     assert (card.gauge.mark, card.gauge.poor) == pytest.approx((0.99, 0.98))
     assert card.beneath.endswith("would get 99.0%, independent columns 98.0%")
     assert (similarity.value, similarity.word, similarity.style) == ("50%", "fair", "")
     page = Page("t", "s", [], cards=[card, similarity]).as_html()
-    assert '<b class="failed">96.0% <small>weak</small></b>' in page and '<s style="left:98.0%">' in page
+    assert '<b class="failed">96.0% <small>pairs: weak</small></b>' in page and '<s style="left:98.0%">' in page
 
 
 def test_what_was_not_computed_is_one_line_at_the_end(scored):

@@ -367,8 +367,9 @@ def test_what_is_true_of_one_record_is_no_constant_of_its_person(drafts):
 def test_zips_of_two_lengths_names_in_a_list_and_logins_are_asked_about(drafts):
     plz, comment, visum = (guess_of(drafts["patient"], name) for name in ("plz", "comment", "visum"))
     assert "600 of 900 codes have 4 digits or so, and are read as 04123 is: lost zeros, or another" in plz
-    assert "1 of the 5 frequent texts hold names" in comment and "discover" not in comment
-    assert "and the frequent texts would be released as they are" in visum
+    assert "1 of the 5 frequent texts hold names" in comment and "values: discover" not in comment
+    assert all("would be released where a schema lists or discovers them" in said for said in (comment, visum))
+    assert "Keller" not in drafts["patient"], "it said that what it does not list would be released"
 
 
 def test_values_of_persons_in_a_few_rows_each_are_asked_about_where_a_row_is_the_unit(drafts):

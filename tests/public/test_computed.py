@@ -274,6 +274,15 @@ def test_a_draft_proposes_the_time_that_lies_a_length_after_another(tmp_path: Pa
     assert f'#   "left": {{expression: "came + stay{part}"}}  # in all 400 rows' in text and "# ordered:" not in text
 
 
+def test_a_draft_proposes_the_day_of_a_time_and_none_that_a_row_breaks(tmp_path: Path) -> None:
+    """In a release the day of an appointment and the time of the same lay months apart, and nothing said so."""
+    seen = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.random.default_rng(2).integers(0, 30_000, 400) * 900, "s")
+    table = pd.DataFrame({"day": seen.strftime("%d.%m.%Y"), "seen": seen})
+    assert '#   "day": {expression: "seen"}  # in all 400 rows' in drafted(tmp_path, table)
+    table.loc[7, "day"] = "01.01.2024"
+    assert "expression" not in drafted(tmp_path, table)
+
+
 def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     table = pd.DataFrame({name: rng.integers(0, 90_000, 600) / 100 for name in ("base", "bonus", "tax")})

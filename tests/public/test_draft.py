@@ -620,16 +620,17 @@ def test_a_column_that_says_the_same_as_another_is_left_out(tmp_path: Path) -> N
 def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow(tmp_path: Path) -> None:
     rows = "".join(
         f"{17 + i % 71},{-122.48399 + i % 90 / 1000:.5f},{1 + 9e3 * (i / 1e3) ** 12:.2f},{i % 500},"
-        f"{i % 4 * 80.5},{1111 + i % 40 * 211}\n"
+        f"{i % 4 * 80.5},{1111 + i % 40 * 211},{(1 if i % 20 else -1) * (1.5 + 9e3 * (i / 1e3) ** 12):.2f}\n"
         for i in range(1_000)
     )
-    text, facts = drafted(csv(tmp_path, f"age,lng,cost,even,fee,isco\n{rows}"))
+    text, facts = drafted(csv(tmp_path, f"age,lng,cost,even,fee,isco,back\n{rows}"))
     others = "different ones: a release has others between"
     assert text.count("different ones") == sum(f"only {n} {others}" in text for n in ("4", "about 39")) == 2
     assert (facts["age"].low, facts["age"].high) == (15, 90)
     assert (facts["lng"].low, facts["lng"].high) == (-122.484, -122.394)
     assert facts["cost"].bins.edges[:4] == (0, 1, 2, 5) and facts["cost"].high == 10_000
     assert facts["even"].bins.count == 32
+    assert facts["back"].bins.edges == (*(-x for x in facts["cost"].bins.edges[:0:-1]), *facts["cost"].bins.edges)
 
 
 def test_no_gap_and_no_bound_of_one_person_is_drafted(tmp_path: Path) -> None:

@@ -166,9 +166,9 @@ class Look:
         holders = "sum(n)" if self.unit is None else "max(units)"
         listed = f"SELECT i, x, {holders} FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
         codes_seen = self._by_column(listed, float)
-        rank = "3 * k + CASE WHEN x >= 5 * pow(10, k) THEN 2 WHEN x >= 2 * pow(10, k) THEN 1 ELSE 0 END"
-        positive = f"SELECT *, floor(log10(x))::INTEGER AS k FROM {cells} WHERE x > 0 AND x NOT IN ({codes})"
-        steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({positive}) GROUP BY i, r", int)
+        rank = "3 * k + CASE WHEN s >= 5 * pow(10, k) THEN 2 WHEN s >= 2 * pow(10, k) THEN 1 ELSE 0 END"
+        sizes = f"SELECT *, abs(x) AS s, floor(log10(s))::INTEGER AS k FROM {cells} WHERE x <> 0 AND x NOT IN ({codes})"
+        steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({sizes}) GROUP BY i, r", int)
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
             coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0),
@@ -272,7 +272,8 @@ class Look:
         found += short_years(often) if kind == "categorical" else []
         if kind in {"integer", "float"}:
             found += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
-        said = said_persons(self.source.names[index], texts, "frequent") if kind in {"categorical", "flag"} else ""
+        where = self.source.names[index], texts, "frequent", "where a schema lists or discovers them"
+        said = said_persons(*where) if kind in {"categorical", "flag"} else ""
         found += [f"{said}: leave it out where they name persons"] if said else []
         found += cut_short(texts, self.source.names[index], names=named)
         return found + self.of_totals(index)

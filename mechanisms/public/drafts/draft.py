@@ -78,6 +78,7 @@ def draft_schema(
     trees: Mapping[str, Hierarchy] | None = None,
     places: Mapping[str, Places] | None = None,
     unit: str = GUESS,
+    orders_given: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
     """A schema in YAML, with the guess for each column and what a person must check as comments.
 
@@ -88,6 +89,7 @@ def draft_schema(
         places: where those leaves lie on a map, where that is known.
         unit: the column that names a person, so that texts of few persons are not listed; "record": rows are counted;
             "guess": the names of the columns tell.
+        orders_given: column → its values in an order that the table's own types declare.
 
     Raises:
         UserError: the table lacks a column that has a hierarchy, or the unit.
@@ -109,6 +111,7 @@ def draft_schema(
             fields, guess = _listed(look, index, trees[column]) if column in trees else guess_column(look, index)
             if fields is not None and column in places:
                 fields |= place_fields(places[column])
+            guess += _in_order(fields or {}, (orders_given or {}).get(column, ()))
             guesses[column] = guess + (_of_whom(look, index, fields) if who is None and unit == GUESS else "")
             drafted |= {} if fields is None else {column: fields}
     kin = {} if who is None else ids_of_others(source, who, many)
@@ -142,6 +145,15 @@ def draft_schema(
     head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
     rule = _calendar(held, parts, drafted, orders, {*computed, *(one.later for one in lengths)})
     return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lengths, rule, derived, dependent)
+
+
+def _in_order(fields: FieldDict, given: Sequence[str]) -> str:
+    """Lists the values in an order that is given, where it holds all of them, and says so."""
+    listed = {*fields.get("values", ())}
+    if not listed or not listed <= {*given}:
+        return ""
+    fields |= {"values": [v for v in given if v in listed], "ordinal": True}
+    return "; in the order of the frame's categories"
 
 
 def _calendar(

@@ -17,7 +17,7 @@ from mechanisms.public.drafts.column_facts import MAX_VALUES, filled
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.calendar_parts import PARTS, part_name, parts_of
-from mechanisms.public.rules.computed import value_types
+from mechanisms.public.rules.computed import in_unit, value_types
 from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.schema.bins import DAY, Bins
 from mechanisms.public.schema.code_labels import label_of
@@ -90,12 +90,15 @@ def guess_derived(source: Source, columns: ByName, measured: Collection[str]) ->
     dates = times_among(columns)[:MOST]
     whole = amounts(columns, ("integer",))[: MOST**3 // max(1, len(dates)) ** 2]
     added = [c for c in amounts(columns) if c.name not in measured][:SUMMED]
-    every = [*(dates if whole else ()), *(whole if dates else ()), *(added if len(added) > 2 else ())]
+    times = [(d, t) for d, t in itertools.permutations(dates, 2) if (d.kind, t.kind) == ("date", "datetime")]
+    days = [(d, t) for d, t in times if d.name not in measured]
+    every = [*(dates if whole or days else ()), *(whole if dates else ()), *(added if len(added) > 2 else ())]
     asked = {c.name: c for c in every}
     types = value_types(asked)
     each = [(n, a, b) for n in whole for a, b in itertools.permutations(dates, 2)]
     lengths = [(n, a, b) for n, a, b in each if a.kind == b.kind and n.low >= 0 and b.name not in measured]
-    texts = [(b, f"{_marked(a)} + {_marked(n)}{part}") for n, a, b in lengths for part in LENGTHS[a.kind]]
+    texts = [(d, _marked(t)) for d, t in days]  # the day of a time
+    texts += [(b, f"{_marked(a)} + {_marked(n)}{part}") for n, a, b in lengths for part in LENGTHS[a.kind]]
     texts += [(n, f"{word}({_marked(a)}, {_marked(b)})") for n, a, b in each for word in TRIED]
     texts += _sums(source, added) if len(added) > 2 else []
     tried = [(target, parse_expression(text, types, "the draft")) for target, text in texts]
@@ -234,7 +237,9 @@ def _holding(
     for values in value_batches(source, asked):
         few = {name: own[:FEW] for name, own in values.items()}
         for part in (few, values):  # nearly all that is tried fails soon
-            tried = [(n, e) for n, e in tried if agree(part[n.name], e.values(part), n).all()]
+            made = ((n, e, e.values(part)) for n, e in tried)
+            written = ((n, e, in_unit(v, e.type, n.kind) if n.kind in DATE_KINDS else v) for n, e, v in made)
+            tried = [(n, e) for n, e, values in written if agree(part[n.name], values, n).all()]
         rows += len(values[asked[0].name])
         for name in {n.name for n, _ in tried}:
             present = values[name][~np.isnan(values[name])]

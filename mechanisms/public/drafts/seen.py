@@ -83,8 +83,8 @@ class Numbers(Spread):
         count, wholes: cells that are numbers, and whole numbers.
         decimals: the most decimals.
         multiples: of some steps how many numbers that are neither 0 nor codes of gaps are multiples; 0: of all of them.
-        steps: numbers above 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that they reach: its rank (of
-            1 it is 0, of 10 it is 3) → how many.
+        steps: numbers but 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that their size reaches: its
+            rank (of 1 it is 0, of 10 it is 3) → how many.
     """
 
     count: int = 0
@@ -101,14 +101,20 @@ class Numbers(Spread):
         return max(fit, default=None)
 
     def growing_edges(self, low: float, high: float) -> list[float]:
-        """Edges at 0 and 1, 2, 5, 10, … to `high` or further; none where numbers fill their range, or lie below 0."""
+        """Edges at 0 and 1, 2, 5, 10, … to `high` or further, the same below 0; none where numbers fill their range."""
         ranks, whole = sorted(self.steps), sum(self.steps.values())
-        if low < 0 or not ranks or sum(n for k, n in self.steps.items() if k < ranks[-1] - 2) < SKEWED * whole:
+        if not ranks or sum(n for k, n in self.steps.items() if k < ranks[-1] - 2) < SKEWED * whole:
             return []
         below = dict(zip(ranks, itertools.accumulate(self.steps[k] for k in ranks), strict=True))
         first = next(k for k in ranks if below[k] > FEW_BELOW * whole)
-        last = next(k for k in itertools.count(ranks[-1]) if step(k) >= high)
-        return [0.0, *(step(k) for k in range(first, last + 1))]
+        above, under = ([step(k) for k in _ranks_to(end, first)] for end in (high, -low))
+        return [*(-x for x in reversed(under)), 0.0, *above]
+
+
+def _ranks_to(end: float, first: int) -> range:
+    """The ranks from the first one to the one that reaches so far; none for an end that is not above 0."""
+    last = first if end <= 0 else next(k for k in itertools.count(first) if step(k) >= end)
+    return range(first, last + 1 if end > 0 else first)
 
 
 def step(rank: int) -> float:

@@ -38,7 +38,7 @@ class Computed(Unread):
         """
         values = self.expression.values(sources)
         if column.kind in DATE_KINDS:
-            values = _in_unit(values, self.expression.type, column.kind)
+            values = in_unit(values, self.expression.type, column.kind)
         elif column.kind == "integer":
             values = np.floor(values + 0.5)
         elif column.decimals is not None:
@@ -52,7 +52,7 @@ class Computed(Unread):
         return values if column.missing else np.nan_to_num(values, nan=low)
 
 
-def _in_unit(moments: NDArray[np.float64], given: str, kind: str) -> NDArray[np.float64]:
+def in_unit(moments: NDArray[np.float64], given: str, kind: str) -> NDArray[np.float64]:
     """Dates in days, times in seconds."""
     if given == kind:
         return np.floor(moments)

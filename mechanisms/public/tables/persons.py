@@ -179,21 +179,22 @@ def may_be_names(column: str, texts: Collection[str]) -> list[str]:
     return list(words) if 2 * same < len(words) or (first == same and not COMMON.fullmatch(shared)) else []
 
 
-def said_persons(column: str, texts: Collection[str], which: str) -> str:
+def said_persons(column: str, texts: Collection[str], which: str, fate: str = "as they are") -> str:
     """That texts of a column may name persons, or that its name says so, as a sentence; empty where nothing does.
 
     Args:
         which: texts these are: listed, frequent.
+        fate: how they would be released, or where.
     """
     found = of_name_column(column, texts), addresses(texts, column), may_be_names(column, texts)
     if named := len(max(found, key=len)):
         most = f"{named:,} of the {len(texts):,} {which} texts hold {PERSONAL}"
         rest = "" if named == len(texts) else " (look at all of them: this finds some names, not all)"
-        return f"{most}, and would be released as they are{rest}"
+        return f"{most}, and would be released {fate}{rest}"
     words = [t for t in texts if (w := t.strip().casefold()) not in {*YES, *NO} and not COMMON.fullmatch(w)]
     if len(words) < 2 or not ASKED_COLUMN.search(column):
         return ""
-    return f"called as columns of persons' names or logins are, and the {which} texts would be released as they are"
+    return f"called as columns of persons' names or logins are, and the {which} texts would be released {fate}"
 
 
 def _full_name(text: str) -> bool:
