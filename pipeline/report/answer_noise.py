@@ -210,7 +210,8 @@ def _one_way(
 ) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[int, float, float]]]:
     """Columns that are mostly noise, those that are where not empty, and the fullest code of all but the first.
 
-    By the most precise counts of each. Of that code: its share of the records, and the share two standard deviations below.
+    By the most precise counts of each. Of that code: its share of the records, and the share two standard deviations
+    below.
 
     Args:
         names: column → its code of what is missing, if it has one.
