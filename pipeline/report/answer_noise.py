@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -105,6 +105,7 @@ class Coverage:
         unmeasured: columns that lie in none.
         noisy: columns of whose records fewer than half lie in counts above two standard deviations of their noise,
             or of which noise is expected to misplace MISPLACED.
+        sparse: other columns of which that is so of the records that have a value.
         constant: columns with one value that holds CONSTANT of the records or more, and its share.
         crowded: columns with a bin of several values that holds CROWDED of the records or more.
         start: the public table from whose rows the synthetic ones started, or None.
@@ -116,6 +117,7 @@ class Coverage:
     pairs_measured: int
     unmeasured: tuple[str, ...]
     noisy: tuple[str, ...] = ()
+    sparse: tuple[str, ...] = ()
     constant: tuple[tuple[str, float], ...] = ()
     crowded: tuple[Crowded, ...] = ()
     start: str | None = None
@@ -129,6 +131,7 @@ class Coverage:
         line += f", {few} mostly noise: {first_few(self.noisy, NAMED)}" if self.noisy else ", none mostly noise"
         cure = " (a larger privacy.epsilon, fewer columns or coarser bins would help)"
         line += cure if self.noisy and 2 * len(self.noisy) >= measured else ""
+        line += f"; mostly noise where not empty: {first_few(self.sparse, NAMED)}" if self.sparse else ""
         almost = [f"{name} ({share:.0%})" for name, share in self.constant]
         return line + (f"; one value holds nearly all records of {first_few(almost, NAMED)}" if almost else "")
 
@@ -175,7 +178,8 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     columns = {n for a in measurements.answers for n in a.clique}
     every, inside, held, never = pairs_of_columns(measurements, schema)
     unmeasured = tuple(n for n in names if n not in columns)
-    noisy, most = _one_way(measurements, [n for n in names if n in columns])
+    own = {n: schema[n].missing_code for n in names if as_a_column(schema, n)} if schema is not None else {}
+    noisy, sparse, most = _one_way(measurements, {n: own.get(n) for n in names if n in columns})
     if schema is not None and schema.rules.unit is not None:
         told = _of_persons(measurements, schema)
         names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
@@ -183,16 +187,16 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
         noisy += tuple(n for n, is_noise in told.items() if is_noise)
     crowded, constant = [], []
     for name, (code, share, least) in most.items():
-        own = schema is None or as_a_column(schema, name)  # a code of other columns holds several values or columns
-        bins = bins_of_several(schema[name]) if schema is not None and own else None
+        alone = schema is None or name in own  # a code of other columns holds several values or columns
+        bins = bins_of_several(schema[name]) if schema is not None and alone else None
         if schema is not None and bins is not None and code < len(bins) and bins[code]:
             if share >= CROWDED and least >= AT_LEAST and not schema[name].one_way_only:
                 crowded.append(_crowded(schema, name, code, share))
-        elif share >= CONSTANT and least >= SURELY and own:
+        elif share >= CONSTANT and least >= SURELY and alone:
             constant.append((name, share))
     kept, asked = (tuple(constant), tuple(crowded)), measurements.distances is not None
     pairs = len(every) + len(held) + len(never)
-    return Coverage(len(names), pairs, len(inside) + len(held), unmeasured, noisy, *kept, start, asked)
+    return Coverage(len(names), pairs, len(inside) + len(held), unmeasured, noisy, sparse, *kept, start, asked)
 
 
 def _crowded(schema: Schema, name: str, code: int, share: float) -> Crowded:
@@ -205,20 +209,24 @@ def _crowded(schema: Schema, name: str, code: int, share: float) -> Crowded:
 
 
 def _one_way(
-    measurements: Measurements, names: Sequence[str]
-) -> tuple[tuple[str, ...], dict[str, tuple[int, float, float]]]:
-    """The columns that are mostly noise, and of the others the fullest code, by the most precise counts of each.
+    measurements: Measurements, names: Mapping[str, int | None]
+) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[int, float, float]]]:
+    """Columns that are mostly noise, those that are where not empty, and the fullest code of all but the first.
 
-    Of that code: its share of the records, and the share two standard deviations below.
+    By the most precise counts of each. Of that code: its share of the records, and the share two standard deviations
+    below.
+
+    Args:
+        names: column → its code of what is missing, if it has one.
     """
     own: dict[Clique, NoisyMarginal] = {}
     for a in completed(measurements).answers:
         if isinstance(a.query, Identity) and (a.clique not in own or a.stddev < own[a.clique].stddev):
             own[a.clique] = a
     total = max(estimate_total(measurements), 1.0)
-    noisy: list[str] = []
+    noisy, sparse = list[str](), list[str]()
     fullest: dict[str, tuple[int, float, float]] = {}
-    for name in names:
+    for name, gap in names.items():
         answer = own.get((name,)) or counts_of(measurements, (name,))
         if answer is None:
             continue
@@ -227,11 +235,14 @@ def _one_way(
         if _mostly_noise(answer.values, error, total):
             noisy.append(name)
             continue
+        if gap is not None:
+            there, errors = (np.delete(v, gap) for v in np.broadcast_arrays(answer.values, error))
+            sparse += [name] if _mostly_noise(there, errors, max(float(there.sum()), 1.0)) else []
         most = int(np.argmax(shown))
         least = float(shown[most]) - 2 * float(np.broadcast_to(error, shown.shape)[most])
         whole = max(total, float(shown.sum()))  # a total that noise made small makes no share large
         fullest[name] = (most, float(shown[most]) / whole, least / whole)
-    return tuple(noisy), fullest
+    return tuple(noisy), tuple(sparse), fullest
 
 
 def _mostly_noise(counts: Values, error: Values | float, total: float) -> bool:

@@ -218,6 +218,15 @@ def test_lengths_that_an_order_alone_would_lose_are_measured_by_a_proposed_rule(
     assert not any('"left": {"from"' in h for h in hints), "persons' records follow each other by it"
 
 
+@pytest.mark.parametrize(("form", "unit"), [("%d/%m/%Y %H:%M", "minutes"), ("%d/%m/%Y %H:%M:%S", "seconds")])
+def test_lengths_of_times_without_seconds_are_of_minutes(form, unit, capsys):
+    """Bins of seconds that grow had forty cells of which no time was in most."""
+    taken = pd.Timestamp("2022-03-01 06:00:07") + pd.to_timedelta(RNG.integers(0, 30_000_000, N), "s")
+    come = taken + pd.to_timedelta(RNG.integers(60, 9_000, N), "s")
+    _, text = drafted({"taken": [*taken.strftime(form)], "come": [*come.strftime(form)]})
+    assert f'"unit": "{unit}"}}' in text and "half take at most" in text
+
+
 def test_rules_that_check_proposes_are_yaml_whatever_columns_are_called(capsys):
     """`ordered: [[low, net, high, gross]]` named four columns, of two that hold commas."""
     low = RNG.integers(0, 90, N)

@@ -264,6 +264,23 @@ def test_a_draft_proposes_sums_of_many_answers_some_of_which_count_the_other_way
         assert f'#   "scale{first}": {{expression: "{words}"}}' in text
 
 
+def test_a_draft_proposes_a_sum_that_is_empty_where_a_part_is(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    table = pd.DataFrame(rng.integers(50, 300, (400, 3)) / 10, columns=["morning", "evening", "fat"])
+    table.loc[::9, "evening"], table.loc[::2, "fat"] = np.nan, np.nan
+    table["day"] = (table.morning + table.evening).round(1)
+    assert '#   "day": {expression: "morning + evening"}  # in all 400 rows' in drafted(tmp_path, table)
+
+
+def test_a_draft_measures_two_dates_whose_distance_is_longer_than_the_dates_reach(tmp_path: Path) -> None:
+    """The later one as a sum of the others would mostly lie beyond its bounds, and be clipped to them."""
+    rng = np.random.default_rng(7)
+    milked = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 90, 400), "D")
+    age = rng.integers(0, 400, 400)
+    text = drafted(tmp_path, pd.DataFrame({"calved": milked - pd.to_timedelta(age, "D"), "milked": milked, "age": age}))
+    assert '#   "age": {expression: "days(calved, milked)"}' in text and text.count("expression") == 1
+
+
 @pytest.mark.parametrize(("part", "seconds"), [("", 86_400), (" / 24", 3_600), (" / 1440", 60), (" / 86400", 1)])
 def test_a_draft_proposes_the_time_that_lies_a_length_after_another(tmp_path: Path, part, seconds) -> None:
     rng = np.random.default_rng(2)

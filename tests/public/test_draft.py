@@ -221,6 +221,16 @@ def test_amounts_with_their_unit_are_numbers_and_two_units_are_never_one(tmp_pat
     assert facts["dose"].kind == "categorical" and "5 g" in facts["dose"].values and "6 kg" in facts["dose"].values
 
 
+@pytest.mark.parametrize(("form", "bins"), [("%m/%Y", "month"), ("%b %Y", "month"), ("%m.%Y", "year")])
+def test_months_alone_are_dates_and_no_list_in_the_order_of_their_digits(tmp_path: Path, form, bins) -> None:
+    """01/2020, 01/2021, 02/2020 …: more than 200 of them were cut off, and no rule said which comes first."""
+    months = [date(2005 + k // 12, k % 12 + 1, 1).strftime(form) for k in range(60 if bins == "month" else 240)]
+    text, facts = drafted(csv(tmp_path, "first,beside\n" + "".join(f"{m},1\n" for m in months * 9)))
+    seen = facts["first"]
+    assert (seen.kind, seen.format, seen.bins.calendar) == ("date", form, bins)
+    assert "first of a month" not in text
+
+
 def test_bounds_of_dates_are_whole_months_or_years_and_nobodys_birthday(tmp_path: Path) -> None:
     born = "".join(f"{1932 + i % 70}-{3 + i % 9:02}-{5 + i % 20:02}\n" for i in range(500))
     assert "min: '1903-01-01', max: '2001-12-31'" in drafted(csv(tmp_path, "born\n1903-03-03\n" + born))[0]

@@ -55,6 +55,7 @@ COMPACT = 0.95
 DATED = (
     f"^ *[0-9]+[-/.][0-9]+[-/.]|^{CLOCK}|^{COMPACT_DAY}$"
     "|^ *([0-9]+[- ][A-Za-z]{3,9}[- ]|[A-Za-z]{3,9} [0-9]+, )[0-9]{2}"
+    "|^ *([01][0-9][/.]|[A-Za-z]{3,9} )(19|20)[0-9]{2} *$"
 )
 
 #: Which texts are sampled, as SQL: all, words among numbers, and what is not digits alone.

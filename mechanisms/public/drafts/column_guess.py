@@ -50,6 +50,8 @@ FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 FEW_ROWS = 20
 #: Bounds of dates that lie so many years apart are whole years; of others whole months.
 MANY_YEARS = 5
+#: Months alone have a bin each where they span fewer, and no bins of weeks.
+MONTHS = 100
 #: Rounded amounts take at least so many steps.
 FEW_STEPS = 10
 #: What is said of days.
@@ -270,6 +272,8 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     late = sum(n for t, n in texts.items() if clock and (m := as_moment(t, forms[0])) and m.hour >= 12)
     if clock and late < LEAST_FORM * sum(texts.values()):
         doubt += "; hardly any after noon: are they lengths of time? Then write numbers (of minutes) into the table"
+    elif "%d" not in forms[0] and not clock and ISO not in forms:  # months alone
+        fields |= {"bins": "month"} if (bounds[1] - bounds[0]).days < MONTHS * 31 else {}
     elif not clock and len(days) > 2 and all(as_moment(t, firsts) for t in days):
         doubt += f'; all are the first of a month, and synthetic ones lie anywhere in it: format: "{firsts}" keeps that'
     if any(day_and_month(f) in forms for f in forms):

@@ -17,6 +17,7 @@ from mechanisms.public.rules.lengths import UNITS
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fields import FieldDict
+from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import first_rows, value_batches
 
@@ -133,7 +134,7 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
         lengths, later = np.sort(np.concatenate(own)), columns[b]
         if lengths.size < FEWEST_ROWS or np.median(lengths) > SHORT * (later.high - later.low):
             continue
-        unit, seconds = _unit(later)
+        unit, seconds = _unit(columns[a], later)
         rare = max(FEWEST_UNITS, lengths.size // 1_000)  # longer ones count as this one
         half, high = float(np.median(lengths)) / seconds, float(lengths[-rare]) / seconds
         if b not in nearest or half < nearest[b].half:
@@ -141,13 +142,19 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
     return [*nearest.values()]
 
 
-def _unit(later: Column) -> tuple[FieldDict, int]:
+def _unit(earlier: Column, later: Column) -> tuple[FieldDict, int]:
     """The unit of a length as it is declared, and in the unit of the times: the largest of which they are multiples."""
     if later.kind == "date":
         return {}, 1
-    step = int(later.multiple_of or 1)
+    step = math.gcd(_step(earlier), _step(later))
     name, seconds = next((n, s) for n, s in UNITS.items() if step % s == 0)
     return {"unit": name}, seconds
+
+
+def _step(times: Column) -> int:
+    """Of how many seconds times are multiples, by what a draft says of them: of 60 where no form of theirs has any."""
+    seconds = any(f == ISO or "%S" in f for f in (times.format or ISO, *times.more_formats))
+    return int(times.multiple_of or (1 if seconds else 60))
 
 
 def _bounds(high: float) -> FieldDict:

@@ -97,8 +97,9 @@ def guess_derived(source: Source, columns: ByName, measured: Collection[str]) ->
     types = value_types(asked)
     each = [(n, a, b) for n in whole for a, b in itertools.permutations(dates, 2)]
     lengths = [(n, a, b) for n, a, b in each if a.kind == b.kind and n.low >= 0 and b.name not in measured]
+    sums = [(n, a, b, part) for n, a, b in lengths for part in LENGTHS[a.kind] if part or not _longer(n, b)]
     texts = [(d, _marked(t)) for d, t in days]  # the day of a time
-    texts += [(b, f"{_marked(a)} + {_marked(n)}{part}") for n, a, b in lengths for part in LENGTHS[a.kind]]
+    texts += [(b, f"{_marked(a)} + {_marked(n)}{part}") for n, a, b, part in sums]
     texts += [(n, f"{word}({_marked(a)}, {_marked(b)})") for n, a, b in each for word in TRIED]
     texts += _sums(source, added) if len(added) > 2 else []
     tried = [(target, parse_expression(text, types, "the draft")) for target, text in texts]
@@ -109,28 +110,40 @@ def guess_derived(source: Source, columns: ByName, measured: Collection[str]) ->
     return [(target, expression.text, rows) for target, (expression, rows) in held.items()]
 
 
+def _longer(days: Column, dates: Column) -> bool:
+    """Whether so many days last longer than the dates reach: sums of theirs would be clipped, as of ages of cows.
+
+    Then the days are computed, and both dates measured.
+    """
+    return days.high - days.low > (dates.high - dates.low) / (1 if dates.kind == "date" else DAY)
+
+
 def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
     """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first.
 
     An answer on a short scale may count the other way round: 6 - x of 1 to 5. Of a sum that has few values, or is the
-    same number in all rows, the largest part is the rest: weekly hours of five days, parts of 100 per cent.
+    same number in all rows, the largest part is the rest: weekly hours of five days, parts of 100 per cent. Rows
+    without the sum do not count.
     """
-    rows = np.nan_to_num(first_rows(source, columns, SUMMED_ROWS))
+    held = first_rows(source, columns, SUMMED_ROWS)
+    rows, gaps = np.nan_to_num(held), np.isnan(held)
     turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
     ends = {i: columns[i].low + columns[i].high for i in turned}
     words = [_marked(c) for c in columns] + [f"({ends[i]:g} - {_marked(columns[i])})" for i in turned]
     owners = np.array([*range(len(columns)), *turned])
     whole = np.hstack([rows, [ends[i] for i in turned] - rows[:, turned], np.ones((len(rows), 1))])
-    design = np.asarray(np.linalg.qr(whole, mode="r"))  # as many rows as columns tell as much
+    every = np.asarray(np.linalg.qr(whole, mode="r"))  # as many rows as columns tell as much
     sizes, sums, taken = np.abs(rows).sum(axis=0), list[tuple[Column, str]](), set[int]()
     for i in [*np.argsort(sizes, kind="stable").tolist(), -1]:
         others = np.flatnonzero(~np.isin(owners if i >= 0 else owners[: len(columns)], [i, *taken]))
+        own = i >= 0 and gaps[:, i].any()
+        design = np.asarray(np.linalg.qr(whole[~gaps[:, i]], mode="r")) if own else every
         weights, rest = nnls(design[:, others], design[:, i])
         used = weights > NONE
         share = weights[used].mean() if i < 0 and used.any() else 1.0
         if used.sum() < 2 or np.abs(weights[used] / share - 1).max() > NONE:
             continue
-        if rest > NONE * np.linalg.norm(whole[:, i]):
+        if rest > NONE * np.linalg.norm(design[:, i]):
             continue
         parts = others[used].tolist()
         largest = max(owners[parts].tolist(), key=lambda j: sizes[j])

@@ -37,8 +37,9 @@ CODES_OF_GAPS = (-1, -2, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999
 _DAYS = "%m/%d/%Y|%d/%m/%Y|%d.%m.%Y|%d-%m-%Y|%Y/%m/%d|%Y%m%d|%d.%m.%y|%m/%d/%y|%d/%m/%y"
 _DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y"
 _TIMES = ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p")
-#: How dates and times are written; ISO for 2016-12-31, with or without a time behind it.
+#: How dates and times are written; ISO for 2016-12-31, with or without a time behind it. Months alone come last.
 DATE_FORMS = (ISO, *(day + time for day in _DAYS.split("|") for time in _TIMES), *("%Y-%m-%d" + t for t in _TIMES[3:]))
+DATE_FORMS += ("%m/%Y", "%m.%Y", "%b %Y", "%B %Y")
 #: How times of the day alone are written, and how most texts of such a column begin.
 CLOCK_FORMS = ("%H:%M", "%H:%M:%S", "%H:%M Uhr", "%H.%M Uhr", "%H.%M", "%Hh%M", "%I:%M %p", "%I:%M:%S %p", "%H%M")
 CLOCK = " *[0-9]{1,2}[:h][0-9]{2}"
