@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from evaluation.counts import cells_in_records
+from evaluation.metric import MAP
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.geometry import Axis
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
@@ -140,8 +141,6 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
     return float(spearmanr(x, y).statistic)
 
 
-#: What time, place and category are among the roles of a table's columns.
-ROLES = ("time", "segment", "kind")
 #: Letters of the axes in the names of marginals, as in the paper: months, neighbourhood, incident type.
 LETTERS = ("M", "N", "I")
 #: Histograms of this size are held a few times in memory.
@@ -183,7 +182,7 @@ def map_schema(config: Config, schema: Schema) -> Schema:
     """
     where = "experiment.columns"
     roles = config.data.roles or {}
-    names = settings_of(config, MapSettings).columns or [roles[role] for role in ROLES if roles.get(role)]
+    names = settings_of(config, MapSettings).columns or [roles[role] for role in MAP if roles.get(role)]
     if len(set(names)) != 3:
         fix = "three columns: 'experiment.columns=[time,place,category]'"
         raise UserError(f"which columns are time, place and category of data={config.data.name}?", where=where, fix=fix)
