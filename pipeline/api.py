@@ -24,7 +24,6 @@ from pipeline.frames.before_fit import plan as plan
 from pipeline.frames.before_fit import rehearse as rehearse
 from pipeline.frames.fit import fit as fit
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
-from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release as Release
 from pipeline.frames.release_object import load as load
 from pipeline.inference import release_bounds
@@ -38,6 +37,7 @@ from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, typed
 from pipeline.settings.config import load_config as load_config
 from pipeline.settings.inputs import NO_SCHEMA
+from pipeline.settings.overrides import overrides_of
 from pipeline.stages import Run as Run
 from pipeline.stages import run as run
 from synthesis.consistency.total import estimate_total

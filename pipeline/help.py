@@ -43,19 +43,13 @@ class Command:
 
 
 _FACTS = (Path(__file__).parent / "commands" / "commands.yaml").read_text(encoding="utf-8")
-COMMANDS = {name: Command(**facts) for name, facts in yaml.safe_load(_FACTS).items()}
-
-GENERAL = """Differentially private synthetic tables: discretize, measure with noise, synthesize, score.
-
-usage: python -m pipeline COMMAND [setting=value ...]
-
-{commands}
-
-`--config-dir FOLDER` adds your own files of settings: with FOLDER/data/mine.yaml, data=mine is a choice.
-`python -m pipeline COMMAND --help` shows the settings and examples of a command.
-`python -m pipeline run --help selection=aim` shows the settings of a choice.
-A first result: python -m pipeline run
-"""
+_OF_EACH, _OF_ALL = yaml.load_all(_FACTS, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+COMMANDS = {name: Command(**facts) for name, facts in _OF_EACH.items()}
+#: The help of the program; what settings that are no single value look like; of settings of one choice alone that are
+#: asked of others what is wrong, and the way out.
+GENERAL: str = _OF_ALL["general"]
+ALLOWED: dict[str, str] = _OF_ALL["allowed"]
+OF_ONE = {name: (problem, fix) for name, (problem, fix) in _OF_ALL["of_one"].items()}
 
 #: The word after --help that lists every setting of a command whose help shows the first ones.
 EVERY = "all"
@@ -219,42 +213,6 @@ def _entries(text: str, name: str) -> list[Entry]:
                 rows.append((f"{group}{parent}{key}", value or "null", comment))
     return rows
 
-
-#: What settings that are no single value look like.
-ALLOWED = {
-    "selection.marginals": "a list of lists of columns: 'selection.marginals=[[age,sex],[job]]'",
-    "selection.closure": "a list of lists of columns: 'selection.closure=[[age,sex,job]]'",
-    "selection.weights": "'selection.weights=[{marginal: [age, sex], weight: 2}]'",
-    "plugins": "a list of modules: 'plugins=[my_module]'",
-    "cluster": "'cluster={place: {coordinates: places.csv, levels: [5, 25]}}'",
-    "experiment.columns": "three columns: 'experiment.columns=[time,place,category]'",
-    "experiment.dpsyn": "a list of ε: 'experiment.dpsyn=[0.1,1]'",
-    "experiment.laplace": "a list of ε: 'experiment.laplace=[0.25,1]'",
-    "experiment.samples": "a list of shares: 'experiment.samples=[0.01,0.5]'",
-    "selection.targets": "a list of columns: 'selection.targets=[income]'",
-    "selection.split": "numbers above 0, one per stage: 'selection.split=[1,1,8]'",
-    "selection.k": "a list of whole numbers: 'selection.k=[1,2]'",
-    "limits.memory_gb": "gigabytes: a number above 0",
-    "privacy.max_records": "a whole number C ≥ 1, from what is publicly known, or discover",
-    "privacy.unit_id_rules": "a list of rules: 'privacy.unit_id_rules=[unicode,trim]'",
-    "privacy.missing_unit_values": "a list of texts: 'privacy.missing_unit_values=[\"\",none]'",
-    "budget.limit": "'budget.limit={epsilon: 3, delta: 1e-6}'",
-    "limit": "'limit={epsilon: 5, delta: 1e-6}'",
-    "engine.settings": "Spark's settings: 'engine.settings={spark.executor.memory: 8g}'",
-    "accept": "a list of what must hold: 'accept=[{metric: l1, marginals: 2, at_most: 500}]'",
-    "marginal": "a list of columns: 'marginal=[age,sex]'",
-    "by": "a list of columns: 'by=[ward]'",
-    "where": "'where={age: [20, 40], job: [clerk]}'",
-}
-
-#: Settings of one choice alone that are asked of others: what is wrong, and the way out.
-OF_ONE = {
-    "synthesis.public": (
-        "a public start is for synthesis=gum alone",
-        "synthesis=gum (or gum_paper) synthesis.public=FILE, or leave it out; "
-        "selection=public selection.public=FILE chooses marginals by a public table for any synthesizer",
-    ),
-}
 
 #: What OmegaConf calls the types of settings, in words.
 KINDS = {

@@ -175,17 +175,12 @@ def rounded(k: int, x: Deviate, scale: Dyadic) -> int:
         x.refine()
 
 
-def draw(reader: Reader, scale: Dyadic, *, normal: bool, split: int) -> tuple[int, int]:
-    """One draw of ±(k + x) · scale, rounded to the nearest whole number.
+def signed(reader: Reader, half: Half, scale: Dyadic, *, split: int) -> tuple[int, int]:
+    """One draw of ±(k + x) · scale, rounded to the nearest whole number: a sign, then its absolute value.
 
     Returns:
         the number as (a, b): a · 2**split + b with 0 ≤ b < 2**split; a is at most ±SATURATED.
     """
-    return signed(reader, half_normal if normal else exponential, scale, split=split)
-
-
-def signed(reader: Reader, half: Half, scale: Dyadic, *, split: int) -> tuple[int, int]:
-    """One draw of a symmetric law: a sign, then its absolute value, rounded as in `draw`."""
     negative = reader.piece() >> (PIECE - 1)
     k, x = half(reader)
     size = min(rounded(k, x, scale), SATURATED << split)

@@ -16,7 +16,7 @@ from mechanisms.accounting.events import NoiseEvent
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
 from mechanisms.public.units import MAX_UNITS, check_scale
-from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Half, Reader, Words, draw, signed
+from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Half, Reader, Words, exponential, half_normal, signed
 from mechanisms.sensitive.fast_draws import fill
 
 #: Words that a draw takes on average, with room.
@@ -103,7 +103,7 @@ def split_noise(
 def drawn(
     reader: Reader, size: int, scale: Dyadic, split: int, *, normal: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """`size` normal or Laplace draws: in compiled loops as far as these decide them, each other one by `draw`."""
+    """`size` normal or Laplace draws: in compiled loops as far as these decide them, each other one by `signed`."""
     draws, done = np.empty((2, size), np.int64), 0
     terms = (np.uint64(scale.mantissa), 2 * PIECE - scale.exponent, split)
     while done < size:
@@ -111,7 +111,7 @@ def drawn(
         reader.fetch()
         done, reader.at = fill(normal, reader.block, reader.at, terms, draws, done)
         if done < size:
-            draws[:, done] = draw(reader, scale, normal=normal, split=split)
+            draws[:, done] = signed(reader, half_normal if normal else exponential, scale, split=split)
             done += 1
     return draws[0], draws[1]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,11 +27,10 @@ from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.units import MAX_RECORDS, Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, check_sizes, counted_units, needs_content
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
-from mechanisms.sensitive.engines.engine import Engine, ValueCount
+from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.person_counts import person_counts
 
 EMBEDDED = DuckdbEngine()
-Counts = Mapping[str, Sequence[ValueCount]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +135,7 @@ def load_private(
         if histogram is not None:
             left = sizes if aside is None else encoded.unit_sizes(aside)
             counted = counted_units(left, unit, histogram)
-    readings = partial(readings_of_ids, source, unit) if isinstance(engine, DuckdbEngine) else lambda: [source]
-    values = partial(engine.values, key=key, aside=None)
-    report = lone_texts(schema, given, encoded.report, largest=most, readings=readings, values=values)
+    report = lone_texts(schema, given, encoded.report, largest=most, engine=engine)
     clipped, persons = encoded.clipped(key, aside), None
     if schema.rules.unit is not None:
         if unit.column is None:
@@ -163,13 +159,7 @@ def load_private(
 
 
 def lone_texts(
-    schema: Schema,
-    table: UnitRows,
-    report: EncodingReport,
-    *,
-    largest: int,
-    readings: Callable[[], Sequence[Source]],
-    values: Callable[..., Counts],
+    schema: Schema, table: UnitRows, report: EncodingReport, *, largest: int, engine: Engine = EMBEDDED
 ) -> EncodingReport:
     """The report with `lone` of units: a person of many rows betrays a text as a single row does. NOT private.
 
@@ -180,8 +170,7 @@ def lone_texts(
 
     Args:
         largest: no unit has more records.
-        readings: of `readings_of_ids`, asked for where they are needed.
-        values: `Engine.values` of one of them.
+        engine: who reads the rows; another than the embedded one reads the ids as they stand alone.
     """
     texts = {c.name: declared_texts(c) for c in schema.held}
     more = {c.name for c in schema.held if {*texts[c.name]} - {*(c.values if c.listed else ())}}
@@ -192,9 +181,9 @@ def lone_texts(
     unit = table.unit
     every = unit if unit.column is None else replace(unit, max_records=MAX_RECORDS, missing="own")
     plain = [c if c.numeric or c.kind in DATE_KINDS else replace(c, missing_texts=(), other=None) for c in asked]
-    read = [
-        values(replace(table, source=rows, unit=every), plain) for rows in readings()
-    ]  # each of a unit's texts counts
+    readings = readings_of_ids(table.source, unit) if isinstance(engine, DuckdbEngine) else [table.source]
+    asking = [replace(table, source=source, unit=every) for source in readings]
+    read = [engine.values(rows, plain, key=b"", aside=None) for rows in asking]  # each text counts: no coin decides
     for column in asked:
         code_of, declared, alone = reader(column), {*map(_bare, texts[column.name])}, set[str]()
         for counts in read:

@@ -137,10 +137,8 @@ class Variant:
     @property
     def label(self) -> str:
         """What tells it apart beside ε and the run, in words."""
-        if self.unit is not None or self.max_records is not None:
-            unit = [] if self.unit is None else [f"unit {self.unit}"]
-            return ", ".join(unit + ([] if self.max_records is None else [f"C = {self.max_records}"]))
-        return ""
+        unit = [] if self.unit is None else [f"unit {self.unit}"]
+        return ", ".join(unit + ([] if self.max_records is None else [f"C = {self.max_records}"]))
 
 
 def variants_of(settings: ChallengeSettings) -> tuple[Variant, ...]:

@@ -47,7 +47,7 @@ class MapSettings(ExperimentSource):
     """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment.
 
     Attributes:
-        columns: time, place and category; None for those that are known of the data.
+        columns: time, place and category; None for those of the roles time, segment and kind.
         dpsyn: ε of the tables by GUM; laplace: of the noisy histograms; samples: shares of the random samples.
         max_records: records of one unit that the tables count; clip: how that is kept.
         sensitivity: of the noisy histogram.
@@ -57,6 +57,8 @@ class MapSettings(ExperimentSource):
         queries: how many range queries; share: of each attribute's values in one.
         metrics: which scores, see `maps`.
         against: score → scores that are drawn over it, with their rank correlations over all tables.
+        table1: with the metric table1: Table 1 as printed: of each table a line with its name, inverse pie chart,
+            range-query error, and AEMC of M, N, I, M+I, M+N, N+I and 3-way.
         table2: with the metric ncript: the rows of Table 2 as printed, which are computed here too; see `Table2`.
     """
 
@@ -76,6 +78,7 @@ class MapSettings(ExperimentSource):
     share: float = setting(0.3, above=0, most=1)
     metrics: list[str] = field(default_factory=list)
     against: dict[str, list[str]] = field(default_factory=dict)
+    table1: str = ""
     table2: list[JsonDict] = field(default_factory=list)
 
 

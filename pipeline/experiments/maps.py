@@ -35,6 +35,7 @@ from pipeline.experiments.table1 import (
     COMPARED,
     Scores,
     TemporalMap,
+    as_printed,
     map_schema,
     printed_order,
     printed_scores,
@@ -104,7 +105,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
             for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
                 runs[spec.run - 1][spec.value] = json.loads(_own_file(opened, spec).read_text(encoding="utf-8"))
         cells = mean_beside([beside_table2(maps, table2) for maps in runs])
-        pairs, order = pairs_of(rows, settings.against), printed_order() if "table1" in settings.metrics else {}
+        pairs, order = pairs_of(rows, settings.against), printed_order(settings.table1) if settings.table1 else {}
         against, says = beside_pairs(pairs, order), (settings.source, settings.says, tuple(settings.notes))
         findings = Findings(tuple(rows), _setting(opened), *says, against, cells).beside
         write_findings(findings, opened.table.folder.internal, pairs)
@@ -115,10 +116,11 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
 
 
 def _check(config: Config) -> None:
-    """UserError for a metric that is none, settings of a run that the experiment decides itself, or no rows."""
+    """UserError for a metric or printed table that is none, a setting of a run that is decided here, or no rows."""
     for name in settings_of(config, MapSettings).metrics:
         if name not in SCORERS:
             raise UserError(f"got {name!r}", where="experiment.metrics", fix=f"one of: {', '.join(SCORERS)}")
+    as_printed(settings_of(config, MapSettings).table1)
     plain, mine = PrivacyConfig(), {"epsilon": "experiment.dpsyn and experiment.laplace"}
     for name, instead in (mine | {"max_records": "experiment.max_records"}).items():
         if getattr(config.privacy, name) != getattr(plain, name):
@@ -139,7 +141,7 @@ def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[J
     settings = settings_of(opened.config, MapSettings)
     if "ncript" in settings.metrics and spec.method == "lap":
         kept_values(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy, _table2(opened)))
-    printed, rows = (*settings.printed, *(printed_scores() if "table1" in settings.metrics else ())), []
+    printed, rows = (*settings.printed, *printed_scores(settings.table1)), []
     for metric, scorer in scorers.items():
         for name, score in scorer(noisy).items():
             row = {**facts, "metric": name, "goal": SCORERS[metric][1], "score": score}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from evaluation.counts import cells_in_records
+from evaluation.metric import MAP
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.geometry import Axis
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
@@ -86,31 +87,6 @@ def weighted(aemc: Mapping[str, float]) -> float:
     return sum(WEIGHTS[name] * aemc[name] for name in MARGINALS) / sum(WEIGHTS.values())
 
 
-#: A table's name, its inverse pie chart, its range-query error and its AEMC.
-PRINTED = """
-mediocre 0.5689 1.0666 0.8669 0.8666 0.8667 0.8641 0.8624 0.8117 0.2667
-very-poor 0.96 9.0631 7.6956 7.6952 7.6954 7.6927 7.691 7.6401 7.1258
-dpsyn-0.1 0.8236 0.0451 0.026 0.0598 0.1026 0.0748 0.0755 0.1169 0.1013
-dpsyn-0.25 0.6751 0.0175 0.0086 0.0214 0.0413 0.0286 0.0266 0.0616 0.0556
-dpsyn-0.5 0.5801 0.0103 0.0048 0.009 0.018 0.0131 0.0125 0.0332 0.0361
-dpsyn-1 0.5222 0.007 0.0022 0.0044 0.0071 0.0053 0.0056 0.0157 0.0305
-dpsyn-2 0.5039 0.0074 0.0011 0.002 0.0029 0.0025 0.0026 0.0061 0.0298
-dpsyn-4 0.5113 0.0169 0.0142 0.0138 0.014 0.0117 0.0097 0.0016 0.0296
-dpsyn-10 0.5017 0.007 0.0019 0.0028 0.0034 0.0025 0.0025 0.0053 0.03
-lap-0.25 0.9853 19.3996 15.6775 15.6772 15.6773 15.6747 15.673 15.6216 15.1237
-lap-0.5 0.9619 8.8361 7.6918 7.6915 7.6916 7.689 7.6873 7.6366 7.1222
-lap-1 0.9072 4.3788 3.7608 3.7604 3.7606 3.7579 3.7562 3.706 3.1763
-lap-2 0.8278 2.115 1.8199 1.8195 1.8196 1.817 1.8153 1.7651 1.224
-lap-4 0.5701 1.0375 0.8661 0.8658 0.8659 0.8634 0.8616 0.8115 0.2661
-lap-10 0.3935 0.369 0.3178 0.3174 0.3176 0.3151 0.3132 0.2622 0.0481
-sample-0.01 0.8883 0.0407 0.019 0.046 0.0252 0.0461 0.0827 0.1428 0.1956
-sample-0.05 0.821 0.0152 0.0083 0.0199 0.0096 0.0197 0.0344 0.0669 0.111
-sample-0.1 0.7337 0.0122 0.0059 0.0145 0.0075 0.0142 0.0244 0.0443 0.074
-sample-0.25 0.5494 0.0072 0.0028 0.008 0.0044 0.0077 0.0135 0.0222 0.0315
-sample-0.5 0.3834 0.0042 0.0019 0.0045 0.0022 0.0043 0.0073 0.0103 0.0106
-"""
-
-
 def _scores(numbers: Sequence[float]) -> dict[str, float]:
     inverse_pie, range_query, *aemc = numbers
     named = dict(zip(MARGINALS, aemc, strict=True))
@@ -118,14 +94,26 @@ def _scores(numbers: Sequence[float]) -> dict[str, float]:
     return {**columns, **{f"AEMC {m}": cost for m, cost in named.items()}, "mgd": weighted(named)}
 
 
-#: Table → metric → its printed score; MGD is not printed and follows from the AEMC columns.
-PAPER = {name: _scores([*map(float, numbers)]) for name, *numbers in map(str.split, PRINTED.strip().splitlines())}
+def as_printed(table: str) -> dict[str, dict[str, float]]:
+    """Table → metric → its printed score; MGD is not printed and follows from the AEMC columns.
+
+    Args:
+        table: as of `MapSettings.table1`.
+    Raises:
+        UserError: a line of other than a name and nine numbers.
+    """
+    lines = [line.split() for line in table.strip().splitlines()]
+    try:
+        return {name: _scores([*map(float, numbers)]) for name, *numbers in lines}
+    except ValueError as error:
+        fix = "a line for each table: its name and nine numbers"
+        raise UserError(str(error), where="experiment.table1", fix=fix) from error
 
 
-def printed_scores() -> tuple[Published, ...]:
+def printed_scores(table: str) -> tuple[Published, ...]:
     """The printed rows of the kinds that are made here."""
     rows = []
-    for name, scores in PAPER.items():
+    for name, scores in as_printed(table).items():
         method, _, value = name.partition("-")
         sample = method == "sample"
         dataset, epsilon = (f"sample {value}", None) if sample else (method, value)
@@ -139,9 +127,10 @@ def printed_scores() -> tuple[Published, ...]:
     return tuple(rows)
 
 
-def printed_order() -> dict[str, float | None]:
+def printed_order(table: str) -> dict[str, float | None]:
     """Spearman's rank correlation of the range-query error with each compared score over the printed rows."""
-    columns = {m: [scores[m] for scores in PAPER.values()] for m in ("range_query", *COMPARED)}
+    printed = as_printed(table).values()
+    columns = {m: [scores[m] for scores in printed] for m in ("range_query", *COMPARED)}
     return {m: spearman(columns["range_query"], columns[m]) for m in COMPARED}
 
 
@@ -152,11 +141,6 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
     return float(spearmanr(x, y).statistic)
 
 
-#: Time, place and category of the tables that are known.
-MAPS = {
-    "demo": ("received", "neighbourhood", "incident_type"),
-    "fire_calls": ("Received DtTm", "Neighborhood", "Call Type"),
-}
 #: Letters of the axes in the names of marginals, as in the paper: months, neighbourhood, incident type.
 LETTERS = ("M", "N", "I")
 #: Histograms of this size are held a few times in memory.
@@ -197,8 +181,9 @@ def map_schema(config: Config, schema: Schema) -> Schema:
             more than MAX_CELLS cells.
     """
     where = "experiment.columns"
-    names = settings_of(config, MapSettings).columns or MAPS.get(config.data.name)
-    if names is None or len(set(names)) != 3:
+    roles = config.data.roles or {}
+    names = settings_of(config, MapSettings).columns or [roles[role] for role in MAP if roles.get(role)]
+    if len(set(names)) != 3:
         fix = "three columns: 'experiment.columns=[time,place,category]'"
         raise UserError(f"which columns are time, place and category of data={config.data.name}?", where=where, fix=fix)
     known_columns(names, [c.name for c in schema.held], where=where)

@@ -16,7 +16,6 @@ from pipeline import synth_again
 from pipeline.frames.fit import REFUSED, columns_beside, run_settings
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, schema_file, table_files, write_frame
 from pipeline.frames.frame_kinds import declared_orders, form_of
-from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
 from pipeline.look import rehearse as rehearsal
 from pipeline.look.run_look import as_facts, as_lines
@@ -24,7 +23,7 @@ from pipeline.look.table_look import check as look_at_table
 from pipeline.report.plan_tables import as_text, planned
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import CheckConfig, Config, DraftConfig, typed
-from pipeline.settings.overrides import quoted
+from pipeline.settings.overrides import overrides_of, quoted
 from pipeline.settings.units_config import UnitsConfig
 
 #: Settings of `schema` that are arguments here.

@@ -13,10 +13,10 @@ from mechanisms.public.tables.fetched import check_no_secret
 from mechanisms.public.tables.losses import SETTING
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, named_as_given, schema_file, write_frame
 from pipeline.frames.frame_kinds import form_of, keep_kinds
-from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.release_object import Release, read
 from pipeline.report.last_lines import release_warnings
 from pipeline.settings.config import Config, load_config
+from pipeline.settings.overrides import overrides_of
 from pipeline.settings.specs import RECORD, settled_privacy
 from pipeline.stage_bars import Stages
 from pipeline.stages import run

@@ -20,7 +20,6 @@ from mechanisms.public.text_table import notebook_table
 from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
 from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, kept_kinds
-from pipeline.frames.keyword_settings import overrides_of
 from pipeline.frames.rows_as_asked import RowSource, plain_where
 from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.relations import distances
@@ -32,6 +31,7 @@ from pipeline.scores.release_beside import STATEMENT
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
 from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.overrides import overrides_of
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.words import condition_in_words, loss_in_words, noted, refuse_part, words_of
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of
 from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
-from mechanisms.sensitive.private_table import EMBEDDED, lone_texts, readings_of_ids
+from mechanisms.sensitive.private_table import lone_texts
 from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
@@ -145,9 +144,8 @@ def look_at(
     total = replace(schema, columns=tuple(_total(c) for c in schema.columns))
     coded, report = read or encode_columns(source, total, workdir=workdir, progress=progress)
     if read is None:
-        values, table = partial(EMBEDDED.values, key=b"", aside=None), UnitRows(source, unit, workdir)
-        most, readings = 1 if unit.column is None else report.rows, partial(readings_of_ids, source, unit)
-        report = lone_texts(total, table, report, largest=most, readings=readings, values=values)
+        most = 1 if unit.column is None else report.rows
+        report = lone_texts(total, UnitRows(source, unit, workdir), report, largest=most)
     held, seen = {c.name: c for c in total.held}, dict[str, ColumnFacts]()
     of_columns, of_totals, gaps = dict[str, ColumnLook](), list[str](), {n: c.missing_texts for n, c in held.items()}
     with source.connect() as engine:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -114,14 +114,14 @@ def _scored(
     scaled = state.config.synthesis.rows is not None or (unit is not None and unit.counted is not None)
     scale = estimate_total(measurements) / synthetic.rows if scaled and synthetic.rows else 1.0
     check_clipped(private := present(state.private), state.plan.budget)
-    private = replace(private, coded=without_fine(private.coded, state.schema))
+    rows = without_fine(private.coded, state.schema)
     with state.show.stage("accept"):
         # The published rows, as the loader would see them: the schema's steps make the columns that are measured.
         table = engineer(synthetic, state.schema.engineering)[0] if state.schema.engineering.steps else synthetic
         return tuple(
             noisy_distance(
                 planned,
-                lambda p=planned: exact_distance(private.coded, table, p.criterion, scale=scale),  # type: ignore[misc]
+                lambda p=planned: exact_distance(rows, table, p.criterion, scale=scale),  # type: ignore[misc]
                 ledger,
                 noise,
                 budget=state.plan.budget,

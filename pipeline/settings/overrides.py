@@ -1,10 +1,13 @@
-"""Settings as the shell hands them over → as Hydra's grammar wants them.
+"""Settings as the shell, or Python, hands them over → as Hydra's grammar wants them.
 
 The grammar knows no letters beyond ASCII, no `;` and no brackets outside quotes; file names and columns have them.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,9 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
+from mechanisms.public.errors import UserError
 from mechanisms.public.tables.fetched import SELECT
+from pipeline.conf_folder import CONF
 
 
 def spelled(override: str) -> str:
@@ -62,12 +67,57 @@ def _structure(value: str) -> str:
     return text if readable(f"a={text}") else quoted(value)
 
 
-def encoded(part: Any) -> str:
-    """A value of YAML in the grammar: texts in quotes."""
-    if isinstance(part, list):
-        return "[" + ",".join(map(encoded, part)) + "]"
-    if isinstance(part, dict):
-        return "{" + ",".join(f"{k}:{encoded(v)}" for k, v in part.items()) + "}"
+def encoded(part: Any, name: str = "settings") -> str:
+    """A value of YAML, or of Python, in the grammar: texts in quotes.
+
+    Args:
+        name: of the setting, for messages.
+    Raises:
+        UserError: a value that no setting has.
+    """
+    numpy = sys.modules.get("numpy")  # a command does without
+    if numpy is not None and isinstance(part, numpy.generic):
+        part = part.item()
+    if isinstance(part, list | tuple):
+        return "[" + ",".join(encoded(p, name) for p in part) + "]"
+    if isinstance(part, Mapping):
+        return "{" + ",".join(f"{k}:{encoded(v, name)}" for k, v in part.items()) + "}"
     if isinstance(part, bool) or part is None:
         return "null" if part is None else str(part).lower()
-    return repr(part) if isinstance(part, int | float) else quoted(str(part))
+    if isinstance(part, str | Path | date):
+        return quoted(str(part))
+    if isinstance(part, int | float):
+        return repr(part)
+    raise UserError(f"got {type(part).__name__}", where=f"{name}=", fix="a number, a text, a list or a mapping")
+
+
+def overrides_of(settings: Mapping[str, Any], refused: Mapping[str, str] | None = None) -> list[str]:
+    """Overrides such as ``selection=pairs`` and ``privacy.accountant="zcdp"``; choices of groups come first.
+
+    Args:
+        settings: name → value; of a group its choice, or a mapping of its settings: `privacy={"accountant": "zcdp"}`,
+            `selection={"kind": "mst", "k": 2}`.
+        refused: names that are no settings here → what to write instead.
+    Raises:
+        UserError: a refused name; a value that no setting has.
+    """
+    pairs = [pair for name, value in settings.items() for pair in _flat(str(name), value)]
+    for name, _ in pairs:
+        for root, fix in (refused or {}).items():
+            if name == root or (name.startswith((f"{root}/", f"{root}.")) and root in {"hydra", "experiment"}):
+                raise UserError("no setting of this function", where=f"{name}=", fix=fix)
+    choices = [f"{n}={v}" for n, v in pairs if _is_group(n)]
+    return choices + [f"{n}={encoded(v, n)}" for n, v in pairs if not _is_group(n)]
+
+
+def _is_group(name: str) -> bool:
+    return (CONF / name).is_dir()
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """A mapping of a group's settings, one by one."""
+    if "." in name or not isinstance(value, Mapping):
+        yield name, value
+        return
+    for key, part in value.items():
+        yield (name, part) if key == "kind" else (f"{name}.{key}", part)

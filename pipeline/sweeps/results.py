@@ -48,8 +48,7 @@ def _rows(job: Job, outcome: JobOutcome) -> list[JsonDict]:
         facts["seed"] = min(seeds) if seeds else None  # type: ignore[type-var]
     alone = outcome.seconds - outcome.stages.get("floor", 0.0)  # it is shared: no cost of this job's method
     facts |= {"seconds": alone, "cpu_seconds": outcome.cpu_seconds}
-    facts |= {"memory_mb": outcome.memory_mb, "error": outcome.error.splitlines()[0:1]}
-    facts["error"] = facts["error"][0] if facts["error"] else ""
+    facts |= {"memory_mb": outcome.memory_mb, "error": next(iter(outcome.error.splitlines()), "")}
     facts |= {f"seconds_{stage}": spent for stage, spent in outcome.stages.items()}
     folder = RunFolder(job.root)
     statement = load_json(folder.release / "privacy.json") or load_json(folder.withheld)

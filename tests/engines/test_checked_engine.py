@@ -17,9 +17,8 @@ from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.sensitive.contribution import UnitSizes
 from mechanisms.sensitive.engines.checked_engine import CheckedEngine
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine, EncodedFiles
-from mechanisms.sensitive.engines.embedded import DuckdbSettings
 from mechanisms.sensitive.engines.engine import Clipped
-from mechanisms.sensitive.engines.engines import opened_engine
+from mechanisms.sensitive.engines.engines import DuckdbSettings, opened_engine
 from tests.engines.contract import SETTINGS, loaded, seen
 from tests.engines.test_engine_contract import mixed
 from tests.engines.test_engines import write

@@ -24,12 +24,15 @@ from pipeline.experiments.gallery.published import Beside, Published, beside_row
 from pipeline.experiments.nist_crc import WHERE, _exact, parts_of
 from pipeline.experiments.repeats import mean_beside, mean_of, mean_rows, run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
-from pipeline.experiments.table1 import MARGINALS, PAPER, map_schema, printed_scores, spearman, weighted
+from pipeline.experiments.table1 import MARGINALS, as_printed, map_schema, printed_scores, spearman, weighted
 from pipeline.experiments.table1_histograms import laplace_plan
 from pipeline.folders import claimed
 from pipeline.settings.config import load_config, schema_path
 from pipeline.settings.experiment_list import described
 from tests.pipeline.conftest import TOWN, command, reply, statement_of
+
+TABLE1 = load_config(["experiment=mgd_table1"]).experiment.options["table1"]
+PAPER = as_printed(TABLE1)
 
 
 def test_the_standard_error_is_that_of_the_runs_that_have_a_score():
@@ -269,7 +272,7 @@ def test_an_order_of_too_few_tables_or_of_equal_scores_is_none():
 def test_every_printed_score_stands_beside_the_map_that_it_is_of():
     assert len(PAPER) == 20
     assert PAPER["lap-1"]["mgd"] == pytest.approx((3.7608 + 3.7604 + 3.7606 + 3.7579 + 3.7562 + 3.706) / 9 + 3.1763 / 3)
-    scores = {(p.dataset, p.epsilon, p.metric): p for p in printed_scores()}
+    scores = {(p.dataset, p.epsilon, p.metric): p for p in printed_scores(TABLE1)}
     assert len(scores) == 18 * 10
     assert scores["dpsyn", 0.1, "range_query"].value == 0.0451
     assert scores["sample 0.25", None, "AEMC 3-way"].place == "Table 1, sample-0.25"

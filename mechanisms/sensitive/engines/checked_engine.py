@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -14,22 +14,23 @@ from mechanisms.public.coded_table import CodedTable, CountedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
-from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, UnitRows, UnitSizes, set_aside_units, unit_sizes
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine, EncodedFiles, copy_units
-from mechanisms.sensitive.engines.engine import Clipped, Encoded, Engine, Scored, ValueCount
+from mechanisms.sensitive.engines.engine import Clipped, Encoded, Engine, Scored
 
 #: Codes that are looked at together.
 CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
-class CheckedEngine:
+class CheckedEngine(DuckdbEngine):
     """An engine of others.
+
+    The embedded one counts values, as noise is calibrated to how often a unit counts; and it draws what is released.
 
     Guarantee: whatever the engine says, units are told apart by this module's own pass over their ids; rows at hand
         (`EncodedFiles`) are clipped here; of rows elsewhere, every marginal sums to exactly what the clipped units
@@ -66,21 +67,11 @@ class CheckedEngine:
             fix = "engine=duckdb; mend the plugin: docs/adding/engine.md has its contract test"
             raise UserError(f"the engine of the module {self.module} {wrong}", where="engine", fix=fix)
 
-    def values(
-        self, table: UnitRows, columns: Sequence[Column], *, key: bytes, aside: Aside | None
-    ) -> dict[str, list[ValueCount]]:
-        """As of `Engine`, by the embedded one: noise is calibrated to how often one unit counts."""
-        return DuckdbEngine().values(table, columns, key=key, aside=aside)
-
     def scored(
         self, source: Source, schema: Schema, report: EncodingReport, *, workdir: Path, progress: Progress | None
     ) -> Scored | None:
         """As of `Engine`; what it gives stays beside the rows."""
         return self.engine.scored(source, schema, report, workdir=workdir, progress=progress)
-
-    def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
-        """As of `Engine`, by the embedded one: what is released comes from no reader of rows."""
-        return DuckdbEngine().spread(make, numbers)
 
 
 def _codes_fit(coded: CodedTable) -> bool:

@@ -34,7 +34,7 @@ from mechanisms.sensitive.contribution import (
     unit_sizes,
 )
 from mechanisms.sensitive.engines import coins
-from mechanisms.sensitive.engines.engine import Clipped, Scored, ValueCount
+from mechanisms.sensitive.engines.engine import Clipped, Encoded, Scored, ValueCount
 
 CHUNK = 1 << 22
 #: Of the copy of ids and contents; both are texts.
@@ -45,9 +45,7 @@ UNIT, CONTENT = "unit", "content"
 class DuckdbEngine:
     """The embedded engine."""
 
-    def encode(
-        self, table: UnitRows, schema: Schema, *, contents: bytes | None, progress: Progress | None
-    ) -> EncodedFiles:
+    def encode(self, table: UnitRows, schema: Schema, *, contents: bytes | None, progress: Progress | None) -> Encoded:
         """As of `Engine`; the file is parsed once, and the rows keep its order."""
         source, workdir, names = table.source, table.workdir, row_names(table.source, table.unit, contents=contents)
         path, asked = workdir / "units.parquet", table.unit.column is not None or contents is not None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from mechanisms.public.members import Members
@@ -14,10 +15,20 @@ from mechanisms.sensitive.engines.engine import Engine, EngineSettings
 ENGINES: Members[type[EngineSettings]] = Members(
     "engine",
     {
-        "duckdb": "mechanisms.sensitive.engines.embedded:DuckdbSettings",
+        "duckdb": "mechanisms.sensitive.engines.engines:DuckdbSettings",
         "spark": "mechanisms.sensitive.engines.spark_engine:SparkSettings",
     },
 )
+
+
+@dataclass(frozen=True)
+class DuckdbSettings(EngineSettings):
+    """The embedded engine has no settings."""
+
+    def opened(self, workdir: Path) -> AbstractContextManager[Engine]:
+        from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine  # loads Arrow
+
+        return nullcontext(DuckdbEngine())
 
 
 @contextmanager
