@@ -96,8 +96,11 @@ def sampled_sets(names: Sequence[str], size: int, most: int, *, seed: int = 0) -
 
 
 def remembered(table: CodedTable) -> CodedTable:
-    """The table, whose counts of marginals are kept while there is room: metrics that ask for the same count once."""
-    return table if table.known is not None else replace(table, known=_Remembered())
+    """The table, whose counts of marginals are kept while there is room, and whose rows no metric can change."""
+    columns = tuple(c.view() for c in table.columns)
+    for column in columns:
+        column.setflags(write=False)
+    return replace(table, columns=columns, known=table.known or _Remembered())
 
 
 class _Remembered:

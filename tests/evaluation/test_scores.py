@@ -159,6 +159,15 @@ def test_metrics_that_ask_for_the_same_marginal_count_it_once_while_there_is_roo
     assert counted == [("age",), ("age", "sex"), ("job",), ("age", "sex")], "6 and 4 cells have room, 12 have not"
 
 
+def test_a_metric_cannot_change_the_rows_that_the_others_score():
+    """One that counted in place made the distances of all others 0.7 for 0.01, without a word."""
+    table = people(50, 1)
+    for shared in counts.remembered(table).columns:
+        with pytest.raises(ValueError, match="read-only"):
+            shared[:] = 0
+    assert all(own.flags.writeable for own in table.columns)
+
+
 STATES = parse_schema(
     yaml.safe_load("""
 columns:

@@ -108,20 +108,8 @@ def value_parts(source: Source, columns: Sequence[Column]) -> tuple[dict[str, st
 
 
 def text_sql(source: Source, column: Column) -> str:
-    """SQL for the text form of a column, as of `Source.text`; UserError as of `Source.declared`.
-
-    Of a length it is that of the later cell, and empty where the earlier one is missing: then so is the length.
-    """
-    text = source.text(source.declared(column.cell))
-    if column.between is None:
-        return text
-    earlier, cell = column.between.earlier, text_sql(source, column.between.earlier)
-    return f"CASE WHEN trim({cell}) IN ({_gaps(earlier)}) THEN '' ELSE {text} END"
-
-
-def _gaps(column: Column) -> str:
-    """The texts that mean missing, as SQL."""
-    return ", ".join(map(literal, ("", *column.missing_texts)))
+    """SQL for the text form of a column, as of `Source.text`; UserError as of `Source.declared`."""
+    return source.text(source.declared(column.cell))
 
 
 def read_sql(source: Source, column: Column) -> str:
@@ -232,7 +220,7 @@ def _ordered(column: Column, p: str, text: str) -> str:
     broken = "" if column.kind in {"float", *DATE_KINDS} else f"WHEN {p} <> round({p}) THEN "
     gap = column.missing_code if column.missing_code is not None else column.other_code or 0
     gap_mark = PLAIN if column.missing_code is not None else UNPLACED
-    blank = f"trim({text}) IN ({_gaps(column)})"
+    blank = f"trim({text}) IN ({', '.join(map(literal, ('', *column.missing_texts)))})"
     is_other = "" if column.other is None else f"WHEN {text} = {literal(column.other)} THEN {column.other_code} "
     out = {
         "clip": f"{code} + {size * OUTSIDE}",
