@@ -17,7 +17,7 @@ from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cu
 from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
 from mechanisms.public.schema.spellings import folded as loosely
-from mechanisms.public.tables.doubts import listed_gaps
+from mechanisms.public.tables.doubts import listed_gaps, said_limits
 from mechanisms.public.tables.losses import ColumnLoss, declared_texts, one_unit, percent
 from mechanisms.public.tables.persons import said_persons
 from mechanisms.public.tables.text_forms import (
@@ -167,6 +167,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
             f"{of} are {'whole numbers with a minus behind: marks? kind: categorical lists them' if marks else how}"
         )
     words = {t: n for t, n in words.items() if not reading.reads(t) and not reading.other_way.reads(t)}
+    hints += [limits] if (limits := said_limits(words, column.strip)) else []
     return hints + _gaps(column, words, numbers=True)
 
 

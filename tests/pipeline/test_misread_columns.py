@@ -218,6 +218,14 @@ def test_lengths_that_an_order_alone_would_lose_are_measured_by_a_proposed_rule(
     assert not any('"left": {"from"' in h for h in hints), "persons' records follow each other by it"
 
 
+def test_limits_of_laboratories_are_told_with_what_reads_them(capsys):
+    cells = {"crp": ["<0.5" if v < 60 else f"{v / 10:.1f}" for v in RNG.integers(10, 400, N)]}
+    _, text = drafted(cells)
+    assert "such as '<0.5': they become missing; limits such as <0.5? strip: [\"<\"] reads them as 0.5" in text
+    own = "columns: {crp: {kind: float, min: 0, max: 50, strip: [mg]}}"
+    assert any('strip: ["mg", "<"]' in hint for hint in checked(capsys, cells, own)["columns"]["crp"]["hints"])
+
+
 @pytest.mark.parametrize(("form", "unit"), [("%d/%m/%Y %H:%M", "minutes"), ("%d/%m/%Y %H:%M:%S", "seconds")])
 def test_lengths_of_times_without_seconds_are_of_minutes(form, unit, capsys):
     """Bins of seconds that grow had forty cells of which no time was in most."""

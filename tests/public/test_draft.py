@@ -749,6 +749,16 @@ def test_two_numbers_in_one_text_are_told_as_such(tmp_path: Path) -> None:
     rows = "\n".join(f"{100 + i % 70}/{60 + i // 70},{i % 9}" for i in range(2_000))
     text = draft_schema(source(csv(tmp_path, f"pressure,n\n{rows}\n")), "t")
     assert "two numbers in each, as 120/80: write them in two columns" in text
+    entries = "".join(f"{1851 + i // 300}/{i % 300:04},{i % 9}\n" for i in range(2_000))
+    assert "a year and a number, as in a register: an id" in drafted(csv(tmp_path, f"entry,n\n{entries}"))[0]
+
+
+def test_ids_with_letters_and_many_digits_are_no_list_however_many_rows_each_has(tmp_path: Path) -> None:
+    """Two hundred ear tags of cows were listed, and all else followed from them."""
+    rows = "".join(f"DE 09 {300 + i % 60} {17 * (i % 60):05},EN 1090-{i % 30}\n" for i in range(2_400))
+    text, facts = drafted(csv(tmp_path, f"tag,norm\n{rows}"))
+    assert "tag" in facts.leave_out and "letters and many digits, each in several rows" in text
+    assert len(facts["norm"].values) == 30, "a few digits are no id"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO, said_drawn
-from mechanisms.public.tables.doubts import numbers_of_others, shorter_codes
+from mechanisms.public.tables.doubts import numbers_of_others, said_limits, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
@@ -145,9 +145,12 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
 
 
 def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
-    few = ", ".join([*map(repr, examples)][:3])
+    texts = [*examples]
+    few = ", ".join([*map(repr, texts)][:3])
+    limits = said_limits(dict.fromkeys(texts, 1))
     shown = f", such as {few}" if few else ""
-    return f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
+    lost = f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
+    return f"{lost}; {limits}" if limits else lost
 
 
 def _gaps(look: Look, index: int, texts: Mapping[str, int], odd: int) -> tuple[list[str], str]:

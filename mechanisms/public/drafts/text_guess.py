@@ -13,7 +13,7 @@ from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
-from mechanisms.public.tables.doubts import listed_gaps
+from mechanisms.public.tables.doubts import codes_of_others, listed_gaps
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import PERSONAL, addresses, may_be_names, of_name_column
 from mechanisms.public.tables.text_forms import (
@@ -45,6 +45,8 @@ PERIOD = re.compile(r"(19|20)[0-9]{2}[-/ ]?([A-Z]{0,2}[0-9]{1,2}|(19|20)[0-9]{2}
 NUMBER = re.compile(r"\d{1,3}(?:[ .,'\u2019\u00a0\u202f]\d{3})+(?!\d)|\d+")
 #: Two numbers in one text: 120/80, 30 x 40.
 TWO = re.compile(r"\d+([.,]\d+)? ?[/xX×] ?\d+([.,]\d+)?")
+#: A number of a register: 1851/0017, 17/1851.
+OF_A_YEAR = re.compile(r"(1[5-9]|20)\d\d ?/ ?\d+|\d+ ?/ ?(1[5-9]|20)\d\d")
 #: Postal codes with letters.
 POSTCODE = re.compile("(?=.*[A-Z])[A-Z0-9]{2,5}[- ]?[A-Z0-9]{2,4}")
 #: More than so many texts are codes rather than a list that a person reads; so long are their beginnings.
@@ -77,8 +79,16 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{said}; if they are none, list them"
     if len(addresses(texts, name)) > 0.5 * len(texts):
         return None, f"{many}: {PERSONAL}"
-    if len(texts) == SAMPLED and share_of(texts, lambda t: TWO.fullmatch(t.strip()) is not None) >= CODED:
+    pairs = len(texts) == SAMPLED and share_of(texts, lambda t: TWO.fullmatch(t.strip()) is not None) >= CODED
+    if pairs and share_of(texts, lambda t: OF_A_YEAR.fullmatch(t.strip()) is not None) >= CODED:
+        return None, f"{many}: a year and a number, as in a register: an id"
+    if pairs:
         return None, f"{many}: two numbers in each, as 120/80: write them in two columns of the table"
+    if codes_of_others(texts, name):
+        said = (
+            "letters and many digits, each in several rows: ids of others (animals, vehicles, accounts)? Where they are"
+        )
+        return None, f"{many}: {said} persons', privacy.unit names the column; where a public list has them, list them"
     if codes := _codes(look, index, facts, texts):
         return codes
     spelled = _spelled(texts, look.told(index, texts))

@@ -5,10 +5,11 @@ A draft and `check` ask the same, of some of the texts with how often each occur
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +90,10 @@ CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
 #: so many rows each; what columns of places on maps are called.
 ALIKE, MANY_DIGITS, ROWS_EACH = 0.8, 7, 3
 MAP_NAME = re.compile(r"(?i)latitude|longitude|easting|northing|coord|utm|rechtswert|hochwert|^(lat|lon|lng|long|x|y)$")
+#: Letters and digits in groups, as of ear tags, vehicles and accounts: DE 09 309 60132.
+LETTERS_AND_DIGITS = re.compile("(?=.*[A-Za-z])[A-Za-z0-9]+([ -][A-Za-z0-9]+)*")
+#: What laboratories write of a value beyond what they can measure.
+LIMIT = re.compile(r"([<>≤≥]) ?[0-9][0-9.,]*")
 #: Standard deviations of a bell between its first and its last tenth.
 TENTHS = 2.563
 #: So many pairs of texts are one number with a zero at the end and without.
@@ -131,6 +136,25 @@ def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
     )
     cure = "leave_out, or kind: categorical with a public list; amounts may stay"
     return [f"{said} Synthetic ones may be somebody's: {cure}"]
+
+
+def codes_of_others(texts: Texts, name: str) -> bool:
+    """Whether most texts hold letters and as many digits as ids of others do; arguments as of `numbers_of_others`."""
+    codes = [t for t in texts if LETTERS_AND_DIGITS.fullmatch(t.strip()) and len(re.findall("[0-9]", t)) >= MANY_DIGITS]
+    return len(texts) > FEWEST and len(codes) >= ALIKE * len(texts) and not POSTAL_NAME.search(name)
+
+
+def said_limits(texts: Texts, strip: Sequence[str] = ()) -> str:
+    """That most of the texts that are no numbers are limits, and what reads them; empty where they are not.
+
+    Args:
+        strip: what is taken out of numbers already.
+    """
+    limits = {t: match[1] for t in texts if (match := LIMIT.fullmatch(t.strip()))}
+    if 2 * sum(texts[t] for t in limits) <= sum(texts.values()):
+        return ""
+    signs = json.dumps([*strip, *sorted({*limits.values()} - {*strip})], ensure_ascii=False)
+    return f"limits such as <0.5? strip: {signs} reads them as 0.5; as gaps they are lost"
 
 
 def text_doubts(texts: Texts) -> list[str]:
