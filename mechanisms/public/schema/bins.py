@@ -113,8 +113,8 @@ class FloatGrid:
         return x
 
     def at_multiples(self, step: float) -> FloatGrid:
-        """The grid with edges that are multiples but for rounding written as these: 0.15, not 0.15000000000000002."""
-        near = multiple(steps_to(self.edges, step), step)
+        """The grid with inner edges that are multiples but for rounding written so: 0.15, not 0.15000000000000002."""
+        near = np.array([self.edges[0], *multiple(steps_to(self.edges[1:-1], step), step), self.edges[-1]])
         rounding = 16 * np.spacing(np.abs(self.edges[[0, -1]]).max())
         edges = np.where(np.abs(near - self.edges) <= rounding, near, self.edges)
         return self if self.even or np.array_equal(edges, self.edges) else FloatGrid(edges, None, self.decimals)
