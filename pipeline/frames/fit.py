@@ -11,6 +11,7 @@ from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.fetched import check_no_secret
 from mechanisms.public.tables.losses import SETTING
+from pipeline.folders import WHERE
 from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, named_as_given, schema_file, write_frame
 from pipeline.frames.frame_kinds import form_of, keep_kinds
 from pipeline.frames.release_object import Release, read
@@ -106,6 +107,8 @@ def fit(
             with named_as_given({path: "the frame", other: "the frame of units"}):
                 done = run(config, root, quiet=quiet, kept=folder is not None)
         except UserError as error:
+            if error.where == WHERE:
+                raise UserError(error.what, where="folder", fix="another folder, or move it away") from None
             if not (error.where or "").startswith(f"{SETTING}="):
                 raise
             raise UserError(error.what, where=error.where, fix=LOST) from None

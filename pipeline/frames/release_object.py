@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -169,8 +169,12 @@ class Release(RowSource):
         Args:
             what, column, other, by, more: as of `pipeline.estimate`.
         Raises:
-            UserError: an impossible question; no measured marginal tells it.
+            UserError: an impossible question, or a keyword that it has not; no measured marginal tells it.
         """
+        known = [f.name for f in fields(EstimateQuestion)]
+        for name in (n for n in more if n not in known):
+            fix = f"{', '.join(known[3:])}; for conditions count(where)"
+            raise UserError(f"{name}=: no such keyword", where="estimate", fix=fix)
         asked = EstimateQuestion(what, column, other, by, **more)
         return estimate(self.schema, self.statement, self.measurements, asked)
 

@@ -15,7 +15,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import CODES, KIN
 from mechanisms.public.drafts.order_guess import ASCENDING
-from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, is_amount
+from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, is_amount, is_listed
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
@@ -343,7 +343,7 @@ def _of_order(
                 f"unit: order: {columns[0].name!r} comes before {end.name!r} of the person's record before in {over:,} "
                 f"of {rows:,} steps; no rule keeps that, and records of a synthetic person may overlap"
             )
-    hints += _never_falling(schema, declared, coded, order, steps)
+    hints += _never_falling(schema, declared, coded, order, steps) + _never_twice(schema, declared, coded, owners)
     tied = steps
     for key in keys:
         tied &= key[order][1:] == key[order][:-1]
@@ -375,5 +375,24 @@ def _never_falling(
                 f"unit: order: {column.name!r} falls from one record of a person to the next in {falls:,} of {rows:,} "
                 "steps; no rule keeps that, and it may fall in many of a release: a constant that it is computed from "
                 "keeps it (of an age the birth date), or the difference from the record before as a column in its place"
+            )
+    return hints
+
+
+def _never_twice(schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64]) -> list[str]:
+    """Columns of which hardly any person has a value twice, though many would by chance: a study's visits, terms."""
+    apart = {*declared.constant, *(name for s in schema.rules.steps if not s.gives for name in s.takes)}
+    hints = []
+    for column in (c for c in schema.held if c.discover is None and is_listed(c) and c.name not in apart):
+        codes = np.asarray(coded.column(column.name)).astype(np.int64)
+        has = codes < column.value_codes
+        each = np.bincount(np.unique(owners[has], return_inverse=True)[1])
+        twice = int(has.sum()) - np.unique(owners[has] * column.size + codes[has]).size
+        alike = np.square(np.bincount(codes[has]) / max(has.sum(), 1)).sum() * (each * (each - 1) / 2).sum()
+        if alike >= FEWEST_ROWS and twice <= 0.01 * alike:
+            hints.append(
+                f"unit: {column.name!r} has the same value in two records of a person {twice:,} times; no rule keeps "
+                "that, and it may have it often in a release: drop what is there twice from the synthetic rows, or "
+                "make a table of one row per person with columns for each value"
             )
     return hints

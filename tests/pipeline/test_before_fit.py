@@ -325,6 +325,11 @@ def test_gaps_columns_and_ranges_of_a_frame_are_conditions(hospital):
     assert hospital.sample(30, where={"stay": range(2, 5)})["stay"].isin([2, 3, 4]).all()
 
 
+def test_a_keyword_that_estimates_have_not_is_told_with_the_way_to_ask(hospital):
+    with pytest.raises(UserError, match=r"estimate: where=: no such keyword\n.*for conditions count\(where\)"):
+        hospital.estimate("mean", "stay", where={"sex": "F"})
+
+
 def test_a_range_that_cuts_a_bin_of_ordered_columns_is_refused():
     columns = {n: COLUMNS["born"] | {"bins": {"count": 4}} for n in ("first", "last")}
     frame = pd.DataFrame({"first": ["1980-02-01"] * 50, "last": ["1980-06-01"] * 50})

@@ -183,7 +183,7 @@ def test_a_named_folder_keeps_both_sides_and_the_scores(tmp_path):
     release = pipeline.fit(patients(), FEW, folder=tmp_path / "mine", **QUICK, evaluation={"metrics": ["tvd"]})
     assert "tvd" in json.loads((tmp_path / "mine/internal/scores.json").read_text())
     assert pipeline.load(tmp_path / "mine").statement == release.statement
-    with pytest.raises(UserError, match="already holds a run"):
+    with pytest.raises(UserError, match=r"folder: this folder already holds a run\n.*another folder"):
         pipeline.fit(patients(), FEW, folder=tmp_path / "mine", **QUICK)
 
 

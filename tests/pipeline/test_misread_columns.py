@@ -166,6 +166,18 @@ def test_a_number_that_never_falls_within_a_person_is_told(capsys):
     assert hint.startswith("unit: order: 'reading' falls from one record of a person to the next in 0 of 500 steps")
 
 
+def test_a_value_that_no_person_has_twice_is_told(capsys):
+    """In a release of a study 41 % of the visits of a person were there twice, and nothing had said so."""
+    person, visit = np.arange(N) // 4, np.arange(N) % 4
+    day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30 + person % 7, "D")).strftime("%Y-%m-%d")
+    cells = {"person": person, "day": day, "visit": [f"V{v}" for v in visit], "arm": [f"A{i % 3}" for i in range(N)]}
+    kinds = ", ".join(f"{n}: {{kind: categorical, values: {sorted({*cells[n]})}}}" for n in ("visit", "arm"))
+    schema = f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, {kinds}}}\n"
+    schema += "unit: {column: person, order: day, records: {max: 4}}"
+    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "two records of a person" in h)
+    assert hint.startswith("unit: 'visit' has the same value in two records of a person 0 times")
+
+
 def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys):
     a, b = np.arange(N) % 90, np.arange(N) * 7 % 31
     kind = "{kind: integer, min: 0, max: 120}"

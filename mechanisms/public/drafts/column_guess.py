@@ -46,6 +46,8 @@ MOSTLY = 0.5
 FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
 FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
+#: Codes of no answer that stand far above a scale of few answers, so many times as many as there are.
+NO_ANSWERS, FAR_ABOVE = (77, 88, 98, 998), 3
 #: With fewer rows than this nothing is called constant.
 FEW_ROWS = 20
 #: Bounds of dates that lie so many years apart are whole years; of others whole months.
@@ -178,8 +180,9 @@ def _of_numbers(
     taken = [f"{c:g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 2)
-    if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
-        doubt += "; is 9 a value, or a gap?"
+    no_answer = high == 9 or (high in NO_ANSWERS and high >= FAR_ABOVE * facts.distinct)
+    if no_answer and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
+        doubt += f"; is {high:g} a value, or a gap?"
     sparse = seen.wholes == seen.count and high - low >= 10 * facts.distinct * (seen.multiple_of or 1)
     few = facts.distinct <= (MAX_VALUES if sparse else FEW_CODES)
     if few and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
