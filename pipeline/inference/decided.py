@@ -87,7 +87,7 @@ class Decided:
         elif others:
             depend = f"{self.shown:,} depend{'s' * (self.shown == 1)}" if self.shown else "none depends"
             judged = f"{self.judged:,} of the other {others:,}" if self.judged < others else f"the other {others:,}"
-            line += f"; {judged} compared: {depend} beyond noise (on average by at most {self.left:.1%} of the records)"
+            line += f"; {judged} compared: {depend} beyond noise (mean at most {self.left:.1%} of records)"
         line += f"; never asked, and as unrelated: {named_pairs(self.never)}" if self.never else ""
         return line
 

@@ -71,11 +71,11 @@ def test_dependence_that_is_left_is_told_and_independence_is_not_called_dependen
 
 def test_words_about_pairs_that_were_not_measured_speak_of_those_that_were_compared():
     every = release()
-    assert "; the other 3 compared: 1 depends beyond noise (on average by at most " in decided(every).in_words
+    assert "; the other 3 compared: 1 depends beyond noise (mean at most " in decided(every).in_words
     given = every.distances
     fewer = replace(given, cliques=given.cliques[1:], whole=given.whole[1:], values=given.values[1:])
     said = decided(replace(every, distances=fewer)).in_words
-    assert "; 2 of the other 3 compared: none depends beyond noise (on average by at most " in said
+    assert "; 2 of the other 3 compared: none depends beyond noise (mean at most " in said
 
 
 def test_the_mean_distance_of_what_is_left_is_bounded_in_95_of_100():
