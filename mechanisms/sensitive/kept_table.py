@@ -111,13 +111,13 @@ def kept_private(
     name = hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=16).hexdigest()
     place = folder / name
 
-    def made() -> JsonDict:
+    def make() -> JsonDict:
         work = _emptied(place)
         private = load_private(source, schema, unit, workdir=work, key=key, histogram=histogram, progress=progress)
         return _facts(place, private)
 
     with only_one(folder, name):
-        return _read(place, kept_values(place / FACTS, made), schema, unit)
+        return _read(place, kept_values(place / FACTS, make), schema, unit)
 
 
 def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:
@@ -129,12 +129,12 @@ def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTa
         return replace(plain, known=kept_counts(place / "counts"))
     whole = place / "whole"
 
-    def made() -> tuple[list[list[str]], list[str]]:
+    def make() -> tuple[list[list[str]], list[str]]:
         coded, report = encode_columns(source, schema, workdir=_emptied(whole), apart=True)
         return [_file_of(whole, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)], report.apart(schema)
 
     with only_one(place, "whole"):
-        files, apart = kept_values(whole / FACTS, made)
+        files, apart = kept_values(whole / FACTS, make)
     domain = with_apart(schema, apart).domain
     return CodedTable(domain, _mapped(whole, files), known=kept_counts(whole / "counts"))
 

@@ -171,9 +171,9 @@ class Release(RowSource):
         Raises:
             UserError: an impossible question, or a keyword that it has not; no measured marginal tells it.
         """
-        known = [f.name for f in fields(EstimateQuestion)]
-        for name in (n for n in more if n not in known):
-            fix = f"{', '.join(known[3:])}; for conditions count(where)"
+        names = [f.name for f in fields(EstimateQuestion)]
+        for name in (n for n in more if n not in names):
+            fix = f"{', '.join(names[3:])}; for conditions count(where)"
             raise UserError(f"{name}=: no such keyword", where="estimate", fix=fix)
         asked = EstimateQuestion(what, column, other, by, **more)
         return estimate(self.schema, self.statement, self.measurements, asked)

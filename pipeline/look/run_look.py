@@ -105,7 +105,7 @@ def _look(
     place = private.kept or folder.temporary / "look"
     place.mkdir(mode=0o700, exist_ok=True)
 
-    def made() -> tuple[list[str], list[str]]:
+    def make() -> tuple[list[str], list[str]]:
         coded = private.as_read(schema)
         read = None if coded is None else (coded, private.encoding)
         bar = LossBar(config.data.max_unplaced, not asks_for_records(config.privacy))
@@ -115,7 +115,7 @@ def _look(
         return as_lines(look, source.path.name, schema.name), look.warned
 
     with only_one(place, "look"):
-        lines, warned = kept_values(place / f"look-{config.data.max_unplaced}.json", made)
+        lines, warned = kept_values(place / f"look-{config.data.max_unplaced}.json", make)
     return lines, warned
 
 

@@ -76,8 +76,8 @@ def accuracy_card(metrics: Json) -> HeadCard:
     ends += ["suspicious: better than an honest table can be"] if word == "suspicious" else []
     words, gauge = f"mean of {', '.join(each)}", Gauge(share, mark, alone)
     worst = " and ".join(ACCURACIES[n] for n, x in zip(of, labels, strict=True) if x == word)
-    told = word if len({*labels}) == 1 else f"{worst}: {word}"
-    return HeadCard("Accuracy", f"{share:.1%}", LABELS.get(word, ""), words, ", ".join(ends), gauge, told)
+    label = word if len({*labels}) == 1 else f"{worst}: {word}"
+    return HeadCard("Accuracy", f"{share:.1%}", LABELS.get(word, ""), words, ", ".join(ends), gauge, label)
 
 
 def _distance_card(metric: Json) -> HeadCard:

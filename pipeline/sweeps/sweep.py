@@ -171,8 +171,8 @@ def _check_apart(jobs: Sequence[Job], root: Path) -> None:
     Raises:
         UserError: names two that have not; one, or a ledger, in the sweep's internal/; nothing was written.
     """
-    inside, kept = (root / "internal").resolve(), [(j.root, "hydra.sweep.subdir") for j in jobs]
-    for path, setting in (*kept, *((r.terms.path, SETTING) for j in jobs for r in j.releases)):
+    inside, roots = (root / "internal").resolve(), [(j.root, "hydra.sweep.subdir") for j in jobs]
+    for path, setting in (*roots, *((r.terms.path, SETTING) for j in jobs for r in j.releases)):
         if place_of(path).is_relative_to(inside):
             fix = "a place outside, which outlives the sweep"
             raise UserError(f"{path} lies in the sweep's internal/, which is tidied", where=setting, fix=fix)

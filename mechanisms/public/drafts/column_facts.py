@@ -274,8 +274,8 @@ class Look:
         if kind in {"integer", "float"}:
             found += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
         where = self.source.names[index], texts, "frequent", "where a schema lists or discovers them"
-        said = said_persons(*where) if kind in {"categorical", "flag"} else ""
-        found += [f"{said}: leave it out where they name persons"] if said else []
+        names = said_persons(*where) if kind in {"categorical", "flag"} else ""
+        found += [f"{names}: leave it out where they name persons"] if names else []
         found += cut_short(texts, self.source.names[index], names=named)
         return found + self.of_totals(index)
 

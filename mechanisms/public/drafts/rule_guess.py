@@ -250,8 +250,8 @@ def _holding(
     for values in value_batches(source, asked):
         few = {name: own[:FEW] for name, own in values.items()}
         for part in (few, values):  # nearly all that is tried fails soon
-            made = ((n, e, e.values(part)) for n, e in tried)
-            written = ((n, e, in_unit(v, e.type, n.kind) if n.kind in DATE_KINDS else v) for n, e, v in made)
+            values_of = ((n, e, e.values(part)) for n, e in tried)
+            written = ((n, e, in_unit(v, e.type, n.kind) if n.kind in DATE_KINDS else v) for n, e, v in values_of)
             tried = [(n, e) for n, e, values in written if agree(part[n.name], values, n).all()]
         rows += len(values[asked[0].name])
         for name in {n.name for n, _ in tried}:

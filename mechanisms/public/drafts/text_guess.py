@@ -85,10 +85,10 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     if pairs:
         return None, f"{many}: two numbers in each, as 120/80: write them in two columns of the table"
     if codes_of_others(texts, name):
-        said = (
+        ids = (
             "letters and many digits, each in several rows: ids of others (animals, vehicles, accounts)? Where they are"
         )
-        return None, f"{many}: {said} persons', privacy.unit names the column; where a public list has them, list them"
+        return None, f"{many}: {ids} persons', privacy.unit names the column; where a public list has them, list them"
     if codes := _codes(look, index, facts, texts):
         return codes
     spelled = _spelled(texts, look.told(index, texts))
