@@ -38,8 +38,8 @@ FEWEST_MOMENTS, UNEVEN = 1_000, 0.1
 WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
 #: More dates than that are not tried, nor more whole numbers beside so many; the fewer dates, the more numbers.
 MOST = 12
-#: Of so many numbers, in so many rows, sums are looked for; weights below that are none.
-SUMMED, SUMMED_ROWS, NONE = 120, 2_000, 1e-6
+#: Of so many numbers, in so many rows (fewer where the sum has gaps), sums are looked for; weights below that are none.
+SUMMED, SUMMED_ROWS, SUMMED_FEW, NONE = 120, 2_000, 500, 1e-6
 #: A sum of so many values, and of half as many as its largest part, has few.
 FEW_TOTALS = 20
 #: Scales of whole numbers are as long at most, where an answer may count the other way round.
@@ -137,7 +137,8 @@ def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]
     for i in [*np.argsort(sizes, kind="stable").tolist(), -1]:
         others = np.flatnonzero(~np.isin(owners if i >= 0 else owners[: len(columns)], [i, *taken]))
         own = i >= 0 and gaps[:, i].any()
-        design = np.asarray(np.linalg.qr(whole[~gaps[:, i]], mode="r")) if own else every
+        enough = max(SUMMED_FEW, 2 * whole.shape[1])  # what holds in these is tried in all rows
+        design = np.asarray(np.linalg.qr(whole[~gaps[:, i]][:enough], mode="r")) if own else every
         weights, rest = nnls(design[:, others], design[:, i])
         used = weights > NONE
         share = weights[used].mean() if i < 0 and used.any() else 1.0
