@@ -125,6 +125,7 @@ class Coverage:
 
     @property
     def in_words(self) -> str:
+        """How many columns were measured, and which of them tell little."""
         measured = self.columns - len(self.unmeasured)
         line = f"{measured:,} of {self.columns:,} measured"
         few = "all" if len(self.noisy) == measured else f"{len(self.noisy):,}"

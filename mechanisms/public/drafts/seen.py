@@ -113,8 +113,7 @@ class Numbers(Spread):
 
 def _ranks_to(end: float, first: int) -> range:
     """The ranks from the first one to the one that reaches so far; none for an end that is not above 0."""
-    last = first if end <= 0 else next(k for k in itertools.count(first) if step(k) >= end)
-    return range(first, last + 1 if end > 0 else first)
+    return range(first, next(k for k in itertools.count(first) if step(k) >= end) + 1) if end > 0 else range(0)
 
 
 def step(rank: int) -> float:
