@@ -8,6 +8,8 @@ from pathlib import Path
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.formats import FORMATS
+from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.value_summaries import rows_clipped
 from mechanisms.sensitive.private_choice import kept_choices
 from pipeline.made_rows import linked
 from pipeline.measuring.acceptance import settle, table_of
@@ -21,6 +23,8 @@ from synthesis.numbers.value_shapes import as_written
 
 #: Said of a run, and of one that is resumed.
 EMPTY = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
+#: Said of a column that is computed.
+CLIPPED = "{}: in {} of the synthetic rows it lies beyond min or max, and takes that: wider bounds keep the expression"
 
 
 def measure(state: State) -> State:
@@ -74,7 +78,10 @@ def release(state: State) -> State:
 
 
 def _reloaded(state: State, table: Path) -> CodedTable:
-    """The rows of a released table as codes."""
+    """The rows of a released table as codes; a warning per column whose bounds clip computed values of them."""
     with state.show.stage("reload") as report:
         source = open_released(table, state.config.limits, state.folder.temporary)
-        return encode_columns(source, state.schema, workdir=state.folder.temporary / "released", progress=report)[0]
+        coded, _ = encode_columns(source, state.schema, workdir=state.folder.temporary / "released", progress=report)
+    clipped = rows_clipped(source, state.schema).items()
+    state.show.warn([CLIPPED.format(rule, percent(k / coded.rows)) for rule, k in clipped if k])
+    return coded

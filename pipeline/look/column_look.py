@@ -68,6 +68,7 @@ class ColumnLook:
         examples: some of the lost values, with how often each occurs.
         warnings: in which way the column may be read wrongly, or is no column to measure, in sentences.
         hints: likely cures, and questions.
+        read: whether a run reads it: those of columns that are computed it does not.
     """
 
     name: str
@@ -81,6 +82,7 @@ class ColumnLook:
     examples: tuple[tuple[str, int], ...] = ()
     warnings: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
+    read: bool = True
 
     @property
     def status(self) -> str:

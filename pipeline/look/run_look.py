@@ -175,7 +175,7 @@ def _lines(look: TableLook, table: str, schema: str) -> list[str]:
     if look.too_many:
         names = ", ".join(repr(loss.column) for loss in look.too_many)
         return [*lines, "", f"{names}: more than {bar} would be lost; run refuses, and spends nothing"]
-    return [*lines, "", f"no column loses more than {bar}: run goes on"]
+    return [*lines, "", f"no column loses more than {bar} where a run reads it: run goes on"]
 
 
 def show_look(config: CheckConfig) -> int:

@@ -84,8 +84,8 @@ class TableLook:
 
     @property
     def too_many(self) -> tuple[ColumnLoss, ...]:
-        """Columns that lose more than that."""
-        return beyond([c.loss for c in self.columns], self.at_most)
+        """Columns that lose more than that, of those that a run reads."""
+        return beyond([c.loss for c in self.columns if c.read], self.at_most)
 
     @property
     def warned(self) -> list[str]:
@@ -231,6 +231,7 @@ def _column(
         tuple(examples[:SHOWN]),
         tuple(warnings),
         tuple(hints),
+        read=column.name not in {step.target for step in schema.rules.computed},
     )
 
 

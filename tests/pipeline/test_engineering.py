@@ -19,6 +19,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import check_readable, load_measurements
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
+from mechanisms.public.tables.losses import percent
 from pipeline.release_folder import read_release
 from pipeline.settings.build import build_schema, build_workload
 from pipeline.settings.config import load_config
@@ -283,7 +284,8 @@ columns:
   admitted: {kind: date, min: 2024-01-01, max: 2024-12-31, bins: month, missing: false}
   nights: {kind: integer, min: 0, max: 30, bins: {count: 6}}
   discharged: {kind: date, min: 2024-01-01, max: 2025-01-31, bins: month}
-derive: {discharged: {expression: admitted + nights}}
+  hours: {kind: integer, min: 0, max: 720}
+derive: {discharged: {expression: admitted + nights}, hours: {expression: 24 * nights}}
 """
 SETTINGS = ["data=table", "data.path=stays.csv", "data.schema=stays.yaml"]
 
@@ -294,7 +296,9 @@ def whole_stays(rows: int = 300) -> pd.DataFrame:
     nights = rng.integers(0, 31, rows)
     ward = np.where(nights > 9, "icu", "surgery")
     left = admitted + pd.to_timedelta(nights, unit="D")
-    return pd.DataFrame({"ward": ward, "admitted": admitted, "nights": nights, "discharged": left})
+    return pd.DataFrame(
+        {"ward": ward, "admitted": admitted, "nights": nights, "discharged": left, "hours": 24 * nights}
+    )
 
 
 def kept(table: pd.DataFrame) -> bool:
@@ -308,7 +312,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = whole_stays()
     table.loc[:59, "discharged"] = pd.Timestamp("2024-12-31")
     table.to_csv(computed / "stays.csv", index=False)
-    (computed / "stays.yaml").write_text(STAYS, encoding="utf-8")
+    (computed / "stays.yaml").write_text(STAYS.replace("720", "240"), encoding="utf-8")
     own = ["privacy.epsilon=5", "evaluation.metrics=[anita_1way]", "hydra.run.dir=out"]
     return done_in(computed, "run", *SETTINGS, *PAIRS, *own)
 
@@ -329,6 +333,12 @@ def test_the_release_keeps_to_the_rule_nothing_of_the_column_was_measured_and_sc
     assert "discharged" in Path("out/internal/figures.json").read_text()
 
 
+def test_a_run_says_in_how_many_synthetic_rows_bounds_clip_a_computed_value(computed) -> None:
+    share = (pd.read_csv("out/release/synthetic.csv").nights > 10).mean()
+    clipped = f"warning: derive 'hours': in {percent(share)} of the synthetic rows it lies beyond"
+    assert clipped in Path("out/internal/run.log").read_text() and 0.2 < share < 0.9
+
+
 @pytest.mark.parametrize("engine", ["duckdb", pytest.param("spark", marks=pytest.mark.slow)])
 def test_a_release_keeps_how_long_stays_were_where_no_column_of_the_table_says_so(
     engine, tmp_path, monkeypatch, capsys
@@ -337,7 +347,7 @@ def test_a_release_keeps_how_long_stays_were_where_no_column_of_the_table_says_s
     monkeypatch.chdir(tmp_path)
     table = whole_stays(900)
     table.drop(columns="nights").to_csv("stays.csv", index=False)
-    lines = [line for line in STAYS.splitlines() if "nights" not in line]
+    lines = [line for line in STAYS.splitlines() if "nights" not in line and "hours" not in line]
     rule = "derive: {discharged: {from: admitted, length: {max: 30, bins: {count: 6}}}}"
     Path("stays.yaml").write_text("\n".join([*lines, rule]), encoding="utf-8")
     own = ["privacy.epsilon=20", f"engine={engine}", "evaluation.enabled=false", "hydra.run.dir=out"]
@@ -368,6 +378,8 @@ def test_a_release_is_read_with_the_fine_cells_of_a_length(length):
 def test_check_counts_the_rows_that_break_it(computed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = reply(capsys, "check", *SETTINGS[1:]).out
     assert "derive 'discharged': " in said and "of the rows hold another value than it says" in said
+    share = percent((24 * whole_stays().nights > 240).mean())
+    assert re.search(rf"^hours +integer +loses {share}", said, re.M) and said.endswith("run goes on\n"), "as it does"
 
 
 def test_new_rows_keep_to_it_and_a_condition_on_it_is_refused(computed, capsys):

@@ -19,7 +19,7 @@ from mechanisms.public.rules.expressions import Type, parse_expression
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.value_summaries import rows_that_differ
+from mechanisms.public.tables.value_summaries import rows_clipped, rows_that_differ
 from pipeline.look.rehearse import write_rows
 from tests.public.table_worlds import csv, source
 
@@ -162,6 +162,8 @@ def test_a_result_beyond_the_bounds_is_clipped_or_missing(outside: str, negative
     assert (real < 0).any() and (made.stay[real >= 0] == real[real >= 0]).all()
     wrong = made.stay[real < 0]
     assert wrong.isna().all() if negative is None else (wrong == negative).all()
+    clipped = rows_clipped(source(tmp_path / "rows.csv"), schema)
+    assert clipped == ({} if negative is None else {"derive 'stay'": int((real < 0).sum())})
 
 
 def test_where_rows_are_measured_the_column_is_not_read(tmp_path: Path) -> None:

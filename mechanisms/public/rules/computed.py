@@ -36,6 +36,14 @@ class Computed(Unread):
             sources: as of `Expression.values`.
             column: the target; a value beyond its bounds is clipped, or missing with `outside: missing`.
         """
+        values, (low, high) = self.unbounded(sources, column), column.bounds
+        if column.outside == "missing":
+            values[(values < low) | (values > high)] = np.nan
+        values = np.clip(values, low, high)
+        return values if column.missing else np.nan_to_num(values, nan=low)
+
+    def unbounded(self, sources: Mapping[str, NDArray[np.float64]], column: Column) -> NDArray[np.float64]:
+        """The same before they are brought inside the column's bounds; NaN where a source is missing."""
         values = self.expression.values(sources)
         if column.kind in DATE_KINDS:
             values = in_unit(values, self.expression.type, column.kind)
@@ -45,11 +53,7 @@ class Computed(Unread):
             values = np.round(values, column.decimals)
         if column.multiple_of is not None:
             values = multiple(np.rint(values / column.multiple_of), column.multiple_of)
-        low, high = column.bounds
-        if column.outside == "missing":
-            values[(values < low) | (values > high)] = np.nan
-        values = np.clip(values, low, high)
-        return values if column.missing else np.nan_to_num(values, nan=low)
+        return values
 
 
 def in_unit(moments: NDArray[np.float64], given: str, kind: str) -> NDArray[np.float64]:

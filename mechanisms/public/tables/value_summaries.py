@@ -50,6 +50,18 @@ def rows_that_differ(source: Source, schema: Schema) -> dict[str, int]:
     return differing
 
 
+def rows_clipped(source: Source, schema: Schema) -> dict[str, int]:
+    """Rule → in how many rows of a synthetic table the column's bounds clip the value that its expression has."""
+    clipped = {}
+    for step in (s for s in schema.rules.computed if schema[s.target].outside == "clip"):
+        column, (low, high), count = schema[step.target], schema[step.target].bounds, 0
+        for values in value_batches(source, [schema[n] for n in step.reads]):
+            exact = step.unbounded(values, column)
+            count += int(np.count_nonzero((exact < low) | (exact > high)))
+        clipped[step.rule] = count
+    return clipped
+
+
 def agree(own: Floats, expected: Floats, column: Column) -> NDArray[np.bool_]:
     """Equal, or both missing; of a float, up to half of its last decimal."""
     near = 0.0 if column.kind != "float" else 10.0**-column.decimals / 2 if column.decimals is not None else 0.0
