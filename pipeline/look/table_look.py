@@ -183,8 +183,7 @@ def _column(
     source, index, (coded, report) = look.source, look.source.names.index(column.name), encoded
     to_find = column.discover is not None and column.discover.values
     frequent = [t for t, n in look.trimmed(index).items() if n >= FEWEST_UNITS] if to_find else []
-    outside = report.outside[column.name]
-    loss = loss_of(column, report)
+    outside, loss = report.outside[column.name], loss_of(column, report)
     counts = np.bincount(np.asarray(coded.column(column.name)), minlength=column.size).astype(np.int64)
     missing = 0 if column.missing_code is None else int(counts[column.missing_code])
     if column.missing_code is not None and fate(column) == "become missing":
