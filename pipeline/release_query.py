@@ -33,6 +33,7 @@ from pipeline.inference.marginal_estimates import (
 )
 from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
 from pipeline.release_folder import attribute_labels, cells_frame, check_columns, read_release
+from pipeline.settings.overrides import encoded
 from pipeline.statement.words import noted
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
@@ -146,9 +147,8 @@ def untold(measurements: Measurements, clique: Clique, more: str = "", *, where:
     fix = f"ask for what was measured ({'; '.join(near[:12])}{' …' if len(near) > 12 else ''})"
     if not of_persons(measurements):  # what is asked of these follows from the schema
         fix += "; what was not needs another run, out of a budget of its own, with "
-        fix += f"[{','.join(clique)}] in its list selection.marginals"
-    fix += more
-    return UserError(f"no measured marginal tells {' × '.join(clique)}", where=where, fix=fix)
+        fix += f"{encoded(list(clique))} in its list selection.marginals"
+    return UserError(f"no measured marginal tells {' × '.join(clique)}", where=where, fix=fix + more)
 
 
 def solved(schema: Schema, measurements: Measurements, clique: Clique, solution: str) -> pd.DataFrame:

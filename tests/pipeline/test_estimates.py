@@ -163,7 +163,7 @@ def test_unmeasured_groups_are_refused_or_bounded_by_what_holds_for_every_table(
     with pytest.raises(UserError) as refused:
         estimates.estimate(TOWN, release(1), asked)
     assert "no measured marginal tells age × sex" in str(refused.value)
-    assert "[age,sex] in its list selection.marginals" in str(refused.value)
+    assert '["age","sex"] in its list selection.marginals' in str(refused.value)
     sharp = release(1, (("age",), ("sex",)), sigma=1e-6)
     for what in ("count", "median", "mean"):
         asked = question(what, None if what == "count" else "age", by="sex", unmeasured="bounds")

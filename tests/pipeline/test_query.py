@@ -90,7 +90,7 @@ def test_the_name_of_an_hour_is_that_hour_and_a_time_with_a_zone_is_read_as_its_
 
 def test_what_was_not_measured_is_refused_with_what_was_and_how_to_measure_it():
     known = Measurements(TWO, (answer(("a",), [1, 2], 1.0),))
-    for asked, setting in ((("b",), "[b]"), (("a", "b"), "[a,b]")):
+    for asked, setting in ((("b",), '["b"]'), (("a", "b"), '["a","b"]')):
         with pytest.raises(UserError) as refused:
             estimate_marginal(known, asked)
         assert "ask for what was measured (a)" in str(refused.value)
