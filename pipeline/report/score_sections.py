@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -354,15 +355,23 @@ def _number_rows(parts: Sequence[Json], *names: str) -> list[tuple[str, ...]]:
     for each in parts:
         first = tuple(str(each[name]) for name in names)
         rows += [(*first, side, *_number_cells(each[side])) for side in ("real", "synthetic") if each[side] is not None]
-        if (mean := each["mean_standard_error"]) is not None:
-            quantiles = each.get("quantile_standard_errors") or [None] * 5
-            rows.append((*first, NOISE, "", "", number(mean), "", *map(number, quantiles)))
+        if (error := each["mean_standard_error"]) is not None:
+            mean = (each["real"] or each["synthetic"])["mean"]
+            errors = [_spread(mean, e) for e in each.get("quantile_standard_errors") or [None] * 5]
+            rows.append((*first, NOISE, "", "", _spread(mean, error), "", *errors))
     return rows
 
 
 def _number_cells(own: Json) -> tuple[str, ...]:
-    missing = "" if own["missing"] is None else f"{own['missing']:.1%}"
-    return (f"{own['count']:,}", missing, *map(number, [own["mean"], own["stddev"], *own["quantiles"]]))
+    missing, mean = "" if own["missing"] is None else f"{own['missing']:.1%}", own["mean"]
+    return (f"{own['count']:,}", missing, number(mean), _spread(mean, own["stddev"]), *map(number, own["quantiles"]))
+
+
+def _spread(mean: object, spread: float | None) -> str:
+    """A deviation beside a mean; of dates (kept in days) and times (kept in seconds), whose mean is a text, in days."""
+    if spread is None or math.isnan(spread) or not isinstance(mean, str):
+        return number(spread)
+    return f"{number(spread if len(mean) == len('2024-01-31') else spread / 86_400)} days"
 
 
 def numbers_lines(numbers: Sequence[Json], groups: Sequence[Json] = ()) -> list[str]:

@@ -30,7 +30,7 @@ from pipeline.report.charts import Line, Place, bars, heat, lines, place_map
 from pipeline.report.header_cards import header_cards, in_short, not_computed
 from pipeline.report.page import Card, Gauge, Page, Section, Table, chart_style, number, rendered
 from pipeline.report.scale import ChartAxis, Scale
-from pipeline.report.score_sections import numbers_section
+from pipeline.report.score_sections import numbers_lines, numbers_section
 from pipeline.report.table_sections import accuracy_section, columns_section
 from pipeline.sweeps.sweep_page import panels, render, table_section
 from tests.pipeline.browser import CHROMIUM, browsed
@@ -303,6 +303,13 @@ def test_of_many_columns_the_worst_are_drawn_and_the_page_says_so():
     assert "The first 150 of 1,000 columns" in page
     assert "<h3>c999</h3>" in page and "<h3>c0</h3>" not in page
     assert len(page) < 600_000
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [("2024-03-01", 2.5), ("2024-03-01T08:00:00", 2.5 * 86_400)])
+def test_deviations_of_dates_and_of_times_are_in_days_and_say_so(mean, deviation):
+    own = {"count": 9, "missing": 0.0, "mean": mean, "stddev": deviation, "quantiles": [mean] * 5}
+    lines = numbers_lines([{"column": "c", "real": own, "synthetic": own, "mean_standard_error": deviation}])
+    assert [line.count("2.5 days") for line in lines] == [0, 1, 1, 1]
 
 
 def test_outliers_that_are_covered_stand_beside_what_a_second_sample_covers():
