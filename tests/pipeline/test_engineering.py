@@ -375,6 +375,13 @@ def test_a_release_is_read_with_the_fine_cells_of_a_length(length):
     check_readable(ran)
 
 
+@pytest.mark.parametrize("column", ["kind: integer", "kind: float, bins: {count: 4}", "kind: float, bins: discover"])
+def test_the_assumed_bins_of_a_wide_range_to_be_discovered_are_not_cut(column):
+    """The schema as written says nothing of them: under default settings, every such run ended with a fault."""
+    fields = {"columns": {"charge": yaml.safe_load(f"{{{column}, bounds: discover}}")}}
+    check_readable(with_fine_columns(parse_schema(fields, where="charges"), 256))
+
+
 def test_check_counts_the_rows_that_break_it(computed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = reply(capsys, "check", *SETTINGS[1:]).out
     assert "derive 'discharged': " in said and "of the rows hold another value than it says" in said
