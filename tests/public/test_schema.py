@@ -238,6 +238,7 @@ COLUMN_MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({**INTEGER, "joint_bins": {"level": "city"}}, "the column has no hierarchy"),
     ({**INTEGER, "joint_bins": 5}, "joint_bins: got 5"),
     ({**INTEGER, "joint_bins": {"count": 2}, "one_way_only": True}, "both joint_bins and one_way_only"),
+    ({**INTEGER, "joint_bins": {"count": 2}, "fine": 64}, "both joint_bins and fine"),
     ({"kind": "constant", "values": ["x"]}, "constant knows"),
     ({"kind": "categorical", "values": ["F"], "spellings": {"Q": ["q"]}}, "spellings: 'Q' is none of the values"),
     ({"kind": "categorical", "values": ["F"], "spellings": ["f"]}, "spellings: got"),
