@@ -144,7 +144,7 @@ def paired_cells(
 
 
 def counted_over(
-    table: CountedTable, domain: Domain, made_of: Mapping[str, tuple[str, NDArray[np.integer]]]
+    table: CountedTable, domain: Domain, sources: Mapping[str, tuple[str, NDArray[np.integer]]]
 ) -> CountedTable:
     """Rows that lie elsewhere, over other codes: the counts over their own are summed, in batches that fit in memory.
 
@@ -157,14 +157,14 @@ def counted_over(
     def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
         """The counts of each marginal."""
         asked, sums = iter(cliques), []
-        for batch in in_batches(own, [tuple(made_of[n][0] for n in clique) for clique in cliques], DENSE_CELLS):
+        for batch in in_batches(own, [tuple(sources[n][0] for n in clique) for clique in cliques], DENSE_CELLS):
             if own.cells(batch[0]) > MOST_CELLS:
                 problem = f"{' × '.join(batch[0])} has too many cells"
                 raise UserError(problem, where="marginal", fix="fewer or coarser columns")
             for fine, counts in zip(batch, count_cliques(table, batch), strict=True):
                 summed = counts.reshape(own.shape(fine))
                 for axis, name in enumerate(next(asked)):
-                    summed = _summed(summed, axis, made_of[name][1], domain[name].size)
+                    summed = _summed(summed, axis, sources[name][1], domain[name].size)
                 sums.append(summed.ravel())
         return sums
 

@@ -68,12 +68,12 @@ def dependence_of(inputs: Inputs) -> Dependence:
         ends = None if synthetic.weighted else DependenceEnds(some, drawn, (real.rows, synthetic.rows))
     rows = []
     for pair, both in zip(pairs, counts, strict=True):
-        strength, other, share_kept = pair_dependence(*both, alike)
+        strength, other, slope = pair_dependence(*both, alike)
         if strength > 0:
-            rows.append((*pair, strength, other, share_kept, strength * (1 - share_kept)))
+            rows.append((*pair, strength, other, slope, strength * (1 - slope)))
         if ends is not None and strength:
             one = _deviations(both[0])
-            ends.add(pair, one.weights * one.values / one.square, strength, share_kept)
+            ends.add(pair, one.weights * one.values / one.square, strength, slope)
     frame = pd.DataFrame(rows, columns=COLUMNS).sort_values("lost", ascending=False, kind="stable", ignore_index=True)
     total = math.fsum(frame["real"])
     score = math.fsum(frame["real"] * frame["kept"]) / total if total else 1.0
@@ -118,8 +118,8 @@ def pair_dependence(real: Floats, synthetic: Floats, alike: float = 1.0) -> tupl
     one, two = _deviations(real, alike), _deviations(synthetic)
     if not one.strength:
         return 0.0, two.strength, 1.0
-    share_kept = float((one.weights * one.values * two.values).sum()) / one.square
-    return one.strength, two.strength, min(max(share_kept, 0.0), 1.0)
+    slope = float((one.weights * one.values * two.values).sum()) / one.square
+    return one.strength, two.strength, min(max(slope, 0.0), 1.0)
 
 
 @dataclass(frozen=True, eq=False)

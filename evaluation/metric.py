@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from mechanisms.public.errors import known_columns
+from mechanisms.public.errors import require_columns
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.settings import BoundedSettings, column, declared
 
@@ -326,4 +326,4 @@ def check_columns(own: MetricSettings, schema: Schema) -> None:
     for each in declared(type(own)):
         value = getattr(own, each.name)
         names = value if each.listed else [value] if each.role and value is not None else []
-        known_columns(names, schema.domain.names, where=f"evaluation.{each.name}")
+        require_columns(names, schema.domain.names, where=f"evaluation.{each.name}")

@@ -118,14 +118,14 @@ def compute(
         if references and metric.referable:
             measured = measured_references(inputs)
         ends = getattr(result, "ends", None) or Ends()
-        outcome = Outcome(metric, score, result, references=_known(ends) | measured)
+        outcome = Outcome(metric, score, result, references=_by_formula(ends) | measured)
         outcome = replace(outcome, reading=_read(outcome, score, ends, measured, inputs.options))
     except Exception as error:
-        return Outcome(metric, None, reason=_said(error))
+        return Outcome(metric, None, reason=_in_words(error))
     return outcome
 
 
-def _known(ends: Ends) -> dict[str, Reference | Ladder]:
+def _by_formula(ends: Ends) -> dict[str, Reference | Ladder]:
     """What a second sample of as many rows would score, by the formula that the metric has for it."""
     note = "a second sample of as many rows from the same people, by a formula"
     return {} if ends.honest is None else {"expected": Reference((ends.honest,), note)}
@@ -179,7 +179,7 @@ def measured_references(inputs: Inputs) -> dict[str, Reference | Ladder]:
     }
 
 
-def _said(error: Exception) -> str:
+def _in_words(error: Exception) -> str:
     if isinstance(error, UserError):
         return " ".join(str(error).split())
     if isinstance(error, MemoryError):

@@ -167,8 +167,8 @@ def score(
     """
     config = typed(compose_config("score", [*overrides, *overrides_of(settings)]), ScoreConfig)
     several = tables_by_name(synthetic) if isinstance(synthetic, list | tuple | Mapping) else None
-    made = {"synthetic": synthetic}
-    files = made if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
+    tables = {"synthetic": synthetic}
+    files = tables if several is None else {f"synthetic{i}": t for i, t in enumerate(several.values())}
     given: dict[str, Any] = {"real": real, **files, "holdout": holdout, "units": units}
     with TemporaryDirectory(prefix="schema-") as place:
         path = None if schema is None or schema == NO_SCHEMA else schema_file(schema, Path(place))

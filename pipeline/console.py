@@ -44,5 +44,5 @@ def at_most(sentences: Sequence[Sequence[str]], more: str) -> list[str]:
     if len(lines) <= LINES:
         return lines
     ends = itertools.accumulate(map(len, sentences))
-    kept = max((end for end in ends if end < LINES), default=0)
-    return [*lines[:kept], f"{'':<{INDENT}}{len(lines) - kept} more lines: {more}"]
+    cut = max((end for end in ends if end < LINES), default=0)
+    return [*lines[:cut], f"{'':<{INDENT}}{len(lines) - cut} more lines: {more}"]

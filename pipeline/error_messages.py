@@ -52,8 +52,8 @@ def in_json(error: BaseException) -> str:
     """The same as one line of JSON, for who asked for format=json."""
     where, what, fix = (getattr(error, name, None) for name in ("where", "what", "fix"))
     text = explained(error)
-    told = {"error": what or text.partition("\n")[0], "where": where, "fix": fix or text.partition("\n  ")[2] or None}
-    return json.dumps(told, ensure_ascii=False)
+    fields = {"error": what or text.partition("\n")[0], "where": where, "fix": fix or text.partition("\n  ")[2] or None}
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def unquoted(error: Exception) -> Exception:

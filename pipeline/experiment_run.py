@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pipeline.settings.config import Config
 
 
-def known(config: Config) -> str:
+def experiment_name(config: Config) -> str:
     """The name of the experiment that the settings ask for.
 
     Raises:
@@ -46,7 +46,7 @@ def planned_releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     Raises:
         UserError: as of `known` and of the experiment itself.
     """
-    planned: tuple[PlannedRelease, ...] = EXPERIMENTS[known(config)].releases(config, root)
+    planned: tuple[PlannedRelease, ...] = EXPERIMENTS[experiment_name(config)].releases(config, root)
     return planned
 
 
@@ -57,7 +57,7 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
         UserError: as of `known` and of the experiment itself.
     """
     load_used(asdict(config))
-    kind = known(config)
+    kind = experiment_name(config)
     if ("experiment", kind) not in offered_by:
         need_extra("matplotlib", f"experiment={kind}")
     running.append(kind)

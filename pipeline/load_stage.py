@@ -16,7 +16,7 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release_files import check_readable
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.sensitive.kept_table import kept_private, only_one
+from mechanisms.sensitive.kept_table import shared_private, only_one
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, data_print, load_private
 from pipeline.demo import DEMO_ROWS, write_demo
 from pipeline.folders import RunFolder, bind
@@ -81,7 +81,7 @@ def read_rows(state: State, schema: Schema, report: Progress) -> PrivateTable:
     if state.shared is None or aside is not None or plan.discovery is not None or state.engine != EMBEDDED:
         load = partial(load_private, source, schema, unit, key=state.key, progress=report, engine=state.engine)
         return load(workdir=folder, holdout=aside, histogram=counted)
-    shared = partial(kept_private, state.shared, source, schema, unit, data=state.facts["data"], key=state.key)
+    shared = partial(shared_private, state.shared, source, schema, unit, data=state.facts["data"], key=state.key)
     return shared(histogram=counted, progress=report)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
@@ -60,7 +60,7 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
     """
     if not where:
         return None
-    known_columns(where, schema.domain.names, where="where", of="")
+    require_columns(where, schema.domain.names, where="where", of="")
     for name in where:
         if sources := next((s.reads for s in schema.rules.computed if s.target == name), None):
             fix = f"conditions on {', '.join(sources)}; or more rows, of which you keep those"
@@ -134,7 +134,7 @@ def linked(coded: CodedTable, written: Schema, rng: np.random.Generator, show: S
         return with_units(coded, written, rng)
     with show.stage("link") as report:
         owned = with_units(coded, written, rng, report)
-    show.warn(owned.told)
+    show.warn(owned.notes)
     return owned
 
 
@@ -154,7 +154,7 @@ class RowMaker:
     show: Stages = field(default_factory=lambda: Stages(quiet=True))
     model: RowModel | None = None
 
-    def made(self, rows: int | None, condition: Condition | None = None) -> NewRows:
+    def draw(self, rows: int | None, condition: Condition | None = None) -> NewRows:
         """New rows, which keep to the rules of the schema.
 
         Args:

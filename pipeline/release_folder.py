@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.plain_files import check_plain, read_mapping
@@ -30,7 +30,7 @@ from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.formats import TableFormat
 from mechanisms.public.tables.write_table import write_table
 from pipeline.folders import RunFolder, whole_folder
-from pipeline.plugins.origins import check_known
+from pipeline.plugins.origins import check_loaded
 from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import write_papers
@@ -127,7 +127,7 @@ def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
     check_release(folder)
     check_plain(folder)
     statement = _bound_statement(folder)
-    check_known(statement, str(folder), ("mechanism", "query"))
+    check_loaded(statement, str(folder), ("mechanism", "query"))
     schema = load_released_schema(folder / "schema.yaml")
     measurements = load_measurements(folder / "measurements")
     if measurements.domain != schema.measured:
@@ -200,7 +200,7 @@ def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:
 
 def check_columns(schema: Schema, where: str, names: Collection[str]) -> None:
     """UserError for names that are no columns of the table, or of which records were not counted as they stand."""
-    known_columns(names, schema.domain.names, where=where, of="")
+    require_columns(names, schema.domain.names, where=where, of="")
     for name in (n for n in names if not as_a_column(schema, n)):
         fix = "count in the synthetic table, or ask about the columns that it is made from"
         problem = f"{name!r} was not measured as it stands: a rule of the schema made it"

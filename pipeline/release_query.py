@@ -109,8 +109,8 @@ def answer(
     else:
         estimate = estimate_marginal(measurements, clique)
         reach = 1.96 * estimate.errors
-        told, ends = (estimate.values, estimate.errors), (estimate.values - reach, estimate.values + reach)
-        frame = _rounded(cells_frame(schema, clique), *told, *ends, estimate.sources)
+        counted, ends = (estimate.values, estimate.errors), (estimate.values - reach, estimate.values + reach)
+        frame = _rounded(cells_frame(schema, clique), *counted, *ends, estimate.sources)
     if level == LEVELS[1]:
         frame.attrs["notes"] = [COUNTED, *frame.attrs.get("notes", ())]
     return frame

@@ -10,7 +10,7 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.formats import FORMATS
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.value_summaries import rows_clipped
-from mechanisms.sensitive.private_choice import kept_choices
+from mechanisms.sensitive.private_choice import stored_choices
 from pipeline.made_rows import linked
 from pipeline.measuring.acceptance import settle, table_of
 from pipeline.plugins.origins import not_ours
@@ -39,13 +39,13 @@ def measure(state: State) -> State:
 
 def state_promise(state: State) -> State:
     """What was promised and spent, from the objects that were used."""
-    taken, specs, found = present(state.taken), state.design.specs, state.discovered
-    chosen = kept_choices(taken.attempt.answers) | (frozenset() if found is None else found.answered)
+    taken, specs, discovered = present(state.taken), state.design.specs, state.discovered
+    chosen = stored_choices(taken.attempt.answers) | (frozenset() if discovered is None else discovered.answered)
     statement = make_statement(
         state.schema,
         state.plan,
         declared(specs, state.start),
-        replace(taken, chosen=chosen, bound=None if found is None else found.bound),
+        replace(taken, chosen=chosen, bound=None if discovered is None else discovered.bound),
         publication=state.who,
         running_total=None if state.total is None else state.total.to_json(),
         not_ours=not_ours(specs, state.plan, present(state.source), taken.measurements, type(specs.synthesizer)),

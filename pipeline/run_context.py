@@ -119,7 +119,7 @@ class State:
     show: Stages
     design: Design
     shared: Path | None = None
-    kept: bool = True
+    has_folder: bool = True
     hydra_files: Mapping[str, str] = field(default_factory=dict)
     source: Source | None = None
     facts: Json = field(default_factory=dict)

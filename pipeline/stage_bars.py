@@ -132,7 +132,7 @@ class Stages:
         self.console.print(self._finished(name, start), highlight=False)
 
     @contextmanager
-    def kept_back(self) -> Iterator[None]:
+    def held_back(self) -> Iterator[None]:
         """What happens meanwhile saw rows: no stage of it is said where that may not be told."""
         quiet, self.console.quiet = self.console.quiet, self.console.quiet or not self.tells
         try:

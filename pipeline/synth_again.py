@@ -23,15 +23,15 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.folders import RunFolder, not_in_release, unwritable
 from pipeline.made_rows import RowMaker, build_condition
 from pipeline.measuring.public_tables import ready_again
-from pipeline.plugins.origins import made_again_by
+from pipeline.plugins.origins import statement_of_new_rows
 from pipeline.release_folder import read_release, write_release
-from pipeline.scores.table_sources import joined, local_units, opened_as_found
+from pipeline.scores.table_sources import joined, local_units, opened_as_written
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows
 from pipeline.settings.read_where import check_read
 from pipeline.settings.specs import as_released, two_tables
 from pipeline.stage_bars import Stages
-from pipeline.statement.papers import check_said
+from pipeline.statement.papers import check_papers
 from pipeline.statement.signing import load_signer
 from pipeline.statement.words import condition_in_words
 
@@ -48,7 +48,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     check_read(config)
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
-    check_said(statement, schema, release)
+    check_papers(statement, schema, release)
     rows, own = config.rows, config.synthesis.rows
     if rows is not None and own is not None and rows != own:
         raise UserError("rows and synthesis.rows differ", where="rows", fix="one of the two")
@@ -56,7 +56,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     spec = ready_again(config.synthesis, schema, statement)
     form, two = released_format(config.release.format), two_tables(config.release, schema)
     dialect = as_released(config.release, schema)
-    statement = dict(made_again_by(statement, config.synthesis.kind, type(spec), form))
+    statement = dict(statement_of_new_rows(statement, config.synthesis.kind, type(spec), form))
     condition = build_condition(schema, config.where)
     not_in_release(root, "output")
     folder = RunFolder(root)
@@ -66,7 +66,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     check_rows(schema, measurements, spec, rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
     rng = np.random.default_rng(config.synthesis.seed)
-    new = RowMaker(schema, measurements, spec, rng, show).made(rows, condition)
+    new = RowMaker(schema, measurements, spec, rng, show).draw(rows, condition)
     with show.stage("release") as report, _workdir(root) as work:
         new = replace(new, two=two, drawn_by=replace(new.drawn_by, dialect=dialect))
         measured = replace(schema, dialect=dialect), statement, measurements
@@ -94,7 +94,7 @@ def draft(table: str, config: DraftConfig, orders: Mapping[str, Sequence[str]] |
     trees = {c: cluster_from_settings(s, where=where) for c, (s, where) in given.items()}
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder, shared_engine(Path(folder) / "engine"):
-        source = opened_as_found(table, config, Path(folder))
+        source = opened_as_written(table, config, Path(folder))
         name = source.path.name.split(".")[0]
         if config.units.files:
             unit = PrivacyUnit(config.privacy.unit)

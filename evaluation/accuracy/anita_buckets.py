@@ -48,8 +48,8 @@ def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsig
     if isinstance(table, CodedTable):
         columns = tuple(mapping[column] for mapping, column in zip(mappings, table.columns, strict=True))
         return CodedTable(domain, columns, table.weights)
-    made_of = {n: (n, mapping) for n, mapping in zip(domain.names, mappings, strict=True)}
-    return counted_over(table, domain, made_of)
+    sources = {n: (n, mapping) for n, mapping in zip(domain.names, mappings, strict=True)}
+    return counted_over(table, domain, sources)
 
 
 def _mapping(

@@ -55,9 +55,9 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     options = inputs.options
     holdout = options.holdout
     assert holdout is not None
-    units_known = options.unit is not None and options.holdout_unit is not None
+    has_units = options.unit is not None and options.holdout_unit is not None
     ids = [
-        np.unique(np.asarray(unit), return_inverse=True)[1] if units_known else np.arange(table.rows)
+        np.unique(np.asarray(unit), return_inverse=True)[1] if has_units else np.arange(table.rows)
         for table, unit in ((inputs.real, options.unit), (holdout, options.holdout_unit))
     ]
     tables = (inputs.real, holdout)
@@ -68,7 +68,7 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     chosen = [_whole_units(unit, most, rng) for unit in ids]
     cut = [t.at(rows) for t, rows in zip(tables, chosen, strict=True)]
     synthetic = some_rows(inputs.synthetic, own.attack_rows, rng)
-    return Sides(cut[0], cut[1], synthetic, (ids[0][chosen[0]], ids[1][chosen[1]]), units_known)
+    return Sides(cut[0], cut[1], synthetic, (ids[0][chosen[0]], ids[1][chosen[1]]), has_units)
 
 
 def _whole_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -152,7 +152,7 @@ def risk(training: Rate, control: Rate) -> Risk:
     return Risk(training, control, min(max(value, 0.0), 1.0), low, high)
 
 
-def guessed(attack: str, found: Risk, details: JsonDict, rows: dict[str, int]) -> ReadScore:
+def guessed(attack: str, result: Risk, details: JsonDict, rows: dict[str, int]) -> ReadScore:
     """What an attack of one guess about each target wins, between guesses about anybody and certainty.
 
     Args:
@@ -160,11 +160,11 @@ def guessed(attack: str, found: Risk, details: JsonDict, rows: dict[str, int]) -
         details: what was guessed and what came of it, as JSON values.
         rows: of each table.
     """
-    ours, theirs, of, poor = found.training, found.control, "guesses about the holdout's", "always right"
+    ours, theirs, of, poor = result.training, result.control, "guesses about the holdout's", "always right"
     words = (
-        f"attack, {attack}: {found.value:.1%} of what is left to win ({found.low:.1%} to {found.high:.1%}): "
+        f"attack, {attack}: {result.value:.1%} of what is left to win ({result.low:.1%} to {result.high:.1%}): "
         f"{ours.successes:,} of {ours.attacks:,} right on training units, {theirs.successes:,} of "
         f"{theirs.attacks:,} on the holdout's"
     )
-    ends = Ends(0.0, None, 1.0, found.low, found.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
-    return ReadScore(found.value, {**details, "rows": rows}, ends=ends, words=words)
+    ends = Ends(0.0, None, 1.0, result.low, result.high, limits=ATTACK_LIMITS, honest_is=of, poor_is=poor)
+    return ReadScore(result.value, {**details, "rows": rows}, ends=ends, words=words)

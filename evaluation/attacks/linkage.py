@@ -31,8 +31,8 @@ def linkage_of(inputs: Inputs) -> ReadScore:
     ends = np.cumsum([0, *(t.rows for t in targets)])
     synthetic = np.arange(ends[-1], ends[-1] + sides.synthetic.rows)
     hits = [_linked(whole, np.arange(a, b), synthetic) for a, b in pairwise(ends)]
-    found = risk(*(rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True)))
-    return guessed("linkage", found, {**found.to_json(), "parts": [list(p) for p in halves]}, sides.counts())
+    result = risk(*(rate(hit, t.rows) for hit, t in zip(hits, targets, strict=True)))
+    return guessed("linkage", result, {**result.to_json(), "parts": [list(p) for p in halves]}, sides.counts())
 
 
 def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], synthetic: NDArray[np.int64]) -> int:

@@ -76,10 +76,10 @@ def membership_of(inputs: Inputs) -> ReadScore:
     ids = (sides.units[0], sides.units[1][others])
     counts = [np.unique(u).size for u in (*ids, sides.units[1][population_rows])]
     units = dict(zip(("members", "others", "known"), counts, strict=True))
-    said: JsonDict = {"units": units, "unit": "all rows of a unit" if sides.several else "a row"}
+    facts: JsonDict = {"units": units, "unit": "all rows of a unit" if sides.several else "a row"}
     bound = {} if promise is None else {"bound": promise.to_json()}
     if min(counts) < FEWEST:
-        return ReadScore(None, said | {"attacks": {}} | bound, reason=f"fewer than {FEWEST} units on a side")
+        return ReadScore(None, facts | {"attacks": {}} | bound, reason=f"fewer than {FEWEST} units on a side")
     targets = (sides.training, sides.holdout.at(others))
     picked = [np.flatnonzero(_of_units(u, own.attacks, rng)) for u in ids]
     targets = (targets[0].at(picked[0]), targets[1].at(picked[1]))
@@ -92,8 +92,8 @@ def membership_of(inputs: Inputs) -> ReadScore:
     attacked = {}
     for name in ATTACKS:
         members, outside = (per_unit(s, u) / n for s, u, n in zip(scores[name], ids, sizes, strict=True))
-        attacked[name] = told_apart(members, outside, rng)
-    details = said | {"attacks": {name: attack.to_json() for name, attack in attacked.items()}} | bound
+        attacked[name] = separation(members, outside, rng)
+    details = facts | {"attacks": {name: attack.to_json() for name, attack in attacked.items()}} | bound
     best = max(attacked.values(), key=lambda a: a.auc)
     ends = Ends(0.5, None, 1.0, best.low, best.high, limits=ATTACK_LIMITS, honest_is="guessing", poor_is="always right")
     return ReadScore(best.auc, details, ends=ends, words=_words(attacked, promise))
@@ -109,7 +109,7 @@ def _words(attacked: dict[str, Attack], promise: AttackPromise | None) -> str:
     return f"attack, membership by {name}: {auc}; {advantage}"
 
 
-def told_apart(members: Floats, others: Floats, rng: np.random.Generator) -> Attack:
+def separation(members: Floats, others: Floats, rng: np.random.Generator) -> Attack:
     """How well scores tell members from others; a member's should be larger."""
     z = -float(ndtri(LEVEL / 2))
     auc, error = auc_with_error(members, others)

@@ -37,8 +37,8 @@ def singling_out_of(inputs: Inputs) -> ReadScore:
     for table, unit in zip((sides.training, sides.holdout), sides.units, strict=True):
         met = (np.unique(unit[_meets(table, condition)]).size == 1 for condition in conditions)
         hits.append(sum(met))
-    found = risk(*(rate(hit, len(conditions)) for hit in hits))
-    return guessed("singling out", found, {**found.to_json(), "columns_per_condition": width}, sides.counts())
+    result = risk(*(rate(hit, len(conditions)) for hit in hits))
+    return guessed("singling out", result, {**result.to_json(), "columns_per_condition": width}, sides.counts())
 
 
 def _conditions(table: CodedTable, count: int, width: int, rng: np.random.Generator) -> list[Condition]:

@@ -59,7 +59,7 @@ def boosted_trees(
     y: NDArray[np.generic],
     asked: Sequence[NDArray[np.float32]],
     seed: int,
-    told: Literal["predict", "predict_proba", "decision_function"],
+    method: Literal["predict", "predict_proba", "decision_function"],
     **settings: Any,
 ) -> list[Floats]:
     """What gradient-boosted trees that learned y from x tell of each table of asked rows.
@@ -71,12 +71,12 @@ def boosted_trees(
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor  # slow to import
     from threadpoolctl import threadpool_limits
 
-    kind = HistGradientBoostingRegressor if told == "predict" else HistGradientBoostingClassifier
+    kind = HistGradientBoostingRegressor if method == "predict" else HistGradientBoostingClassifier
     trees = kind(early_stopping=False, random_state=seed, **settings)
     # Waiting threads spin: several cost ten times the processor time of one, on a busy machine.
     with threadpool_limits(1, user_api="openmp"):
         trees.fit(x, y)
-        return [np.asarray(getattr(trees, told)(rows), np.float64) for rows in asked]
+        return [np.asarray(getattr(trees, method)(rows), np.float64) for rows in asked]
 
 
 def auc_with_error(ours: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[float, float]:

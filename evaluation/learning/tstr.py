@@ -142,10 +142,10 @@ def _as_numbers(name: str, seen: list[Learner], values: list[Floats], seed: int)
     if not (there[0].any() and there[1].any()):
         return [row | {"reason": "no number to learn from in a table"}]
     learners = [s.at(t) for s, t in zip(seen, there, strict=True)]
-    own_values, made_values, truth = (v[t] for v, t in zip(values, there, strict=True))
+    own_values, synthetic_values, truth = (v[t] for v, t in zip(values, there, strict=True))
     rows = []
     for model in MODELS:
-        from_synthetic = predicted_numbers(model, learners[1], made_values, learners[2], seed)
+        from_synthetic = predicted_numbers(model, learners[1], synthetic_values, learners[2], seed)
         own = predicted_numbers(model, learners[0], own_values, learners[2], seed)
         r2 = {"r2_synthetic": explained(from_synthetic, truth), "r2_real": explained(own, truth)}
         r2["r2_majority"] = explained(np.full(truth.size, own_values.mean()), truth)
@@ -203,8 +203,8 @@ def class_shares(model: str, learned: Learner, labels: Labels, asked: Learner, s
         indicators = (labels[:, None] == classes[None, :]).astype(np.float64)
         shares[:, classes] = _ridge(learned.linear, indicators, asked.linear)
     else:
-        (known,) = boosted_trees(learned.trees, labels, [asked.trees], seed, "predict_proba", **learned.of_trees)
-        shares[:, classes] = known
+        (predicted,) = boosted_trees(learned.trees, labels, [asked.trees], seed, "predict_proba", **learned.of_trees)
+        shares[:, classes] = predicted
     return shares
 
 

@@ -33,23 +33,23 @@ def two_sample_auc_of(inputs: Inputs) -> ReadScore:
     size = min(real.rows, synthetic.rows, inputs.own(AucSettings).auc_rows)
     if size < FEWEST:
         return ReadScore(None, {}, reason=f"fewer than {FEWEST} records of a table")
-    result, error = _told_apart(some_rows(synthetic, size, rng), some_rows(real, size, rng), rng)
+    result, error = _classified(some_rows(synthetic, size, rng), some_rows(real, size, rng), rng)
     if holdout is not None and holdout.rows >= FEWEST:
         other, against = (some_rows(holdout, size, rng), real), "the holdout"
     else:
         order = rng.permutation(real.rows)
         halves = np.array_split(order[: 2 * size], 2)
         other, against = (real.at(halves[0]), real.at(halves[1])), "the other half of the real table"
-    least, said = min(t.rows for t in other), None
+    least, nearest = min(t.rows for t in other), None
     ends = Ends(0.5, error, 1.0, result["low"], result["high"], honest_is="guessing", poor_is="always told apart")
     if least >= FEWEST:
-        reference, its_error = _told_apart(some_rows(other[0], least, rng), some_rows(other[1], least, rng), rng)
-        said, spread = {**reference, "of": against}, math.hypot(error, its_error)
+        reference, its_error = _classified(some_rows(other[0], least, rng), some_rows(other[1], least, rng), rng)
+        nearest, spread = {**reference, "of": against}, math.hypot(error, its_error)
         ends = replace(ends, honest=reference["auc"], spread=spread, honest_is=f"real records of {against}")
-    return ReadScore(result["auc"], {**result, "folds": FOLDS, "reference": said}, ends=ends)
+    return ReadScore(result["auc"], {**result, "folds": FOLDS, "reference": nearest}, ends=ends)
 
 
-def _told_apart(ours: CodedTable, others: CodedTable, rng: np.random.Generator) -> tuple[JsonDict, float]:
+def _classified(ours: CodedTable, others: CodedTable, rng: np.random.Generator) -> tuple[JsonDict, float]:
     """Area under the ROC curve, mean of the folds (½ is guessing), with its 95 % interval; and its standard error."""
     x = np.concatenate([features(ours), features(others)])
     y = np.repeat([1, 0], [ours.rows, others.rows])

@@ -18,7 +18,7 @@ from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
 from evaluation.mgd.aemc_graph import MOST_ARCS, FlowParts, graph_size, split
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.mgd_metric import SOLVERS
-from mechanisms.public.errors import UserError, check_known
+from mechanisms.public.errors import UserError, check_names
 from mechanisms.public.jit import compiled
 
 Solver = Literal["auto", "flow"]
@@ -120,7 +120,7 @@ def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: floa
         raise UserError(f"got Δ = {delta}", where="delta", fix="a finite number of records of at least 0")
     if not (math.isfinite(alpha) and alpha > 0):
         raise UserError(f"got α = {alpha}", where="alpha", fix="a finite cost above 0; 1 in the paper")
-    check_known([solver], SOLVERS, "no solver", where="solver")
+    check_names([solver], SOLVERS, "no solver", where="solver")
     if cells.shape != tuple(a.size for a in axes):
         raise UserError(
             f"distances for {tuple(a.size for a in axes)} codes, but a table of {cells.shape}", where="AEMC"

@@ -21,7 +21,7 @@ from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, draw_schemas, read_targets, subsets, target
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, check_known, known_columns
+from mechanisms.public.errors import UserError, check_names, require_columns
 from mechanisms.public.schema.table_schema import Schema
 
 #: Sampled marginals whose min-cost flow would have more nodes are taken in groups of neighbours, or passed over.
@@ -38,14 +38,14 @@ MOST_LISTED, TRIES = 2_000_000, 20
 
 def _kway(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """All k-way marginals, or a seeded sample of each order."""
-    return _sampled(schema, own, seed, _Wanted(), "marginals")
+    return _sampled(schema, own, seed, _Filter(), "marginals")
 
 
 def _located(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """Section 3.1: marginals with at least one temporal or spatial attribute."""
     _needs(own, 1, "the temporal and spatial columns")
     description = f"marginals with {' or '.join(own.attributes)}"
-    return _sampled(schema, own, seed, _Wanted(anchors=frozenset(own.attributes)), description)
+    return _sampled(schema, own, seed, _Filter(anchors=frozenset(own.attributes)), description)
 
 
 def _thirds(schema: Schema, own: MgdSettings, seed: int) -> Targets:
@@ -84,7 +84,7 @@ def _pums(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     if not schema.domain[income].ordered:
         fix = "declare the column as integer, or as ordinal, in the schema"
         raise UserError(f"{income!r} is not ordinal", where="evaluation.attributes", fix=fix)
-    rest = _sampled(schema, replace(own, k=[3]), seed, _Wanted(without=frozenset(own.attributes)), "marginals")
+    rest = _sampled(schema, replace(own, k=[3]), seed, _Filter(without=frozenset(own.attributes)), "marginals")
     heavy = target(schema, own.attributes, delta=own.delta, weight=float(max(len(rest.marginals), 1)))
     description = f"{' × '.join(own.attributes)} weighs as much as all others together"
     return Targets((heavy, *rest.marginals), (*rest.note, description))
@@ -111,7 +111,7 @@ def _needs(own: MgdSettings, count: int, columns: str, *, exactly: bool = False)
 
 
 @dataclass(frozen=True)
-class _Wanted:
+class _Filter:
     """Which marginals a preset takes: those with one of the anchors, if there are any, and not this one."""
 
     anchors: frozenset[str] = frozenset()
@@ -150,7 +150,7 @@ class _Wanted:
                 yield place, clique
 
 
-def _sampled(schema: Schema, own: MgdSettings, seed: int, eligible: _Wanted, description: str) -> Targets:
+def _sampled(schema: Schema, own: MgdSettings, seed: int, eligible: _Filter, description: str) -> Targets:
     """Of each order all wanted marginals, or a seeded sample of at most `max_marginals`.
 
     A marginal whose flow is predicted to take long, or that comes when the others of its order have taken all the work,
@@ -224,8 +224,8 @@ def chosen_targets(own: MgdSettings, schema: Schema, seed: int) -> Targets:
     if min(own.k) > (columns := len(schema.domain)):
         fix = f"orders of at most {columns}, as many as the table has columns"
         raise UserError(f"got {own.k}", where="evaluation.k", fix=fix)
-    check_known([own.preset], PRESETS, "no preset", where="evaluation.preset")
-    known_columns(own.attributes, schema.domain.names, where="evaluation.attributes")
+    check_names([own.preset], PRESETS, "no preset", where="evaluation.preset")
+    require_columns(own.attributes, schema.domain.names, where="evaluation.attributes")
     return PRESETS[own.preset](schema, own, seed)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, check_known, did_you_mean
+from mechanisms.public.errors import UserError, check_names, did_you_mean
 from mechanisms.public.json_values import is_number
 from mechanisms.public.schema.table_schema import Schema
 
@@ -128,7 +128,7 @@ def read_targets(schema: Schema, given: object, *, delta: float) -> Targets:
         place = f"{where}, entry {number}"
         if not isinstance(entry, Mapping):
             entry = {"attributes": entry}
-        check_known(entry, FIELDS, "no field", where=place, fix=f"fields: {', '.join(FIELDS)}")
+        check_names(entry, FIELDS, "no field", where=place, fix=f"fields: {', '.join(FIELDS)}")
         weights = entry.get("weights")
         if weights is not None and not isinstance(weights, Mapping):
             raise UserError(f"got weights {weights!r}", where=place, fix="{column: 0.5, other: inf}")

@@ -128,10 +128,10 @@ def likeness(numbers: Floats, person: Ints) -> Level:
         numbers: per record, NaN for none.
         person: the number of its person, from 0.
     """
-    known = ~np.isnan(numbers)
-    each = np.bincount(person[known])
-    _, group = np.unique(person[known], return_inverse=True)
-    each, values = each[each > 0], numbers[known]
+    filled = ~np.isnan(numbers)
+    each = np.bincount(person[filled])
+    _, group = np.unique(person[filled], return_inverse=True)
+    each, values = each[each > 0], numbers[filled]
     k, n = len(each), len(values)
     if k < 2 or n == k:
         return None

@@ -119,6 +119,6 @@ class PersonRows:
         order = self.order
         if order is None or not len(order):
             return np.empty(0)
-        known = np.bincount(self.person[~np.isnan(order)], minlength=len(self.starts))
-        first, last = self.starts[known > 0], (self.starts + known - 1)[known > 0]
+        filled = np.bincount(self.person[~np.isnan(order)], minlength=len(self.starts))
+        first, last = self.starts[filled > 0], (self.starts + filled - 1)[filled > 0]
         return np.asarray(np.round(order[last] - order[first], DIGITS))

@@ -57,9 +57,9 @@ def map_of_places(
     times, segments = (named(schema[n], axis) for n, axis in zip((time, segment), labels, strict=True))
     counts = np.bincount(real.column(segment), minlength=schema[segment].size)
     records = dict(zip(code_names(schema[segment]), counts, strict=True))
-    known_places = schema[segment].places or Places()
-    areas = _areas(known_places, regions)
-    where = _points(known_places, regions) or (_places(real, schema, segment, places) if places else {})
+    own_places = schema[segment].places or Places()
+    areas = _areas(own_places, regions)
+    where = _points(own_places, regions) or (_places(real, schema, segment, places) if places else {})
     return {
         "score": caption,
         "time": time,

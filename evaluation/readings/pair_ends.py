@@ -163,7 +163,7 @@ class DependenceEnds:
         self._drawn = Multipliers(real, synthetic, sizes)
         self._parts: list[tuple[float, float, Floats, Floats]] = []
 
-    def add(self, pair: Clique, gradient: Floats, strength: float, share_kept: float) -> None:
+    def add(self, pair: Clique, gradient: Floats, strength: float, slope: float) -> None:
         """A pair that depends.
 
         Args:
@@ -171,7 +171,7 @@ class DependenceEnds:
         """
         if len(self._parts) < PAIRS:
             cells = [gradient[tuple(t.column(n) for n in pair)] for t, _ in self._drawn.tables]
-            self._parts.append((strength, share_kept, cells[0], cells[1]))
+            self._parts.append((strength, slope, cells[0], cells[1]))
 
     def ends(self, score: float) -> Ends | None:
         """Of the mean weighted by strength; None where nothing depends on anything."""

@@ -193,11 +193,11 @@ def _same(book: Book, terms: LedgerTerms) -> None:
         ("slack", slack, slack if terms.slack is None else terms.slack, f"budget.slack={slack:g}"),
     ):
         if booked != asked:
-            booked, asked = _said(booked, asked), _said(asked, booked)
+            booked, asked = _in_words(booked, asked), _in_words(asked, booked)
             raise UserError(f"its {fact} is {booked}, not {asked}", where=str(terms.path), fix=fix)
 
 
-def _said(value: object, other: object) -> str:
+def _in_words(value: object, other: object) -> str:
     """A fact in words; of two lists what the other has not."""
     apart = [t for t in value if t not in other] if isinstance(value, list) and isinstance(other, list) else []
     return "one record" if value is None else repr(apart or value)

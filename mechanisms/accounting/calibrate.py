@@ -50,7 +50,7 @@ def calibrate(charges: Sequence[Charge], budget: Budget, *, before: Sequence[Eve
     noises = [c.noise for c in charges if c.noise is not None]
     accountant = budget.keeper(noises, [*before, *charges])
 
-    def made(level: float) -> tuple[Event, ...]:
+    def events_at(level: float) -> tuple[Event, ...]:
         return tuple(_event(c, accountant, _strength(c, accountant, level)) for c in charges)
 
     def fits(level: float) -> bool:
@@ -59,13 +59,13 @@ def calibrate(charges: Sequence[Charge], budget: Budget, *, before: Sequence[Eve
 
     with blamed(accountant, [NOISE_EVENTS[kind] for kind in noises]):
         level = _largest(fits)
-    events, step = made(level), 1e-9
+    events, step = events_at(level), 1e-9
     # rounding up: one part in 10⁹
     while (loss := accountant.loss([*before, *events])).epsilon > budget.epsilon or loss.delta > budget.delta:
         level, step = level * (1 - step), min(2 * step, 0.5)
         if level < LEAST:
             raise _too_small()
-        events = made(level)
+        events = events_at(level)
     return events
 
 

@@ -15,7 +15,7 @@ from mechanisms.accounting.pairs import POWER, PairNoise
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.discovery.wanted import DiscoveryQuestion
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
@@ -81,7 +81,7 @@ class PlannedMeasurement:
 
 #: What is charged beside the rounds, and what before them.
 Beside = PersonQuestion | Criterion
-Asked = TypeVar("Asked", Reservation, PersonQuestion, Criterion, Wanted)
+Asked = TypeVar("Asked", Reservation, PersonQuestion, Criterion, DiscoveryQuestion)
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class PlannedCharge:
 
     event: Event
     share: float
-    asked: Reservation | Beside | Wanted
+    asked: Reservation | Beside | DiscoveryQuestion
 
     @property
     def purpose(self) -> Purpose:
@@ -125,16 +125,16 @@ class PlannedCharge:
         return self._asked(PersonQuestion)
 
     @property
-    def wanted(self) -> Wanted:
+    def discovery_question(self) -> DiscoveryQuestion:
         """What is to be discovered; TypeError for another charge."""
-        return self._asked(Wanted)
+        return self._asked(DiscoveryQuestion)
 
     @property
     def measurement(self) -> PlannedMeasurement:
         """All cells of the marginal that is known ahead, or other counts; TypeError for another charge."""
         event = as_noise(self.event)
-        if self.purpose == "discover" and self.wanted.query is not None:
-            return PlannedMeasurement((self.wanted.column,), self.wanted.query, self.share, event)
+        if self.purpose == "discover" and self.discovery_question.query is not None:
+            return PlannedMeasurement((self.discovery_question.column,), self.discovery_question.query, self.share, event)
         if isinstance(self.asked, PersonQuestion):
             return PlannedMeasurement(self.asked.label, self.asked.query, self.share, event)
         if self.reservation.clique is None:
@@ -153,7 +153,7 @@ class PlannedCharge:
         """
         used, cost = event or self.event, {"share": self.share, "cost": accountant.cost(self.event)}
         name, facts = {"id": self.event.id}, used.to_facts()
-        if isinstance(self.asked, Criterion | Wanted):
+        if isinstance(self.asked, Criterion | DiscoveryQuestion):
             (cells, answers), key = self.asked.shape, {"accept": "accept", "discover": "discovery"}[self.purpose]
             question = {key: self.asked.to_json(), "clique": None, "cells": cells, "answers": answers}
             return {**name, **question, **facts, **cost}

@@ -19,9 +19,9 @@ from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.plan import Plan, PlannedCharge
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public import units
-from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.discovery.wanted import DiscoveryQuestion
 from mechanisms.public.errors import UserError
-from mechanisms.public.noise_kinds import AUTO, KNOWN, LAPLACE, NOISE_KINDS, NoiseKind
+from mechanisms.public.noise_kinds import AUTO, KINDS, LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import Identity
 
 #: The accountants whose currency a fixed part of can be set aside, whatever the rest is spent on.
@@ -46,14 +46,14 @@ def resolved(budget: Budget, mechanism: str) -> tuple[Budget, NoiseKind]:
         problem = "what is discovered has no accounting here: the number of charges after it depends on its answers"
         raise UserError(f"{problem} ({accountant})", where="privacy.accountant", fix=fix)
     kind = accountant_class(accountant).natural_noise if mechanism == AUTO else mechanism
-    if kind not in KNOWN or (accountant == Basic.kind and kind != LAPLACE.name):
-        fix = "mechanism=laplace" if accountant == Basic.kind else f"mechanism={' or '.join(KNOWN)}"
+    if kind not in KINDS or (accountant == Basic.kind and kind != LAPLACE.name):
+        fix = "mechanism=laplace" if accountant == Basic.kind else f"mechanism={' or '.join(KINDS)}"
         raise UserError(f"{kind} noise under {accountant} discovers nothing", where="mechanism", fix=fix)
     return replace(budget, accountant=accountant), kind
 
 
 def plan_discovery(
-    questions: Sequence[Wanted],
+    questions: Sequence[DiscoveryQuestion],
     budget: Budget,
     *,
     share: float,
@@ -92,7 +92,7 @@ def plan_discovery(
     return Plan(tuple(planned), budget, {})
 
 
-def _planned(question: Wanted, event: NoiseEvent, budget: Budget, noise: float) -> Wanted:
+def _planned(question: DiscoveryQuestion, event: NoiseEvent, budget: Budget, noise: float) -> DiscoveryQuestion:
     """The question with what is released of its answer."""
     most = 1 if question.once else budget.max_records
     if not question.of_values:

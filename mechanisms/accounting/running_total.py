@@ -9,7 +9,7 @@ from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import Book
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.units import rounded_up, said_loss
+from mechanisms.public.units import rounded_up, bound_in_words
 
 #: An accountant's total was rounded up: beyond its limit by no more than this factor, it is at the limit.
 ROUNDED = 1 + 1e-6
@@ -43,13 +43,13 @@ class RunningTotal:
     @property
     def sentence(self) -> str:
         """The total in words."""
-        booked, limit = said_loss(self.totals.epsilon, self.totals.delta), self.limit
+        booked, limit = bound_in_words(self.totals.epsilon, self.totals.delta), self.limit
         runs = "1 run, the first in this ledger" if self.runs == 1 else f"{self.runs} runs that named this ledger"
         words = f"{runs} (declared table: {self.table!r}), booked {booked} in all by plain sums"
         if accountant_class(self.accountant).currency is not None and math.isfinite(self.totals.composed):
             composed = f"ε = {rounded_up(self.totals.composed, 6)} at δ = {rounded_up(self.delta_composed, 3)}"
             words += f", {composed} by {self.accountant}"
-        most = said_loss(limit.epsilon, limit.delta)
+        most = bound_in_words(limit.epsilon, limit.delta)
         within = f"all runs stay within {most} unless that limit is raised"
         words += f"; {within}" if self.fits else f"; that is beyond the limit of today, {most}, which was lowered"
         if self.not_private:

@@ -37,7 +37,7 @@ class CodedTable:
     domain: Domain
     columns: tuple[NDArray[np.unsignedinteger], ...]
     weights: NDArray[np.uint32] | None = None
-    known: Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]] | None = None
+    counter: Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]] | None = None
     threads: int = 1
 
     def __post_init__(self) -> None:

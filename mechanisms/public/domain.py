@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, require_columns
 
 Clique = tuple[str, ...]
 T = TypeVar("T")
@@ -75,7 +75,7 @@ class Domain:
     def index(self, name: str) -> int:
         """Position of an attribute; raises UserError with a suggestion for an unknown name."""
         if name not in self._index:
-            known_columns([name], self.names, where="marginal")
+            require_columns([name], self.names, where="marginal")
         return self._index[name]
 
     def __getitem__(self, name: str) -> Attribute:
@@ -85,7 +85,7 @@ class Domain:
         """The clique in domain order, without repeats."""
         names = [*names]
         if not self._index.keys() >= {*names}:
-            known_columns(names, self.names, where="marginal")
+            require_columns(names, self.names, where="marginal")
         return tuple(self.names[i] for i in sorted({self.index(n) for n in names}))
 
     def axes(self, clique: Iterable[str]) -> tuple[int, ...]:

@@ -36,8 +36,8 @@ def together(errors: Sequence[UserError], most: int = 8) -> UserError:
     """The first mistake, with the others of the same file behind it, so that all can be mended at once."""
     first, *others = errors
     more = [f"and {len(others) + 1 - most:,} more"] if len(others) >= most else []
-    told = [first.fix or "", *(f"and {error}" for error in others[: most - 1]), *more]
-    return UserError(first.what, where=first.where, fix="\n".join(told))
+    ways = [first.fix or "", *(f"and {error}" for error in others[: most - 1]), *more]
+    return UserError(first.what, where=first.where, fix="\n".join(ways))
 
 
 def shown(text: str, *, but: str = "") -> str:
@@ -63,7 +63,7 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
     return f"did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
-def check_known(given: Iterable[object], known: Collection[Any], what: str, *, where: str, fix: str = "") -> None:
+def check_names(given: Iterable[object], allowed: Collection[Any], what: str, *, where: str, fix: str = "") -> None:
     """All of these are known.
 
     Args:
@@ -73,13 +73,13 @@ def check_known(given: Iterable[object], known: Collection[Any], what: str, *, w
         UserError: names the first that is not, with the nearest known one.
     """
     for name in given:
-        if name not in known:
-            near = did_you_mean(str(name), known) or fix or f"one of {', '.join(map(str, known))}"
+        if name not in allowed:
+            near = did_you_mean(str(name), allowed) or fix or f"one of {', '.join(map(str, allowed))}"
             raise UserError(f"{what} {name!r}", where=where, fix=near)
 
 
-def known_columns(
-    names: Iterable[Any], known: Collection[str], *, where: str, of: str = " in the schema", have: str = "one of"
+def require_columns(
+    names: Iterable[Any], allowed: Collection[str], *, where: str, of: str = " in the schema", have: str = "one of"
 ) -> None:
     """All of the columns are known.
 
@@ -88,11 +88,11 @@ def known_columns(
     Raises:
         UserError: names all that are not, each with the nearest known one.
     """
-    wrong = [n for n in dict.fromkeys(map(str, names)) if n not in known]
+    wrong = [n for n in dict.fromkeys(map(str, names)) if n not in allowed]
     if not wrong:
         return
-    near = {n: did_you_mean(n, known) for n in wrong}
-    every, several = f"{have} {', '.join([*known][:40])}", len(wrong) > 1
+    near = {n: did_you_mean(n, allowed) for n in wrong}
+    every, several = f"{have} {', '.join([*allowed][:40])}", len(wrong) > 1
     fix = "; ".join([f"{n}: {m}" for n, m in near.items() if m] + [every]) if several else near[wrong[0]] or every
     raise UserError(f"no column{'s' * several} {', '.join(map(repr, wrong))}{of}", where=where, fix=fix)
 

@@ -45,7 +45,7 @@ def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:
         part.write_text(text, encoding="utf-8")
 
 
-def kept_values(path: Path, make: Callable[[], Any]) -> Any:
+def stored_values(path: Path, make: Callable[[], Any]) -> Any:
     """JSON values from their file if they were made before; else made, and kept there for the owner alone."""
     if not path.exists():
         write_whole(path, json.dumps(make(), allow_nan=False) + "\n", mode=0o600)

@@ -81,7 +81,7 @@ def count_cliques(table: AnyTable, cliques: Sequence[Clique]) -> list[NDArray[np
     """
     if isinstance(table, CountedTable):
         return table.count(cliques)
-    return _counted(table, cliques) if table.known is None else table.known(table, cliques, _counted)
+    return _counted(table, cliques) if table.counter is None else table.counter(table, cliques, _counted)
 
 
 def _counted(table: CodedTable, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:

@@ -52,7 +52,7 @@ NOISE_KINDS: dict[NoiseKind, NoiseLaw] = {law.name: law for law in OWN_KINDS}
 #: What the quantiles of the standard library may be off by, as a share (Wichura 1988: 1 in 10¹⁶), with room.
 SLACK = 1e-12
 #: The kinds of noise whose tails are known.
-KNOWN = (LAPLACE.name, GAUSSIAN.name)
+KINDS = (LAPLACE.name, GAUSSIAN.name)
 
 
 def possible_kinds(setting: str, *, delta: float) -> tuple[NoiseKind, ...]:
@@ -74,8 +74,8 @@ def upper_quantile(kind: NoiseKind, probability: float) -> float:
     Raises:
         UserError: noise of a kind whose tails are not known.
     """
-    if kind not in KNOWN:
-        fix = f"mechanism={' or '.join(KNOWN)}"
+    if kind not in KINDS:
+        fix = f"mechanism={' or '.join(KINDS)}"
         raise UserError(f"no thresholds are known for {kind} noise", where="mechanism", fix=fix)
     if not 0 < probability <= 0.5:
         raise ValueError(f"a tail of probability {probability}")

@@ -104,7 +104,7 @@ def read_mapping(path: Path) -> JsonDict:
 def json_mapping(text: str) -> JsonDict:
     """The mapping that a JSON text holds; ValueError where it holds none, or what no run writes."""
     try:
-        content = json.loads(text, parse_constant=_number, parse_float=_number, object_pairs_hook=said_once)
+        content = json.loads(text, parse_constant=_number, parse_float=_number, object_pairs_hook=unique_keys)
     except RecursionError:
         raise _too_deep() from None
     if not isinstance(content, dict):
@@ -127,7 +127,7 @@ def _too_deep() -> ValueError:
     return ValueError(f"nested deeper than {DEEPEST} levels")
 
 
-def said_once(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+def unique_keys(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
     """A mapping whose keys stand there once: of two, readers would take now the one, now the other.
 
     Raises:

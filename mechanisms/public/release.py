@@ -193,13 +193,13 @@ class PrivacyStatement:
 STATEMENT_VERSION = 3
 
 
-def said_not_ours(parts: object) -> list[str]:
+def not_ours_in_words(parts: object) -> list[str]:
     """Each part in words, from the content of a statement, which may be anybody's."""
     entries = parts if isinstance(parts, list | tuple) else ()
-    return [_said(p) for p in entries if isinstance(p, Mapping)]
+    return [_part_in_words(p) for p in entries if isinstance(p, Mapping)]
 
 
-def _said(part: Json) -> str:
+def _part_in_words(part: Json) -> str:
     package = part.get("distribution") or part.get("module")
     number = f" {part['version']}" if part.get("version") else ""
     return f"{part.get('kind')} {part.get('name')!r} of {package}{number}"

@@ -184,8 +184,8 @@ def _arrays(prefix: str, answer: NoisyMarginal) -> dict[str, NDArray[Any]]:
 
 def _answer(prefix: str, receipt: Json, arrays: Mapping[str, NDArray[Any]]) -> NoisyMarginal:
     mine = {k.removeprefix(f"{prefix}."): arrays[k] for k in arrays if k.startswith(f"{prefix}.")}
-    _check_known("query", receipt["query"], QUERIES)
-    _check_known("noise", receipt["noise"], NOISE_KINDS)
+    _check_registered("query", receipt["query"], QUERIES)
+    _check_registered("noise", receipt["noise"], NOISE_KINDS)
     query, values, scale = query_of(receipt["query"], mine), mine["values"], receipt["scale"]
     clique = tuple(receipt["clique"])
     if values.dtype != np.float64 or values.shape != (query.rows,) or not np.isfinite(values).all():
@@ -196,7 +196,7 @@ def _answer(prefix: str, receipt: Json, arrays: Mapping[str, NDArray[Any]]) -> N
 
 
 def _distances(receipt: Json, arrays: Mapping[str, NDArray[Any]]) -> NoisyDistances:
-    _check_known("noise", receipt["noise"], NOISE_KINDS)
+    _check_registered("noise", receipt["noise"], NOISE_KINDS)
     cliques = tuple(tuple(c) for c in receipt["cliques"])
     values, whole = arrays[f"{DISTANCES}.values"], arrays[f"{DISTANCES}.whole"]
     shape = (len(cliques),)
@@ -221,7 +221,7 @@ def _check_distances(distances: NoisyDistances, domain: Domain, answers: int) ->
         raise ValueError("the distances are not those of different marginals, in the domain's order")
 
 
-def _check_known(kind: str, name: Any, registry: Mapping[str, object]) -> None:
+def _check_registered(kind: str, name: Any, registry: Mapping[str, object]) -> None:
     """What a file names is ours or was loaded before: a file never has anything imported."""
     if not isinstance(name, str):
         raise TypeError(f"the {kind} has no name")

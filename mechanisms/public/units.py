@@ -98,7 +98,7 @@ def plain_digits(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def said_loss(epsilon: float, delta: float) -> str:
+def bound_in_words(epsilon: float, delta: float) -> str:
     """An (ε, δ) that holds, in words that claim no less."""
     return f"ε = {rounded_up(epsilon, 6)}, δ = {rounded_up(delta, 3)}"
 

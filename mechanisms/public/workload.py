@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.domain import Clique, Domain, subsets
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, require_columns
 
 #: More marginals than this are not listed: planning them would take minutes, and gigabytes.
 MOST_LISTED = 200_000
@@ -117,7 +117,7 @@ def _checked(domain: Domain, names: Sequence[str], where: str = "selection.margi
         raise UserError(f"got {names!r}", where=where, fix="a list of lists of columns, e.g. [[age,sex],[income]]")
     if len(set(names)) != len(names):
         raise UserError(f"a column stands twice in {list(names)}", where=where, fix="name each column once")
-    known_columns(names, domain.names, where=where)
+    require_columns(names, domain.names, where=where)
     return domain.canonical(names)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.allocation import Known, PairOffer, allocate
+from mechanisms.public.designs.allocation import Bought, PairOffer, allocate
 from mechanisms.public.designs.dense import combined_questions
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, TreeModel, shrunk, sides_of, tree_of
-from mechanisms.public.designs.tree import pairs_looked_at, said_passed_over
+from mechanisms.public.designs.tree import pairs_looked_at, passed_over_in_words
 from mechanisms.public.domain import Attribute, Clique, Domain
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.queries.merged_cells import coarse_groups, merged_query, solid_groups
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.queries.residual_query import with_residuals
@@ -107,7 +107,7 @@ class Auto(ScoredPairs):
     def in_words(self) -> str:
         named = ", ".join(f"{n} ({w:g} times)" for n, w in self.important)
         words = [f"errors in marginals of these columns count more: {named}"] if named else []
-        return "; ".join([*words, *([said_passed_over(self.passed_over, self.candidates)] if self.passed_over else [])])
+        return "; ".join([*words, *([passed_over_in_words(self.passed_over, self.candidates)] if self.passed_over else [])])
 
     def run(self, context: Context) -> None:
         """Measure columns, screen all pairs, measure a forest of dependent ones, screen the others, measure the rest.
@@ -125,7 +125,7 @@ class Auto(ScoredPairs):
         asked, factor = with_residuals(context.domain, queries, context.bound)
         sides = sides_of(given, tuple(queries))
         view = PairView(queries, expected, spread, sides, level, dict(self.important), factor)
-        measured = _known(context, view, {c: expected(c) for c in given})
+        measured = _measured_before(context, view, {c: expected(c) for c in given})
         first = _screen(context, view)
         offer = NO_PAIRS if first is None else first.offer
         shares = allocate(measured, offer, context.reserve.noise, context.reserve.power)
@@ -149,7 +149,7 @@ class Auto(ScoredPairs):
         if left <= LEAST_PART:
             return
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
-        measured = _known(context, view, {c: expected(c) for c in given} | held)
+        measured = _measured_before(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(measured, offer, lambda part: context.reserve.noise(part * left), context.reserve.power)
         columns = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
         pairs = {c: columns.pop(c) for c in forest}
@@ -202,11 +202,11 @@ class _Screening:
     offer: PairOffer
 
 
-def _known(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Known:
+def _measured_before(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Bought:
     """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
     noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.known}
     weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T
-    return Known(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
+    return Bought(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
 
 
 def _screen(context: Context, view: PairView) -> _Screening | None:
@@ -384,7 +384,7 @@ class AutoSettings(Fixed):
 
     def _important(self, facts: Facts) -> tuple[tuple[str, float], ...]:
         """The important columns with their weight, checked; none where public facts decide what is measured."""
-        known_columns(self.important, facts.schema.domain.names, where="selection.important")
+        require_columns(self.important, facts.schema.domain.names, where="selection.important")
         for name in self.important:
             if name not in facts.joint:
                 fix = f"columns of {', '.join(facts.joint)}"

@@ -257,7 +257,7 @@ def _surplus(records: str, bound: int, key: bytes) -> str:
     """SQL for the rows beyond the `bound` first of each unit, in the order of their coins."""
     copies = "row_number() OVER (PARTITION BY unit, content ORDER BY file_row_number)"
     numbered = f"SELECT file_row_number AS row, unit, content, {copies} AS copy FROM {records}"
-    order = _coin(coins.of_kept(key), "content", "':'", "copy", "':'", "unit")
+    order = _coin(coins.of_truncation(key), "content", "':'", "copy", "':'", "unit")
     ranked = f"row_number() OVER (PARTITION BY unit ORDER BY {order}, content, copy)"
     return f"SELECT row FROM (SELECT row, {ranked} AS place FROM ({numbered})) WHERE place > {bound}"
 

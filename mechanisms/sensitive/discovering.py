@@ -47,7 +47,7 @@ class ValuesQuestion(JsonAnswer):
 
     @property
     def label(self) -> str:
-        return f"values of {self.planned.wanted.column}"
+        return f"values of {self.planned.discovery_question.column}"
 
     def fits(self, answer: Json) -> bool:
         values = answer.get(VALUES)
@@ -59,7 +59,7 @@ class ValuesQuestion(JsonAnswer):
 
     def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> JsonDict:
         """The values whose noisy weight reaches the threshold: nothing else of them leaves."""
-        threshold = self.planned.wanted.threshold
+        threshold = self.planned.discovery_question.threshold
         assert threshold is not None
         values = released_values(exact.value, self.event, threshold, source)
         return {"event": self.event.id, VALUES: values}

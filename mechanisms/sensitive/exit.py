@@ -112,7 +112,7 @@ def leave(
         BudgetExceeded: the plan has no place for a charge, or the budget none.
         RuntimeError: a value that moves further than its event pays for.
     """
-    answers = [_kept(q, ledger) for q in questions]
+    answers = [_stored_answer(q, ledger) for q in questions]
     left = [i for i, q in enumerate(questions) if answers[i] is None and q.event.id not in ledger.events]
     if not left:
         return answers
@@ -124,7 +124,7 @@ def leave(
     return answers
 
 
-def _kept(question: Q, ledger: Ledger) -> Any:
+def _stored_answer(question: Q, ledger: Ledger) -> Any:
     """The answer in the file, if there is one and it is to this question."""
     if not question.path.exists():
         return None

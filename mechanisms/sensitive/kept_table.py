@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, Count
 from mechanisms.public.domain import Clique
-from mechanisms.public.files import kept_values
+from mechanisms.public.files import stored_values
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.posix import fcntl
 from mechanisms.public.progress import Progress
@@ -44,7 +44,7 @@ def only_one(folder: Path, name: str) -> Iterator[None]:
         yield
 
 
-def kept_counts(folder: Path) -> Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]]:
+def shared_counts(folder: Path) -> Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]]:
     """Marginals of one table: counted by the first who asks for them, read by all others. NOT private.
 
     Args:
@@ -83,7 +83,7 @@ def _keep(path: Path, counts: Sequence[NDArray[np.int64]]) -> None:
         part.unlink(missing_ok=True)
 
 
-def kept_private(
+def shared_private(
     folder: Path,
     source: Source,
     schema: Schema,
@@ -117,16 +117,16 @@ def kept_private(
         return _facts(place, private)
 
     with only_one(folder, name):
-        return _read(place, kept_values(place / FACTS, make), schema, unit)
+        return _read(place, stored_values(place / FACTS, make), schema, unit)
 
 
-def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:
+def shared_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:
     """All rows of the table, with all values and without the schema's steps, encoded and counted once; NOT private."""
     place = private.kept
     if place is None:
         raise ValueError("the table is not kept")
     if (plain := private.as_read(schema)) is not None:
-        return replace(plain, known=kept_counts(place / "counts"))
+        return replace(plain, known=shared_counts(place / "counts"))
     whole = place / "whole"
 
     def make() -> tuple[list[list[str]], list[str]]:
@@ -134,9 +134,9 @@ def kept_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTa
         return [_file_of(whole, c, f"plain-{i:04}") for i, c in enumerate(coded.columns)], report.apart(schema)
 
     with only_one(place, "whole"):
-        files, apart = kept_values(whole / FACTS, make)
+        files, apart = stored_values(whole / FACTS, make)
     domain = with_apart(schema, apart).domain
-    return CodedTable(domain, _mapped(whole, files), known=kept_counts(whole / "counts"))
+    return CodedTable(domain, _mapped(whole, files), known=shared_counts(whole / "counts"))
 
 
 def _emptied(place: Path) -> Path:
@@ -178,7 +178,7 @@ def _read(place: Path, facts: Json, schema: Schema, unit: PrivacyUnit) -> Privat
     weights = None if facts["weights"] is None else _mapped(place, [facts["weights"]])[0]
     sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
     histogram, persons = (None if facts[n] is None else np.array(facts[n], np.int64) for n in ("histogram", "persons"))
-    counts = kept_counts(place / ("counts" if weights is None else "weighted"))
+    counts = shared_counts(place / ("counts" if weights is None else "weighted"))
     coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights, counts)
     report = EncodingReport(*facts["encoding"])
     private = PrivateTable(coded, unit, report, complete=facts["complete"], kept=place)

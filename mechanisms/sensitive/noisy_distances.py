@@ -59,11 +59,11 @@ def noisy_scores(
     question = NoisyNumbers(path, event, "distances from independence", facts, len(cliques))
 
     def exact(due: Sequence[NoisyNumbers]) -> list[Exact[ExactAnswers]]:
-        made = scores()
-        if any(v % (1 << SCORE_BITS) for v in made.values.values()):
+        computed = scores()
+        if any(v % (1 << SCORE_BITS) for v in computed.values.values()):
             raise ValueError("scores of other weights than 1 are not on the lattice of the noise")
-        whole = np.array([made.values[c] >> SCORE_BITS for c in cliques], np.int64)
-        each = made.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
+        whole = np.array([computed.values[c] >> SCORE_BITS for c in cliques], np.int64)
+        each = computed.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
         return [q.exact(whole, joint_sensitivity(each, len(cliques), event.norm)) for q in due]
 
     answer = leave([question], exact, ledger, source)[0]

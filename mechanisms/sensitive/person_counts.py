@@ -72,8 +72,8 @@ def _owners_and_values(table: UnitRows, columns: Sequence[Column]) -> tuple[Ints
     ids, read = [], [[np.zeros(0)] for _ in columns]
     for batch in source.batches(f"SELECT {outer} FROM (SELECT {named} FROM {source.relation})"):
         ids.append(unit_forms(batch.column(0), source, unit).cast(pa.large_string()))
-        for kept, column in zip(read, batch.columns[1:], strict=True):
-            kept.append(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
+        for target, column in zip(read, batch.columns[1:], strict=True):
+            target.append(column.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False))
     owners = numbers_of(pa.chunked_array(ids, pa.large_string()), alone=unit.missing == "own")
     return owners, {c.name: np.concatenate(v) for c, v in zip(columns, read, strict=True)}
 

@@ -41,27 +41,27 @@ class PrivateCounts:
 
     table: PrivateTable
     batch_cells: int
-    _kept: dict[Clique, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _counts: dict[Clique, NDArray[np.int64]] = field(default_factory=dict, repr=False)
     _cells: int = field(default=0, repr=False)
 
     def of(self, cliques: Sequence[Clique]) -> Iterator[NDArray[np.int64]]:
         """Each clique's counts in lattice units, in the order asked."""
         if len(set(cliques)) < len(cliques):
             raise ValueError("a marginal is asked for twice")
-        new = [c for c in cliques if c not in self._kept]
+        new = [c for c in cliques if c not in self._counts]
         counted = exact_marginals(self.table.coded, new, batch_cells=self.batch_cells)
         for clique in cliques:
-            if clique in self._kept:
-                yield self._kept[clique]
+            if clique in self._counts:
+                yield self._counts[clique]
                 continue
             counts = next(counted)
             if self._cells + counts.size <= self.batch_cells:
-                self._kept[clique] = counts
+                self._counts[clique] = counts
                 self._cells += counts.size
             yield counts
 
     def __repr__(self) -> str:
-        return f"PrivateCounts({len(self._kept)} marginals)"
+        return f"PrivateCounts({len(self._counts)} marginals)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +115,7 @@ def distance_scores(
     return PrivateScores(values, max(math.ceil(bound * 2**WEIGHT_BITS), 1))
 
 
-def kept_choices(folder: Path) -> frozenset[str]:
+def stored_choices(folder: Path) -> frozenset[str]:
     """The events whose choice or scores are kept in a folder; of those charged, the others were lost."""
     choices = (json.loads(p.read_text(encoding="utf-8")) for p in folder.glob("*.json"))
     return frozenset(k["event"] for k in choices if "event" in k)

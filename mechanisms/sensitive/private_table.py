@@ -58,7 +58,7 @@ class PrivateTable:
     aside: NDArray[np.bool_] | None = None
     sizes: NDArray[np.int64] | None = None
     histogram: NDArray[np.int64] | None = None
-    kept: Path | None = None
+    folder: Path | None = None
     persons: NDArray[np.int64] | None = None
 
     @property
@@ -205,16 +205,16 @@ def readings_of_ids(source: Source, unit: PrivacyUnit) -> list[Source]:
     if unit.column is None or source.types[index := source.index(unit.column, where="privacy.unit")] != "VARCHAR":
         return [source]
     text, table = source.text(index), source.relation
-    known = f"trim({text}) IN ({', '.join(map(literal, ('', *unit.missing_values)))})"
-    ids = f"SELECT {text} AS id, count(*) AS n FROM {table} WHERE NOT {known} GROUP BY id"
+    is_nobody = f"trim({text}) IN ({', '.join(map(literal, ('', *unit.missing_values)))})"
+    ids = f"SELECT {text} AS id, count(*) AS n FROM {table} WHERE NOT {is_nobody} GROUP BY id"
     often = f"SELECT id, n, quantile_cont(n, {USUAL}) OVER () FROM ({ids}) ORDER BY n DESC, id LIMIT {LOOKED_AT}"
     rows = source.lines(often)
     nobody = ids_of_nobody({t: n for t, n, _ in rows}, rows[0][2] if rows else 0.0)
     bare = f"coalesce(nullif(regexp_replace({text}, '[^\\pL\\pN]+', '', 'g'), ''), {text})"
-    bare = f"CASE WHEN {known} THEN {text} ELSE {bare} END AS c{index}"
-    kept = "".join(f" AND {text} <> {literal(t)}" for t in nobody)
-    rows_kept = ("", kept) if kept else ("",)
-    return [replace(source, relation=f"(SELECT * REPLACE ({bare}) FROM {table} WHERE true{k})") for k in rows_kept]
+    bare = f"CASE WHEN {is_nobody} THEN {text} ELSE {bare} END AS c{index}"
+    somebody = "".join(f" AND {text} <> {literal(t)}" for t in nobody)
+    conditions = ("", somebody) if somebody else ("",)
+    return [replace(source, relation=f"(SELECT * REPLACE ({bare}) FROM {table} WHERE true{k})") for k in conditions]
 
 
 def _bare(text: str) -> str:

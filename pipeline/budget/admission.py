@@ -37,7 +37,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import rounded_down, rounded_up, said_loss
+from mechanisms.public.units import rounded_down, rounded_up, bound_in_words
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.folders import BOOKING, WHERE, changes, not_in_release
 from pipeline.plugins.origins import rests_on_others
@@ -55,7 +55,7 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
         UserError: an impossible setting of the ledger.
     """
     config, others = specs.config, rests_on_others(specs, plan)  # what fails in code of others fails before any charge
-    terms = wanted_ledger(config, str(plan.budget.neighbouring), specs.unit, root)
+    terms = ledger_terms(config, str(plan.budget.neighbouring), specs.unit, root)
     if terms is None:
         return ()
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
@@ -63,7 +63,7 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
     return (PlannedRelease(root, terms, spend_of_plan(plan), unprotected, resume, others, settings),)
 
 
-def wanted_ledger(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> LedgerTerms | None:
+def ledger_terms(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> LedgerTerms | None:
     """What the settings say about the ledger; None where none is set.
 
     Raises:
@@ -139,7 +139,7 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         lost = (
             f"; the one of this name before it is gone, with {gone[0]} entries: it counts none of them" if gone else ""
         )
-        limit = said_loss(book.limit.epsilon, book.limit.delta)  # a name that was mistyped would begin a second budget
+        limit = bound_in_words(book.limit.epsilon, book.limit.delta)  # a name that was mistyped would begin a second budget
         new_words = f"a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
         print(f"  {SETTING}={ledger.path} is {new_words}{lost}", file=sys.stderr)
     return book
@@ -191,11 +191,11 @@ def _refused(fresh: Sequence[PlannedRelease], book: Book) -> UserError:
 def spent_words(book: Book) -> str:
     """How much is booked, beside the limit."""
     total = running_total(book)
-    words = f"{total.runs} booked, {said_loss(total.totals.epsilon, total.totals.delta)} by the plain sums"
+    words = f"{total.runs} booked, {bound_in_words(total.totals.epsilon, total.totals.delta)} by the plain sums"
     if book.filter.currency is not None and math.isfinite(total.totals.composed):
         composed = f"ε = {rounded_up(total.totals.composed, 6)} at δ = {rounded_up(total.delta_composed, 3)}"
         words += f" and {composed} by {book.filter.kind}"
-    return f"{words}, of {said_loss(total.limit.epsilon, total.limit.delta)}"
+    return f"{words}, of {bound_in_words(total.limit.epsilon, total.limit.delta)}"
 
 
 def left_words(book: Book, delta: float) -> str:
@@ -282,8 +282,8 @@ class PlannedRelease:
         """What is booked, under a name that changes with all that it says; None before the folder has a name for it."""
         if (named := self.named()) is None:
             return None
-        said = [word for word, so in (("not private", self.unprotected), ("of plugins", self.others)) if so]
-        cost = json.dumps([asdict(self.spend), asdict(self.terms.scope), *said], sort_keys=True)
+        remarks = [word for word, so in (("not private", self.unprotected), ("of plugins", self.others)) if so]
+        cost = json.dumps([asdict(self.spend), asdict(self.terms.scope), *remarks], sort_keys=True)
         name = f"{named}-{hashlib.blake2b(cost.encode(), digest_size=6).hexdigest()}"
         return Booking(name, str(self.root.resolve()), self.spend, not self.unprotected, others=self.others)
 

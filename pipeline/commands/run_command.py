@@ -29,9 +29,9 @@ def run_once(config: Config, composed: DictConfig) -> int:
     root = Path(composed.hydra.run.dir).absolute()
     with unquoted_unless(tells(sys.stderr, config.console)), no_empty_folders(root):
         try:
-            told = _done(config, root, records_of(composed))
+            outcome = _done(config, root, records_of(composed))
             if config.format == "json" or not config.quiet:
-                print(told)
+                print(outcome)
         except KeyboardInterrupt:
             say_what_is_safe(root)
             raise
@@ -46,9 +46,9 @@ def _done(config: Config, root: Path, hydra_files: dict[str, str]) -> str:
     """The last lines of the run, or of the experiment; one line of JSON where it is asked for."""
     in_json = config.format == "json"
     if config.experiment.kind or config.smoke:
-        told = experiment_run.run_experiment(config, root, hydra_files)
+        outcome = experiment_run.run_experiment(config, root, hydra_files)
         facts = {"version": __version__, "experiment": config.experiment.kind, "folder": str(root)}
-        return json.dumps(facts) if in_json else told
+        return json.dumps(facts) if in_json else outcome
     done = stages.run(config, root, hydra_files=hydra_files)
     if in_json:
         return json.dumps(run_facts(done, scored=config.console == "always"), ensure_ascii=False, allow_nan=False)

@@ -19,7 +19,7 @@ from evaluation.metric import Options
 from evaluation.metrics import column_roles, find
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import kept_values, write_whole
+from mechanisms.public.files import stored_values, write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.schema_part import part_of
@@ -95,15 +95,15 @@ def run(config: Config, root: Path, hydra_files: Mapping[str, str] = MappingProx
             again = f"run {variant.run}" if settings.repeats > 1 else ""
             with show.stage(", ".join(filter(None, [f"ε = {variant.epsilon:g}", variant.label, again]))) as report:
                 report(place, len(variants), "")
-                rows += kept_values(home / f"{variant.name}.json", partial(_rows, config, world, folder, variant))
+                rows += stored_values(home / f"{variant.name}.json", partial(_rows, config, world, folder, variant))
         for share, run in product(settings.samples, runs):
             with show.stage(f"sample {share:g}, run {run}"):
                 make = partial(scores_of_sample, config, world, share, run)
-                rows += kept_values(home / f"sample-{share:g}-run-{run}.json", make)
+                rows += stored_values(home / f"sample-{share:g}-run-{run}.json", make)
         for k, run in product(anonymous_of(settings), runs):
             with show.stage(f"{k}-anonymous, run {run}"):
                 make = partial(scores_of_anonymous, config, world, folder, k, run)
-                rows += kept_values(home / f"anonymous-{k}-run-{run}.json", make)
+                rows += stored_values(home / f"anonymous-{k}-run-{run}.json", make)
         scales = beside_printed(compared_scales(settings.scales, config.privacy.delta))
         setting, notes = _setting(config, world, table.facts), _notes(config)
         pairs = pairs_of(rows, settings.against)

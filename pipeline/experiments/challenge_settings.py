@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.errors import UserError, check_known
+from mechanisms.public.errors import UserError, check_names
 from mechanisms.public.files import whole_file
 from mechanisms.public.json_values import Json, JsonDict, is_number
 from mechanisms.public.schema.table_schema import Schema
@@ -169,7 +169,7 @@ def _listed(settings: ChallengeSettings) -> tuple[Variant, ...]:
     names = [f.name for f in fields(Variant) if f.name != "run"]
     fix = "'experiment.variants=[{epsilon: 1, max_records: 150}]'"
     for entry in settings.variants:
-        check_known(entry, names, "unknown field", where="experiment.variants", fix=fix)
+        check_names(entry, names, "unknown field", where="experiment.variants", fix=fix)
         epsilon, unit, bound = (entry.get(n) for n in names)
         fits = is_number(epsilon) and epsilon > 0
         fits = fits and (unit is None or isinstance(unit, str))

@@ -78,8 +78,8 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
         _write(panels, folder.internal)
     lines = ["panel      ε      δ  crossing: source says   we get   rounded"]
     for name, curves in panels.items():
-        (epsilon, delta, printed), found = PANELS[name], crossing(curves)
-        lines.append(f"{name}     {epsilon:6g} {delta:6g} {printed:>22} {found:>8.2f} {round(found):>9}")
+        (epsilon, delta, printed), crossed = PANELS[name], crossing(curves)
+        lines.append(f"{name}     {epsilon:6g} {delta:6g} {printed:>22} {crossed:>8.2f} {round(crossed):>9}")
     return "\n".join(["", *lines, "", f"no table was read: {root / 'internal' / 'figure2.png'} may be published"])
 
 
@@ -100,17 +100,17 @@ def _draw(panels: Mapping[str, Curves], inside: Path) -> None:
     with matplotlib.rc_context({"svg.hashsalt": "figure2", "font.size": 9}):
         figure = Figure(figsize=(11, 7.5), layout="constrained")
         for i, (name, curves) in enumerate(panels.items()):
-            (epsilon, delta, printed), found = PANELS[name], crossing(curves)
+            (epsilon, delta, printed), crossed = PANELS[name], crossing(curves)
             axes = figure.add_subplot(2, 2, i + 1)
             for curve, values in curves.items():
                 style = "--" if "ours" in curve else "-"
                 axes.plot([*values], [*values.values()], style, marker=".", markersize=3, linewidth=1.2, label=curve)
-            axes.axvline(found, color="#999999", linestyle=":")
+            axes.axvline(crossed, color="#999999", linestyle=":")
             axes.set_yscale("log")
             axes.minorticks_off()
             axes.set_xlabel("k, the number of marginals")
             axes.set_ylabel("standard deviation of a cell's noise (log)")
-            title = f"({name}) ε = {epsilon:g}, δ = {delta:g}: crossing {found:.2f} (the paper: {printed})"
+            title = f"({name}) ε = {epsilon:g}, δ = {delta:g}: crossing {crossed:.2f} (the paper: {printed})"
             axes.set_title(title, fontsize=9)
             axes.grid(alpha=0.3)
         drawn = figure.axes[0].get_lines()[: len(METHODS)]  # without the line of the crossing

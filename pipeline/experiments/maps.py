@@ -16,7 +16,7 @@ from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import kept_values, write_whole
+from mechanisms.public.files import stored_values, write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
@@ -99,7 +99,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
             with show.stage(spec.name) as report:
                 report(place, len(specs), f"row {place + 1} of {len(specs)}")
                 path = opened.table.folder.internal / "rows" / f"{spec.name}.json"
-                rows += kept_values(path, partial(_rows, opened, spec, scorers))
+                rows += stored_values(path, partial(_rows, opened, spec, scorers))
         runs: list[dict[float, JsonDict]] = [{} for _ in range(settings.repeats)]
         if "ncript" in settings.metrics:
             for spec in (spec for spec in rows_of(settings) if spec.method == "lap"):
@@ -140,7 +140,7 @@ def _rows(opened: Maker, spec: RowSpec, scorers: Mapping[str, Scorer]) -> list[J
     facts |= {"promise": f"{spec.name}: {promise}", "floor": None}
     settings = settings_of(opened.config, MapSettings)
     if "ncript" in settings.metrics and spec.method == "lap":
-        kept_values(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy, _table2(opened)))
+        stored_values(_own_file(opened, spec), partial(facts_of, opened.world.histogram, noisy, _table2(opened)))
     printed, rows = (*settings.printed, *printed_scores(settings.table1)), []
     for metric, scorer in scorers.items():
         for name, score in scorer(noisy).items():

@@ -9,7 +9,7 @@ from dataclasses import fields
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import check_known
+from mechanisms.public.errors import check_names
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
@@ -40,7 +40,7 @@ def synthesizers_of(base: SynthesisConfig, methods: Mapping[str, Json]) -> dict[
         if kind in FURTHER:
             names = [f.name for f in fields(FURTHER[kind])]
             fix = f"one of: {', '.join(names)}"
-            check_known(own, names, "no setting", where=f"experiment.methods.{label}", fix=fix)
+            check_names(own, names, "no setting", where=f"experiment.methods.{label}", fix=fix)
             synthesizers[label] = FURTHER[kind](**own)
         else:
             synthesizers[label] = build_synthesizer(SynthesisConfig(kind, base.rows, base.seed, options))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
-from mechanisms.public.errors import UserError, check_known
+from mechanisms.public.errors import UserError, check_names
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.settings import setting
@@ -69,7 +69,7 @@ def parts_of(config: Config) -> Iterator[tuple[str, Config]]:
         problem = f"got {config.release.format}, but the submission is made of released CSV files"
         raise UserError(problem, where="release.format", fix="release.format=csv")
     some = f"some of {', '.join(own.sets)}"
-    check_known(own.only, own.sets, "no feature set", where="experiment.only", fix=some)
+    check_names(own.only, own.sets, "no feature set", where="experiment.only", fix=some)
     shared = {f.name for f in fields(ChallengeSettings)} & {f.name for f in fields(own)} - {"published"}
     chosen_sets = [(n, columns) for n, columns in own.sets.items() if n in (own.only or own.sets)]
     for name, columns in chosen_sets[: SMOKE_SETS if config.smoke else None]:

@@ -19,7 +19,7 @@ from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.challenges.range_query import answerable_queries, occupied, range_answers, relative_error
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.rules.table_rules import Rules
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import DATE_KINDS, Column
@@ -186,7 +186,7 @@ def map_schema(config: Config, schema: Schema) -> Schema:
     if len(set(names)) != 3:
         fix = "three columns: 'experiment.columns=[time,place,category]'"
         raise UserError(f"which columns are time, place and category of data={config.data.name}?", where=where, fix=fix)
-    known_columns(names, [c.name for c in schema.held], where=where)
+    require_columns(names, [c.name for c in schema.held], where=where)
     time, place, category = (schema[n] for n in names)
     columns = (_monthly(time, where), place, category)
     cut = replace(schema, name=f"{schema.name}_map", columns=columns, leave_out=(), rules=Rules())

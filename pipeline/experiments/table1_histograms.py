@@ -19,7 +19,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.units import Neighbouring, said_loss
+from mechanisms.public.units import Neighbouring, bound_in_words
 from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.noise import noise_source
 from mechanisms.sensitive.private_table import PrivateTable, load_private
@@ -172,7 +172,7 @@ def _release_config(config: Config, root: Path, spec: RowSpec) -> Config:
 
 def promise(statement: PrivacyStatement) -> str:
     """What one table's statement promises, in a line."""
-    budget = said_loss(statement.budget["epsilon"], statement.budget["delta"])
+    budget = bound_in_words(statement.budget["epsilon"], statement.budget["delta"])
     words, most = words_of(statement.to_json()), statement.unit["max_records"]
     bound = f", of which {most} count" if most > 1 else ""
     reasons = "" if statement.private else f"NOT private: {'; '.join(words['reasons_not_private'])}. Else: "

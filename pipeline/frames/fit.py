@@ -128,11 +128,11 @@ def run_settings(settings: Mapping[str, Any], **own: Any) -> Config:
         UserError: as of the command, also of an address with a secret; a keyword near to an argument, or of `fit`
             alone.
     """
-    known = vars(Config())
+    settings_of_runs = vars(Config())
     for name in settings:
-        if name in KEYWORDS and name not in known:
+        if name in KEYWORDS and name not in settings_of_runs:
             raise UserError("nothing is kept or read here that needs it", where=f"{name}=", fix="leave it out")
-        if not {".", "/"} & set(name) and name not in known and (near := did_you_mean(name, [*KEYWORDS, *known])):
+        if not {".", "/"} & set(name) and name not in settings_of_runs and (near := did_you_mean(name, [*KEYWORDS, *settings_of_runs])):
             raise UserError("no such keyword", where=f"{name}=", fix=near)
     overrides = [*overrides_of(settings, REFUSED), *overrides_of({"privacy": own})]
     for override in overrides:

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mechanisms.public.errors import UserError, check_head, known_columns
+from mechanisms.public.errors import UserError, check_head, require_columns
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
@@ -33,7 +33,7 @@ from pipeline.settings.config import schema_path
 
 Kinds: TypeAlias = "Mapping[str, Kind]"
 #: The columns that are read, each with the setting that needs it (None: it may be absent); None: all.
-Wanted: TypeAlias = "Mapping[str, str | None] | None"
+TypesByName: TypeAlias = "Mapping[str, str | None] | None"
 #: What the libraries raise for values that no column of a file can hold.
 MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 #: Microseconds in the units of time that a Parquet file keeps otherwise.
@@ -70,7 +70,7 @@ def write_frame(
     Raises:
         UserError: no frame; columns named twice, or absent; a column of a kind that no table holds.
     """
-    names: Wanted = None
+    names: TypesByName = None
     if schema is not None and further is not None:
         names = {**{c.name: f"schema: column {c.name!r}" for c in schema.held}, **further}
     if isinstance(frame, pd.DataFrame):
@@ -81,7 +81,7 @@ def write_frame(
     raise UserError(f"got {type(frame).__name__}", where="frame", fix=fix)
 
 
-def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_names: Wanted) -> Kinds:
+def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_names: TypesByName) -> Kinds:
     names = [str(label) for label in frame.columns]
     _check_names(names, read_names, [str(name) for name in frame.index.names])
     arrays, kinds = {}, {}
@@ -102,14 +102,14 @@ def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_n
     return kinds
 
 
-def _write_stream(frame: ArrowStream, path: Path, read_names: Wanted) -> Kinds:
+def _write_stream(frame: ArrowStream, path: Path, read_names: TypesByName) -> Kinds:
     reader = opened_stream(frame)
     _check_names(reader.schema.names, read_names)
     fields = [f for f in reader.schema if read_names is None or f.name in read_names]
     typed = zip(getattr(frame, "columns", ()), getattr(frame, "types", ()), strict=False)  # those of DuckDB know both
     unstable = [name for name, kind in typed if str(kind).partition("(")[0] in UNSTABLE]
-    known = {SEVERAL_TEXTS: json.dumps(unstable)} if unstable else None
-    stored = pa.schema([(f.name, _stored_type(f.type, f.name)) for f in fields], metadata=known)
+    notes = {SEVERAL_TEXTS: json.dumps(unstable)} if unstable else None
+    stored = pa.schema([(f.name, _stored_type(f.type, f.name)) for f in fields], metadata=notes)
     try:
         with pq.ParquetWriter(path, stored) as writer:
             for batch in reader:
@@ -166,7 +166,7 @@ def _stored(array: Any, kind: Any) -> Any:
     return array if array.type == kind else array.cast(kind)
 
 
-def _check_names(names: list[str], read_names: Wanted, index: Sequence[str] = ()) -> None:
+def _check_names(names: list[str], read_names: TypesByName, index: Sequence[str] = ()) -> None:
     if not names:
         raise UserError("no columns", where="frame", fix="give each column a name of its own")
     absent = {name: where for name, where in (read_names or {}).items() if name not in names and where is not None}
@@ -175,7 +175,7 @@ def _check_names(names: list[str], read_names: Wanted, index: Sequence[str] = ()
             fix = "frame.reset_index(): it is the frame's index"
             raise UserError(f"no column {name!r} in the frame", where=where, fix=fix)
     check_head(names, read_names or (), where="frame", look="pipeline.check")
-    known_columns(absent, names, where=next(iter(absent.values()), ""), of=" in the frame", have="the frame has:")
+    require_columns(absent, names, where=next(iter(absent.values()), ""), of=" in the frame", have="the frame has:")
 
 
 @contextmanager
@@ -209,12 +209,12 @@ def named_as_given(words: Mapping[Path, str]) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        told = [error.what, error.where, error.fix]
+        parts = [error.what, error.where, error.fix]
         for path, word in words.items():
-            told = [t and t.replace(str(path), word).replace(path.name, word) for t in told]
-        if told == [error.what, error.where, error.fix]:
+            parts = [t and t.replace(str(path), word).replace(path.name, word) for t in parts]
+        if parts == [error.what, error.where, error.fix]:
             raise
-        raise UserError(str(told[0]), where=told[1], fix=told[2]) from error.__cause__
+        raise UserError(str(parts[0]), where=parts[1], fix=parts[2]) from error.__cause__
 
 
 def schema_file(schema: AnySchema, folder: Path) -> Path:

@@ -282,7 +282,7 @@ def keep_kinds(release: Path, kinds: Mapping[str, Kind], form: str) -> None:
     write_whole(kinds_file(release), json.dumps({**facts, "columns": columns}, indent=1, ensure_ascii=False) + "\n")
 
 
-def kept_kinds(release: Path) -> tuple[Mapping[str, Kind], str]:
+def stored_kinds(release: Path) -> tuple[Mapping[str, Kind], str]:
     """The kinds that were kept of this very release, and the form of its frames; none, and pandas, else.
 
     Raises:

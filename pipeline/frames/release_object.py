@@ -19,7 +19,7 @@ from mechanisms.public.tables.formats import persons_of, released_table
 from mechanisms.public.text_table import notebook_table
 from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
-from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, kept_kinds
+from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, stored_kinds
 from pipeline.frames.rows_as_asked import RowSource, plain_where
 from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.relations import distances
@@ -282,6 +282,6 @@ def read(folder: Path, synthesis: SynthesisConfig, kinds: Kinds | None = None, f
     """
     schema, statement, measurements = read_release(folder)
     if kinds is None:
-        kinds, form = kept_kinds(folder)
+        kinds, form = stored_kinds(folder)
     files = {p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
     return Release(schema, measurements, statement, kinds, synthesis, files, form)

@@ -59,7 +59,7 @@ class RowSource:
             check_rows(schema, measurements, spec, rows, LimitsConfig(), fixed=[c for c, _ in schema.zeros])
         except UserError as error:
             raise UserError(error.what, where="rows", fix="fewer rows at a time: each sample is a new draw") from None
-        new = RowMaker(schema, measurements, spec, rng, model=self._model).made(rows, condition)
+        new = RowMaker(schema, measurements, spec, rng, model=self._model).draw(rows, condition)
         texts = frame_kinds.texts(new.drawn_by, self._kinds)
         return arrow_table(new.rows, new.drawn_by, rng, texts=texts), new.given
 
@@ -85,17 +85,17 @@ class RowSource:
         places: dict[tuple[Any, ...], list[int]] = defaultdict(list)
         for place, row in enumerate(asked.astype(object).itertuples(index=False, name=None)):
             places[tuple(map(_plain, row))].append(place)
-        made, units, effective, said = [], 0, 0.0, ""
+        tables, units, effective, drawn = [], 0, 0.0, ""
         for values, rows in places.items():
             wish = {**(where or {}), **dict(zip(names, values, strict=True))}
             table, facts = self._rows(len(rows), wish, seed, rng)
             assert facts is not None
             table, units = _ids_from(table, self.schema.rules.id_column, units)
-            made.append(table)
-            effective, said = effective + facts["effective_rows"], facts["rows"]
+            tables.append(table)
+            effective, drawn = effective + facts["effective_rows"], facts["rows"]
         order = np.argsort(np.concatenate([np.array(rows) for rows in places.values()]))
-        told = {"where": f"{len(places):,} conditions", "rows": said, "effective_rows": round(effective, 1)}
-        return pa.concat_tables(made, promote_options="permissive").take(order), told
+        facts_of_rows = {"where": f"{len(places):,} conditions", "rows": drawn, "effective_rows": round(effective, 1)}
+        return pa.concat_tables(tables, promote_options="permissive").take(order), facts_of_rows
 
 
 def _ids_from(table: Any, name: str, last: int) -> tuple[Any, int]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.marginals import Values
-from pipeline.inference.coarse_answers import Coarse, coarse_told
+from pipeline.inference.coarse_answers import Coarse, coarse_marginal
 from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate, ReleaseEvidence
 
 #: Pairs of known marginals that are laid together for the lower limit, the largest first.
@@ -72,7 +72,7 @@ def cell_limits(evidence: ReleaseEvidence, clique: Clique, alpha: float) -> Limi
     Guarantee: post-processing; costs no privacy. α is shared out over the sub-marginals and the coarse answer, and in
     each over its cells.
     """
-    coarse = coarse_told(evidence.measurements, clique)
+    coarse = coarse_marginal(evidence.measurements, clique)
     pieces = _pieces(evidence, clique)
     total = evidence.total
     if total is None:

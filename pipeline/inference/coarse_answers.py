@@ -81,7 +81,7 @@ class Coarse:
         return np.asarray(self.counts.values[self.place] * shares)
 
 
-def coarse_told(measurements: Measurements, clique: Clique) -> Coarse | None:
+def coarse_marginal(measurements: Measurements, clique: Clique) -> Coarse | None:
     """A marginal from the answers over merged values that contain it; None where there are none.
 
     Answers with the same groups are weighted by precision; of several groupings the finest is taken.

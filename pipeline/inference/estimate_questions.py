@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, known_columns, one_of
+from mechanisms.public.errors import UserError, require_columns, one_of
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
@@ -84,7 +84,7 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     named = {where: [name for name in names if name is not None] for where, names in asked.items()}
     wrong = {where: [n for n in names if n not in schema.domain] for where, names in named.items()}
     settings = ", ".join(where for where, names in wrong.items() if names)
-    known_columns([n for names in wrong.values() for n in names], schema.domain.names, where=settings, of="")
+    require_columns([n for names in wrong.values() for n in names], schema.domain.names, where=settings, of="")
     for where, names in named.items():
         check_columns(schema, where, names)
     if len(set(question.columns)) < len(question.columns):

@@ -13,7 +13,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.coarse_answers import Coarse, coarse_told
+from pipeline.inference.coarse_answers import Coarse, coarse_marginal
 from pipeline.inference.coarse_figures import group_intervals, limit_intervals
 from pipeline.inference.estimate_questions import (
     BOUNDS,
@@ -60,17 +60,17 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     clique, evidence = schema.measured.canonical(question.columns), ReleaseEvidence(measurements)
     marginal = evidence.estimate(clique)
     tests = question.what == "equal_means"
-    told = Coarse.every_code(marginal, schema.measured) if marginal else None
-    told = coarse_told(measurements, clique) if not (marginal or tests) else told
+    coarse = Coarse.every_code(marginal, schema.measured) if marginal else None
+    coarse = coarse_marginal(measurements, clique) if not (marginal or tests) else coarse
     bounds = question.what not in OF_TWO and not tests
     more = "; or unmeasured=bounds for wide bounds from what was measured" if bounds else ""
-    if told is None and not (bounds and question.unmeasured == BOUNDS):
+    if coarse is None and not (bounds and question.unmeasured == BOUNDS):
         raise untold(measurements, clique, more, where="estimate")
     groups = groups_of(schema, question, clique)
     if tests and marginal is not None:
         return _test(schema, question, marginal, groups)
     how = MEASURED if marginal else COARSE
-    lines = None if told is None else _lines(schema, question, evidence, told, groups)
+    lines = None if coarse is None else _lines(schema, question, evidence, coarse, groups)
     if lines is None and bounds:
         lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
@@ -78,7 +78,7 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     ends = _ends(question, groups)
     whole = sum(line.low <= ends[0] and ends[1] <= line.high for line in lines)
     near = [question.what == "mean" and _at_end(line, *ends) for line in lines]
-    drowned = [f"{many:,} of {len(lines):,} {said}" for many, said in ((whole, DROWNED), (sum(near), AT_END)) if many]
+    drowned = [f"{many:,} of {len(lines):,} {remark}" for many, remark in ((whole, DROWNED), (sum(near), AT_END)) if many]
     lines = [_supported(replace(line, value=None) if at else line) for line, at in zip(lines, near, strict=True)]
     by = schema.measured.canonical(question.by)
     frame = cells_frame(schema, by) if by else pd.DataFrame(index=range(1))
@@ -90,8 +90,8 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
         high=[i.high for i in lines],
         how=how,
     )
-    frame.attrs["sources"] = [" × ".join(c) for c in told.counts.sources] if told else []
-    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(told) if told and told.merged else []), *drowned]
+    frame.attrs["sources"] = [" × ".join(c) for c in coarse.counts.sources] if coarse else []
+    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(coarse) if coarse and coarse.merged else []), *drowned]
     return frame
 
 
@@ -112,21 +112,21 @@ def _at_end(line: Interval, low: float, high: float) -> bool:
 def _supported(line: Interval) -> Interval:
     """The figures in the digits that the error supports: four of it, and of the largest figure six at least."""
     largest = max(abs(x) for x in (line.value or 0.0, line.low, line.high) if math.isfinite(x))
-    kept = [(x, digits) for x, digits in ((largest, 6), (line.error or 0.0, 4)) if 0 < x < math.inf]
-    places = max((digits - 1 - math.floor(math.log10(x)) for x, digits in kept), default=0)
+    digits_by_figure = [(x, digits) for x, digits in ((largest, 6), (line.error or 0.0, 4)) if 0 < x < math.inf]
+    places = max((digits - 1 - math.floor(math.log10(x)) for x, digits in digits_by_figure), default=0)
     value, error = (None if x is None else round(x, places) for x in (line.value, line.error))
     return Interval(value, round(line.low, places), round(line.high, places), error)
 
 
 def _lines(
-    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, told: Coarse, groups: Groups
+    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, coarse: Coarse, groups: Groups
 ) -> list[Interval] | None:
     """An interval for each group; None where coarse cells hide it."""
     if question.what == "correlation":
-        return correlations(schema, question, evidence, told, groups)
+        return correlations(schema, question, evidence, coarse, groups)
     if question.what == "odds_ratio":
-        return odds_ratios(schema, question, told, groups)
-    return group_intervals(evidence, question, told, groups)
+        return odds_ratios(schema, question, coarse, groups)
+    return group_intervals(evidence, question, coarse, groups)
 
 
 def _merged(coarse: Coarse) -> list[str]:
@@ -211,8 +211,8 @@ def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:
         if question.sampling
         else f"of these {question.level} alone, not of a population they may be drawn from (sampling=true adds that)"
     )
-    told_by = "p-value" if question.what == "equal_means" else "95 % interval"
-    notes = [f"{told_by} over the noise; {population}", *([] if question.level == LEVELS[0] else [COUNTED])]
+    shown_by = "p-value" if question.what == "equal_means" else "95 % interval"
+    notes = [f"{shown_by} over the noise; {population}", *([] if question.level == LEVELS[0] else [COUNTED])]
     if question.column is None or question.what in {"count", "proportion", "odds_ratio"}:
         return notes if question.what == "odds_ratio" else [*notes, *_counted(schema, question)]
     names = [n for n in (question.column, question.other) if n is not None]

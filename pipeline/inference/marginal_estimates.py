@@ -58,7 +58,7 @@ class SharedNoise:
     term: NoiseTerm
     many: int
     taken: Callable[[Values], Values]
-    made: Callable[[Values], Values]
+    solve: Callable[[Values], Values]
     errors: Values
     squares: float | None = None
 
@@ -84,7 +84,7 @@ class SharedNoise:
 
     def draw(self, rng: np.random.Generator, rows: int) -> Values:
         """The noise of all cells, so many times."""
-        return self.made(self.term.draw(rng, rows * self.many).reshape(rows, self.many))
+        return self.solve(self.term.draw(rng, rows * self.many).reshape(rows, self.many))
 
     def large_sum(self, alpha: float) -> float:
         """t with P(Σ |noise of a cell| > t) ≤ α, in records: by mean and variance (Cantelli's inequality).

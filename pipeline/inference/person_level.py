@@ -26,7 +26,7 @@ RECORDS, FIRST = "records", "first "
 #: What is said of such an answer.
 COUNTED = "counts of persons, each once, by what is constant in them"
 #: The features whose values are those of a column.
-TOLD = frozenset({Trait.RECORDS, Trait.FIRST, Trait.CONSTANT})
+OF_PERSONS = frozenset({Trait.RECORDS, Trait.FIRST, Trait.CONSTANT})
 
 
 def at_level(schema: Schema, measurements: Measurements, level: str) -> tuple[Schema, Measurements]:
@@ -42,14 +42,14 @@ def at_level(schema: Schema, measurements: Measurements, level: str) -> tuple[Sc
         return schema, measurements
     most = 1 if measurements.histogram is None else measurements.histogram.values.size
     asked = by_label(questions_about_units(schema, most))
-    known = [(asked[a.clique], a) for a in measurements.persons if a.clique in asked]
-    told = [(q, a) for q, a in known if q.level == "persons" and {f.kind for f in q.features} <= TOLD]
-    if not told:
+    pairs = [(asked[a.clique], a) for a in measurements.persons if a.clique in asked]
+    of_persons_alone = [(q, a) for q, a in pairs if q.level == "persons" and {f.kind for f in q.features} <= OF_PERSONS]
+    if not of_persons_alone:
         fix = "level=records; or a release whose schema declares a unit"
         raise UserError("nothing was counted of persons", where="level", fix=fix)
-    columns = {name: c for q, _ in told for name, c in _columns(schema, q).items()}
+    columns = {name: c for q, _ in of_persons_alone for name, c in _columns(schema, q).items()}
     persons = Schema(schema.name, tuple(columns.values()))
-    answers = (one for q, a in told for one in _answers(tuple(_columns(schema, q)), q, a))
+    answers = (one for q, a in of_persons_alone for one in _answers(tuple(_columns(schema, q)), q, a))
     return persons, Measurements(persons.domain, tuple(answers))
 
 

@@ -34,7 +34,7 @@ LEAST, CERTAIN, PRINTED = 0.02, 4.0, 2.0
 LOST = 0.5
 
 #: Two columns, the share of the records that their dependence moves, and what was asked of their cells.
-Found = tuple[Clique, float, QueryMatrix]
+Pair = tuple[Clique, float, QueryMatrix]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Relation:
     pair: Clique
     share: float
     least: bool
-    kept: float | None
+    in_rows: float | None
 
 
 def strongest(measurements: Measurements, synthetic: CodedTable | None) -> tuple[Relation, ...]:
@@ -69,20 +69,20 @@ def strongest(measurements: Measurements, synthetic: CodedTable | None) -> tuple
     every = _answered(evidence, records) if distances is None else _compared(evidence, distances, records)
     largest = sorted((f for f in every if f[1] >= LEAST), key=lambda f: -f[1])[:NAMED]
     least = distances is None
-    return tuple(Relation(pair, s, least, _kept(measurements, synthetic, pair, query)) for pair, s, query in largest)
+    return tuple(Relation(pair, s, least, _share_in_rows(measurements, synthetic, pair, query)) for pair, s, query in largest)
 
 
 def in_words(relations: Sequence[Relation]) -> str:
     """A sentence; empty where there is none."""
     if not relations:
         return ""
-    named = [f"{' × '.join(r.pair)} {r.share:.0%}{_said(r, first=not i)}" for i, r in enumerate(relations)]
+    named = [f"{' × '.join(r.pair)} {r.share:.0%}{_in_words(r, first=not i)}" for i, r in enumerate(relations)]
     least = "at least: " if relations[0].least else ""
     seed = "; another synthesis.seed may keep more" * any(_is_lost(r) for r in relations)
     return f"{least}{', '.join(named)} of the records beyond what unrelated columns have{seed}"
 
 
-def _said(relation: Relation, *, first: bool) -> str:
+def _in_words(relation: Relation, *, first: bool) -> str:
     if relation.kept is None:
         return ""
     return f" ({'table: ' if first else ''}{relation.kept:.0%}{', lost' * _is_lost(relation)})"
@@ -92,7 +92,7 @@ def _is_lost(relation: Relation) -> bool:
     return relation.kept is not None and relation.kept < LOST * relation.share
 
 
-def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: float) -> Iterator[Found]:
+def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: float) -> Iterator[Pair]:
     """Of each released distance that is beyond chance and its standard error the whole distance that its law expects.
 
     Where sums of cells were compared, the distance itself, which is less.
@@ -111,7 +111,7 @@ def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: flo
         yield pair, min(moved / (2 * records), 1.0), Identity(evidence.measurements.domain.cells(pair))
 
 
-def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Found]:
+def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Pair]:
     """Of each measured pair how far its answers are from independent columns, at least: less what their noise adds."""
     measurements = completed(evidence.measurements)
     by_columns, counted = independent_marginals(measurements), {a.clique for a in measurements.answers}
@@ -149,7 +149,7 @@ def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Va
             yield a.clique, a.query, a.values, np.full(a.values.size, a.stddev)
 
 
-def _kept(measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix) -> float | None:
+def _share_in_rows(measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix) -> float | None:
     """The share of the synthetic rows that lie elsewhere than independent columns would place them, beyond chance."""
     if synthetic is None or not synthetic.rows:
         return None

@@ -30,7 +30,7 @@ from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.ratio_intervals import ALPHA
 from pipeline.inference.relations import in_words, strongest
 from pipeline.release_folder import check_columns, read_release
-from pipeline.report.answer_noise import coverage, said_cells
+from pipeline.report.answer_noise import coverage, cell_lines
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
 from pipeline.statement.digests import read_manifest
@@ -108,7 +108,7 @@ def table_bounds(
     without = f"no bounds of {', '.join(changed)}: a rule of the schema made what was measured of them"
     frame.attrs["notes"] = [
         *NOTES,
-        *said_cells(schema, coverage(measurements).noisy, as_fields(statement)["unit"]["column"]),
+        *cell_lines(schema, coverage(measurements).noisy, as_fields(statement)["unit"]["column"]),
         *wide,
         *([without] if changed else []),
     ]

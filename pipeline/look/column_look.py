@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
-from mechanisms.public.schema.readings import ISO, said_drawn, zip_fields
+from mechanisms.public.schema.readings import ISO, drawn_digits_lines, zip_fields
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
 from mechanisms.public.schema.spellings import folded as loosely
-from mechanisms.public.tables.doubts import listed_gaps, said_limits
+from mechanisms.public.tables.doubts import listed_gaps, limits_in_words
 from mechanisms.public.tables.losses import ColumnLoss, declared_texts, one_unit, percent
-from mechanisms.public.tables.persons import said_persons
+from mechanisms.public.tables.persons import persons_in_words
 from mechanisms.public.tables.text_forms import (
     CROSSES,
     ID_NAME,
@@ -135,8 +135,8 @@ def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[s
         hints.append(f"{read}; {more}: {cure}")
     rest = {t: n for t, n in words.items() if not date_forms({t: n})} if sum(s for _, s in forms) < 1 else {}
     serial = loss.share * share_of(words, lambda t: SERIAL.fullmatch(t.strip()) is not None)
-    said = f"{percent(serial)} are numbers such as 44789, days of a program for sheets: write 2022-08-16 in the table"
-    return hints + [said] * (serial > 0) + _gaps(column, rest, numbers=True)
+    remark = f"{percent(serial)} are numbers such as 44789, days of a program for sheets: write 2022-08-16 in the table"
+    return hints + [remark] * (serial > 0) + _gaps(column, rest, numbers=True)
 
 
 def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]) -> list[str]:
@@ -169,7 +169,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
             f"{of} are {'whole numbers with a minus behind: marks? kind: categorical lists them' if marks else how}"
         )
     words = {t: n for t, n in words.items() if not reading.reads(t) and not reading.other_way.reads(t)}
-    hints += [limits] if (limits := said_limits(words, column.strip)) else []
+    hints += [limits] if (limits := limits_in_words(words, column.strip)) else []
     return hints + _gaps(column, words, numbers=True)
 
 
@@ -230,8 +230,8 @@ def persons_released(column: Column, facts: ColumnFacts, frequent: Sequence[str]
         frequent: texts of many rows, which a discovery may find.
     """
     for which, texts in {"frequent": frequent, "listed": declared_texts(column)}.items():
-        if said := said_persons(column.name, texts, which):
-            return [f"{said}; leave_out: [{column.name}]"]
+        if remark := persons_in_words(column.name, texts, which):
+            return [f"{remark}; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, facts.distinct, facts.rows)):
         return []
@@ -263,7 +263,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFact
     hints: list[str] = []
     if not column.constant and facts.rows and not lost:
         hints += _constant(column, values, present, facts.rows) if present or not _others(column, counts) else []
-    hints += [] if column.width is None else said_drawn(zip_fields(column))
+    hints += [] if column.width is None else drawn_digits_lines(zip_fields(column))
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:

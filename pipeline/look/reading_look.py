@@ -138,7 +138,7 @@ def joined_cells(source: Source, schema: Schema, column: Column) -> list[str]:
     return [f"{whole:,} cells joined a value by their {how}: {'; '.join(few[:FEW_VALUES])}{more}"] if few else []
 
 
-def found_apart(texts: Collection[str]) -> list[str]:
+def differ_in_case(texts: Collection[str]) -> list[str]:
     """That texts which a discovery may find differ in capitals alone: such a column has no spellings."""
     alike = Counter(text.casefold() for text in texts)
     if not (many := sum(n for n in alike.values() if n > 1)):

@@ -37,7 +37,7 @@ BATCH, MOST_NAMED = 1 << 17, 6
 NO_RULE = "and a release will not hold to it without the rule"
 
 
-def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
+def relations_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
     """Columns that ascend, follow or are skipped, and dates with their weekdays or hours, where no rule says so."""
     rules = schema.rules
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
@@ -50,7 +50,7 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
     lengths = guess_lengths(source, columns, sorted(pair for pair in pairs if pair[1] not in needed))
     ordered = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
-    tied = [*_made(schema), *({*rule.columns} for rule in rules.ordered)]
+    tied = [*_mapped_pairs(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
         f"{name!r} is {f'the day of {text!r}' if text in columns else text} in all {rows:,} rows, {NO_RULE}: "
         f"derive: {as_json({name: {'expression': text}})}"
@@ -82,7 +82,7 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     varied = {n: c for n, c in columns.items() if n not in constants}
-    held, kept, _ = guess_calendar(source, varied, ASCENDING)
+    held, agreeing, _ = guess_calendar(source, varied, ASCENDING)
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
@@ -91,7 +91,7 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
         for time, (own, rule, bins) in parts.items()
     ]
     return hints + [
-        f"{name!r} is the {part} of {time!r} in {kept[time, name][0]:,} of {kept[time, name][1]:,} rows, {NO_RULE}: "
+        f"{name!r} is the {part} of {time!r} in {agreeing[time, name][0]:,} of {agreeing[time, name][1]:,} rows, {NO_RULE}: "
         f"calendar: {as_json({time: {part: name}})}"
         for time, parts_held in held.items()
         for part, name in parts_held.items()
@@ -99,15 +99,15 @@ def kept_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> li
     ]
 
 
-def _made(schema: Schema) -> list[set[str]]:
+def _mapped_pairs(schema: Schema) -> list[set[str]]:
     """Each column that a map makes of one other, with that one: a rule about either binds both."""
     return [{*s.takes, *s.reads} for s in schema.rules.steps if not s.gives and len(s.reads) == 1]
 
 
 def _ruled(schema: Schema, *columns: str) -> bool:
     """Whether a rule about combinations binds all of these columns."""
-    made = _made(schema)
-    return any({*columns} <= {*clique}.union(*(m for m in made if m & {*clique})) for clique, _ in schema.rules.zeros)
+    mapped = _mapped_pairs(schema)
+    return any({*columns} <= {*clique}.union(*(m for m in mapped if m & {*clique})) for clique, _ in schema.rules.zeros)
 
 
 def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
@@ -153,8 +153,8 @@ def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:
                 cure = f"derive: {{{other.name}: {{from: {first.name}, map: …}}}} measures one of them"
                 if {first.name, other.name} & {*constants}:
                     cure = f"impossible: [{{columns: [{first.name}, {other.name}], possible: …}}] keeps that"
-                said = f"{first.name!r} and {other.name!r} tell each other in every row: if that is public, {cure}"
-                hints.append(f"{said}; or leave one out")
+                sentence = f"{first.name!r} and {other.name!r} tell each other in every row: if that is public, {cure}"
+                hints.append(f"{sentence}; or leave one out")
     return hints
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import duckdb
 
 from mechanisms.public.errors import shown
-from mechanisms.public.files import kept_values, write_whole
+from mechanisms.public.files import stored_values, write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.losses import ColumnLoss, losses_of, percent, refuse_losses, said_lone
+from mechanisms.public.tables.losses import ColumnLoss, losses_of, percent, refuse_losses, lone_lines
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.kept_table import only_one
 from mechanisms.sensitive.private_table import PrivateTable
@@ -32,8 +32,8 @@ LOG = logging.getLogger("pipeline")
 MOST_ROWS = 20_000_000
 #: What stands for a look that was not made, or could not be.
 TOO_LARGE = f"more than {MOST_ROWS:,} rows: python -m pipeline check data.path=… data.schema=… looks at them"
-NOT_KEPT = 'console="always" shows the warnings (lost values, texts of one person), folder=PATH keeps them in '
-NOT_KEPT += "internal/check.txt (both NOT private)"
+NO_FOLDER = 'console="always" shows the warnings (lost values, texts of one person), folder=PATH keeps them in '
+NO_FOLDER += "internal/check.txt (both NOT private)"
 FAILED = "the table could not be looked at (run.log says why): python -m pipeline check data.path=… data.schema=…"
 
 
@@ -61,15 +61,15 @@ def look_before_spending(
     """
     encoding = private.encoding
     unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
-    placed_known = replace(encoding, outside={n: k for n, k in encoding.outside.items() if n not in unknown})
-    each = (("outside", placed_known.outside), ("unplaced", encoding.unplaced), ("contradict it", encoding.conflicts))
+    placed_by_schema = replace(encoding, outside={n: k for n, k in encoding.outside.items() if n not in unknown})
+    each = (("outside", placed_by_schema.outside), ("unplaced", encoding.unplaced), ("contradict it", encoding.conflicts))
     placed = [f"{name}: {n} {words}" for words, counts in each for name, n in counts.items() if n]
     placed += [f"{n}: its values are discovered" for n in unknown]
     LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed) or "nothing")
     losses = losses_of(encoding, schema)
     refuse_losses(losses, config.data.max_unplaced, figures=show.tells)
     show.warn_privately(scores_memory_texts(config, schema, encoding.rows))
-    warned = said_lone(encoding.lone, private.unit.column)
+    warned = lone_lines(encoding.lone, private.unit.column)
     if config.engine.kind == "duckdb":
         try:
             large = encoding.rows > MOST_ROWS
@@ -77,22 +77,22 @@ def look_before_spending(
         except duckdb.InterruptException:
             raise
         except Exception as error:
-            lines, more = not_made(error), []
+            lines, more = failure_lines(error), []
         write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
-        where = f"{folder.look} (NOT private)" if kept else NOT_KEPT
+        where = f"{folder.look} (NOT private)" if kept else NO_FOLDER
         show.note("" if show.tells else f"what the schema does to the rows: {where}")
         warned += more
-        said = [m for m in more if ONE_SIDED in m]
-        skewed = [x for x in losses if any(m.startswith(f"column {x.column!r}: ") for m in said)]
+        one_sided = [m for m in more if ONE_SIDED in m]
+        skewed = [x for x in losses if any(m.startswith(f"column {x.column!r}: ") for m in one_sided)]
         losses = tuple(replace(x, fate=f"{x.fate}: {ONE_SIDED}") if x in skewed else x for x in losses)
     for line in warned:
         LOG.warning(line)
-    made_up = "made-up rows: " * (source.path == folder.root / REHEARSAL)
-    show.warn_privately([f"{made_up}{line}" for line in (*warned, *unplaced_lines(placed_known))])
+    rehearsed = "made-up rows: " * (source.path == folder.root / REHEARSAL)
+    show.warn_privately([f"{rehearsed}{line}" for line in (*warned, *unplaced_lines(placed_by_schema))])
     return losses
 
 
-def not_made(error: Exception) -> list[str]:
+def failure_lines(error: Exception) -> list[str]:
     """The lines of a look that failed, by whatever fault."""
     LOG.error("the look at the table failed", exc_info=error)
     return [FAILED]
@@ -115,7 +115,7 @@ def _look(
         return as_lines(look, source.path.name, schema.name), look.warned
 
     with only_one(place, "look"):
-        lines, warned = kept_values(place / f"look-{config.data.max_unplaced}.json", make)
+        lines, warned = stored_values(place / f"look-{config.data.max_unplaced}.json", make)
     return lines, warned
 
 

@@ -36,13 +36,13 @@ from pipeline.look.column_look import (
 )
 from pipeline.look.reading_look import (
     far_bounds,
-    found_apart,
+    differ_in_case,
     gaps_among_numbers,
     joined_cells,
     other_words,
     read_wrongly,
 )
-from pipeline.look.relation_look import broken, conflicts, kept_without_a_rule, one_to_one
+from pipeline.look.relation_look import broken, conflicts, relations_without_a_rule, one_to_one
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import joined, local, open_records, units_table_look
 from pipeline.settings.config import CheckConfig
@@ -157,7 +157,7 @@ def look_at(
                 seen[name] = look.under(index, column)
                 of_columns[name] = _column(look, total, column, (coded, report), seen[name], unit.column, bar.at_most)
     units, warned = units_look(source, schema, unit, seen, coded, bar)
-    hints = (*one_to_one(total, coded), *kept_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
+    hints = (*one_to_one(total, coded), *relations_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
     hints += (*conflicts(source, coded, schema, workdir),)
     warned = [*broken(source, schema, coded), *of_totals, *warned]
     columns = tuple(of_columns[name] for name in held)
@@ -217,7 +217,7 @@ def _column(
     else:
         other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")
-        warnings += found_apart(frequent)
+        warnings += differ_in_case(frequent)
     return ColumnLook(
         column.name,
         "constant" if column.constant else "zip" if column.width is not None else column.kind,

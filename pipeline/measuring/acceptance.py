@@ -20,7 +20,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import kept_values, whole_file, write_whole
+from mechanisms.public.files import stored_values, whole_file, write_whole
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import DAMAGED
 from mechanisms.public.rules.engineering import engineer
@@ -75,7 +75,7 @@ def _attempt(state: State, number: int) -> Attempt:
 def _verdict(state: State, attempt: Attempt, tried: dict[int, Taken]) -> float | None:
     """The first score of a try that is accepted, kept ones as they are; what was made for them goes to `tried`."""
     if attempt.scores.exists():
-        scores: Sequence[float | None] = kept_values(attempt.scores, list)
+        scores: Sequence[float | None] = stored_values(attempt.scores, list)
     else:
         taken = _tried(state, attempt)
         if state.plan.tries.threshold:
@@ -90,7 +90,7 @@ def _verdict(state: State, attempt: Attempt, tried: dict[int, Taken]) -> float |
 def table_of(state: State, taken: Taken) -> tuple[CodedTable, np.random.Generator]:
     """The synthetic table to release, and the source of what is drawn when it is written."""
     if state.plan.scores:
-        return kept_table(state, taken.attempt, taken.measurements)
+        return scored_table(state, taken.attempt, taken.measurements)
     rng = np.random.default_rng(state.config.synthesis.seed)
     return synthesized(state, taken.measurements, rng), rng
 
@@ -102,14 +102,14 @@ def _tried(state: State, attempt: Attempt) -> Taken:
     measurements, ledger = measured(state, attempt, noise)
     if not (measurements.answers and state.plan.scores):  # nothing decides; or all is lost, and makes no table
         return Taken(ledger, measurements, scores=(None,) * len(state.plan.scores), attempt=attempt)
-    scores = kept_values(attempt.scores, lambda: _scored(state, attempt, measurements, ledger, noise))
+    scores = stored_values(attempt.scores, lambda: _scored(state, attempt, measurements, ledger, noise))
     return Taken(ledger, measurements, scores=tuple(scores), attempt=attempt)
 
 
 def _scored(
     state: State, attempt: Attempt, measurements: Measurements, ledger: Ledger, noise: NoiseSource
 ) -> tuple[float | None, ...]:
-    synthetic, _ = kept_table(state, attempt, measurements)
+    synthetic, _ = scored_table(state, attempt, measurements)
     unit = state.schema.rules.unit
     scaled = state.config.synthesis.rows is not None or (unit is not None and unit.counted is not None)
     scale = estimate_total(measurements) / synthetic.rows if scaled and synthetic.rows else 1.0
@@ -151,7 +151,7 @@ def _most_tries(state: State) -> int:
         raise UserError("how many tries the coins allow is gone", where=str(path), fix=fix)
     path.parent.mkdir(mode=0o700, exist_ok=True)
     coins = noise_source(state.config.privacy.noise_seed)
-    return int(kept_values(path, lambda: state.plan.tries.most_tries(coins.stream("accept:stop"))))
+    return int(stored_values(path, lambda: state.plan.tries.most_tries(coins.stream("accept:stop"))))
 
 
 def _figures(state: State, scores: Sequence[float | None]) -> str:
@@ -183,7 +183,7 @@ def _withheld(state: State, why: str) -> Withheld:
     return Withheld(f"the release was not accepted and is withheld ({why})", where="accept", fix=fix)
 
 
-def kept_table(state: State, attempt: Attempt, measurements: Measurements) -> tuple[CodedTable, np.random.Generator]:
+def scored_table(state: State, attempt: Attempt, measurements: Measurements) -> tuple[CodedTable, np.random.Generator]:
     """The try's table as it was scored, or will be, and the source of what is drawn when it is written.
 
     It is on disk before anything is asked about it: a score belongs to one table for good.

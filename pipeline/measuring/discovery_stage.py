@@ -60,13 +60,13 @@ def discovered(state: State) -> Discovered:
 
     @cache
     def weights() -> dict[str, ValueWeights]:
-        found: dict[str, ValueWeights] = {}
+        weights_by_column: dict[str, ValueWeights] = {}
         asked = [c.wanted for c in charges if c.wanted.of_values]
         for most in sorted({w.most for w in asked}):  # one value of a constant, C of others
             columns, unit = [schema[w.column] for w in asked if w.most == most], replace(private.unit, max_records=most)
             table = UnitRows(source, unit, folder.temporary / ANSWERS)
-            found |= value_weights(table, columns, key=state.key, norm=plan.norm, holdout=holdout, engine=state.engine)
-        return found
+            weights_by_column |= value_weights(table, columns, key=state.key, norm=plan.norm, holdout=holdout, engine=state.engine)
+        return weights_by_column
 
     with show.stage("discover") as report:
         ledger = state.opened_ledger(folder.ledger, plan)
@@ -80,10 +80,10 @@ def discovered(state: State) -> Discovered:
         show.warn([f"{problem} (a crash between charge and draw)"])
     answered = frozenset(c.event.id for c in charges if answers[c.wanted.column] is not None)
     asked = next((c for c in charges if c.wanted.sizes is not None), None)
-    return Discovered(whole, plan, answered, None if asked is None else found_bound(asked, answers[OF_UNITS]))
+    return Discovered(whole, plan, answered, None if asked is None else discovered_bound(asked, answers[OF_UNITS]))
 
 
-def found_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequence[str] | None) -> JsonDict:
+def discovered_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequence[str] | None) -> JsonDict:
     """How many records of a unit count, C, as noisy counts of units say: these, per bucket, and what they chose.
 
     Where they were charged and lost, it is the assumed one.

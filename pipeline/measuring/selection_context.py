@@ -17,7 +17,7 @@ from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import kept_values
+from mechanisms.public.files import stored_values
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
@@ -70,14 +70,14 @@ class AdaptiveRun:
         return self.table.coded.domain
 
     @property
-    def known(self) -> tuple[NoisyMarginal, ...]:
+    def answers_so_far(self) -> tuple[NoisyMarginal, ...]:
         """The answers so far, to look at: what is not asked for and charged does not come among them."""
         return tuple(self.answers)
 
     @property
     def measurements(self) -> Measurements:
         public_total = self.table.public_rows(self.plan.budget.neighbouring)
-        return Measurements(self.domain, self.known, public_total, distances=self.compared)
+        return Measurements(self.domain, self.answers_so_far, public_total, distances=self.compared)
 
     @property
     def reserve(self) -> Reserve:
@@ -175,7 +175,7 @@ class AdaptiveRun:
 
     def grid(self, clique: Clique, threshold: float) -> QueryMatrix:
         """The adaptive grid of a marginal, from the rounds before."""
-        return grid_query(self.domain, clique, self.known, threshold=threshold, norm=self.plan.norm)
+        return grid_query(self.domain, clique, self.answers_so_far, threshold=threshold, norm=self.plan.norm)
 
     def score(
         self, candidates: Callable[[], Mapping[Clique, Candidate]], expected: Callable[[], Expected]
@@ -211,7 +211,7 @@ class AdaptiveRun:
 
     def remember(self, number: int, part: float) -> float:
         """The round's part of the reserve, kept on disk before it is spent, so that a resumed run spends the same."""
-        return float(kept_values(self.folder / f"round-{number:04d}.json", lambda: {"part": part})["part"])
+        return float(stored_values(self.folder / f"round-{number:04d}.json", lambda: {"part": part})["part"])
 
     @property
     def _graphical(self) -> bool:
@@ -231,7 +231,7 @@ class AdaptiveRun:
         domain, last = self.domain, self._last
         if not self._graphical:
             return list(candidates) if sum(domain.shape(domain.names)) <= limit else []
-        held = [*(a.clique for a in self.known), *(c for c, _ in self.zeros)]
+        held = [*(a.clique for a in self.answers_so_far), *(c for c, _ in self.zeros)]
         small = still_small(domain, held, candidates, limit)
         fitting = [c for c, keeps in zip(candidates, small, strict=True) if keeps]
         return [c for c in fitting if last is None or last.answerable(c)]

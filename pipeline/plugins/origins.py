@@ -60,15 +60,15 @@ def not_ours(specs: Specs, plan: Plan, source: Source, measurements: Measurement
     return _named(parts)
 
 
-def made_again_by(statement: Json, synthesis: str, maker: type, form: TableFormat) -> Json:
+def statement_of_new_rows(statement: Json, synthesis: str, maker: type, form: TableFormat) -> Json:
     """The statement of a release whose table is made anew, with what made and wrote it where that is not ours.
 
     Args:
         synthesis: the name of the synthesizer; `maker` its class.
     """
-    known = statement.get("not_ours") or []
-    more = [part for part in _named(_of_table(synthesis, maker, form)) if part not in known]
-    return {**statement, "not_ours": [*known, *more]} if more else statement
+    stated = statement.get("not_ours") or []
+    more = [part for part in _named(_of_table(synthesis, maker, form)) if part not in stated]
+    return {**statement, "not_ours": [*stated, *more]} if more else statement
 
 
 def _of_table(synthesis: str, maker: type, form: TableFormat) -> list[tuple[str, str, str]]:
@@ -93,8 +93,8 @@ def _planned(specs: Specs, plan: Plan) -> list[tuple[str, str, str]]:
 def _home(thing: type) -> str:
     """The module of a class; unknown where it names ours, or Python's (`make_dataclass`), that does not hold it."""
     module = str(thing.__module__)
-    found = getattr(sys.modules.get(module), thing.__qualname__, None)
-    return module if found is thing or module.partition(".")[0] not in {*OURS, *sys.stdlib_module_names} else "unknown"
+    held = getattr(sys.modules.get(module), thing.__qualname__, None)
+    return module if held is thing or module.partition(".")[0] not in {*OURS, *sys.stdlib_module_names} else "unknown"
 
 
 def _named(parts: Iterable[tuple[str, str, str]]) -> tuple[JsonDict, ...]:
@@ -201,7 +201,7 @@ def _listed(folders: tuple[tuple[str, int], ...]) -> Mapping[str, list[str]]:
     return packages_distributions()  # it opens a file or two of every package: half a second
 
 
-def check_known(statement: Json, where: str, kinds: Sequence[str]) -> None:
+def check_loaded(statement: Json, where: str, kinds: Sequence[str]) -> None:
     """What a release names as not ours, and is needed to read it, is loaded already; nothing is imported for it.
 
     Args:

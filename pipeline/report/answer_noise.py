@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
-from mechanisms.public.designs.tree import MOST_PAIRS, said_passed_over
+from mechanisms.public.designs.tree import MOST_PAIRS, passed_over_in_words
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import first_few
 from mechanisms.public.marginals import Values
@@ -21,7 +21,7 @@ from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, plain_edges
-from mechanisms.public.schema.readings import said_drawn, zip_fields
+from mechanisms.public.schema.readings import drawn_digits_lines, zip_fields
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from pipeline.inference.decided import pairs_of_columns
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
@@ -55,7 +55,7 @@ def signal_to_noise(measurements: Measurements) -> list[tuple[NoisyMarginal, flo
     return sorted(rows, key=lambda row: row[2])
 
 
-def said_drowned(measurements: Measurements) -> list[str]:
+def drowned_lines(measurements: Measurements) -> list[str]:
     """A sentence where half of the marginals or more tell next to nothing; computed from the release alone.
 
     A marginal drowns where the expected Σ |noise| of its best answer is at least twice the noisy number of records:
@@ -150,7 +150,7 @@ class Coverage:
             shown = f"what the public table {self.start!r} shows" if self.start else "no more than the schema says"
             cure = "Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser bins"
             if not self.pairs_asked:  # whatever ε is
-                cure = said_passed_over(self.pairs, ()) if self.pairs > MOST_PAIRS else f"{NEVER_PAIRS}{cure}"
+                cure = passed_over_in_words(self.pairs, ()) if self.pairs > MOST_PAIRS else f"{NEVER_PAIRS}{cure}"
             lines.append(
                 f"no pair of columns was measured: of how they depend on each other the synthetic table shows {shown}. "
                 f"{cure}, or a list in selection.marginals"
@@ -182,10 +182,10 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
     own = {n: schema[n].missing_code for n in names if as_a_column(schema, n)} if schema is not None else {}
     noisy, sparse, most = _one_way(measurements, {n: own.get(n) for n in names if n in columns})
     if schema is not None and schema.rules.unit is not None:
-        told = _of_persons(measurements, schema)
+        of_units = _of_persons(measurements, schema)
         names += [n for n in schema.rules.unit.constant if schema[n].size > 1]
-        unmeasured += tuple(n for n in schema.rules.unit.constant if n not in told)
-        noisy += tuple(n for n, is_noise in told.items() if is_noise)
+        unmeasured += tuple(n for n in schema.rules.unit.constant if n not in of_units)
+        noisy += tuple(n for n, is_noise in of_units.items() if is_noise)
     crowded, constant = [], []
     for name, (code, share, least) in most.items():
         alone = schema is None or name in own  # a code of other columns holds several values or columns
@@ -195,9 +195,9 @@ def coverage(measurements: Measurements, schema: Schema | None = None, *, start:
                 crowded.append(_crowded(schema, name, code, share))
         elif share >= CONSTANT and least >= SURELY and alone:
             constant.append((name, share))
-    kept, asked = (tuple(constant), tuple(crowded)), measurements.distances is not None
+    constants, asked = (tuple(constant), tuple(crowded)), measurements.distances is not None
     pairs = len(every) + len(held) + len(never)
-    return Coverage(len(names), pairs, len(inside) + len(held), unmeasured, noisy, sparse, *kept, start, asked)
+    return Coverage(len(names), pairs, len(inside) + len(held), unmeasured, noisy, sparse, *constants, start, asked)
 
 
 def _crowded(schema: Schema, name: str, code: int, share: float) -> Crowded:
@@ -256,7 +256,7 @@ def _mostly_noise(counts: Values, error: Values | float, total: float) -> bool:
 
 def _of_persons(measurements: Measurements, schema: Schema) -> dict[str, bool]:
     """Each constant of persons that was asked about → whether its counts of persons are mostly noise."""
-    asked, found = by_label(questions_of(schema)), dict[str, bool]()
+    asked, shown = by_label(questions_of(schema)), dict[str, bool]()
     for answer in measurements.persons:
         question = asked.get(answer.clique)
         for axis, feature in enumerate(() if question is None else question.features):
@@ -266,8 +266,8 @@ def _of_persons(measurements: Measurements, schema: Schema) -> dict[str, bool]:
             counts = answer.values.reshape(question.shape).sum(axis=others)
             error = answer.stddev * (answer.values.size / counts.size) ** 0.5
             noise = _mostly_noise(counts, error, max(float(counts.sum()), 1.0))
-            found[feature.column] = found.get(feature.column, True) and noise  # the most precise one tells
-    return found
+            shown[feature.column] = shown.get(feature.column, True) and noise  # the most precise one tells
+    return shown
 
 
 def losses_of_bounds(sizes: Sequence[tuple[int, int]], own: int) -> dict[int, tuple[float, float]]:
@@ -302,7 +302,7 @@ CURED = 4
 MANY = 20
 
 
-def said_cells(schema: Schema, names: Sequence[str], unit: str | None) -> list[str]:
+def cell_lines(schema: Schema, names: Sequence[str], unit: str | None) -> list[str]:
     """A sentence for each column that noise drowns and that has many cells, the one with the most first.
 
     Computed from public facts and the names.
@@ -330,4 +330,4 @@ def _fewer(column: Column) -> str:
 
 def digits_drawn(schema: Schema) -> list[str]:
     """A sentence for each column of codes whose last digits are invented."""
-    return [f"{c.name!r}: {s}" for c in schema.columns if c.width is not None for s in said_drawn(zip_fields(c))]
+    return [f"{c.name!r}: {s}" for c in schema.columns if c.width is not None for s in drawn_digits_lines(zip_fields(c))]

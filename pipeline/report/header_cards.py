@@ -37,9 +37,9 @@ def header_cards(scores: Json) -> list[HeadCard]:
 def in_short(scores: Json) -> str:
     """How good the table is in words, and what is farthest from the real one; empty where nothing tells."""
     labels = {w: (scores["metrics"].get(n, {}).get("reading") or {}).get("label") for n, w in ACCURACIES.items()}
-    said = [f"{' and '.join(w for w, own in labels.items() if own == label)} are {label}" for label in LABELS]
-    said = [line for line in said if not line.startswith(" are ")]
-    text = f"In short: {', '.join(reversed(said))}." if said else ""
+    sentences = [f"{' and '.join(w for w, own in labels.items() if own == label)} are {label}" for label in LABELS]
+    sentences = [line for line in sentences if not line.startswith(" are ")]
+    text = f"In short: {', '.join(reversed(sentences))}." if sentences else ""
     worst = farthest(scores["metrics"])
     return text + (f" Farthest from the real table: {', '.join(worst)}." if worst else "")
 

@@ -14,12 +14,12 @@ from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.release import said_not_ours
+from mechanisms.public.release import not_ours_in_words
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of
-from mechanisms.public.tables.losses import beyond, said_losses
-from mechanisms.public.tables.persons import said_persons
-from mechanisms.public.units import said_loss
+from mechanisms.public.tables.losses import beyond, loss_lines
+from mechanisms.public.tables.persons import persons_in_words
+from mechanisms.public.units import bound_in_words
 from pipeline.console import WIDTH, folded, labelled
 from pipeline.folders import REHEARSAL
 from pipeline.report.header_cards import farthest
@@ -125,13 +125,13 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> list[list[
     """
     from pipeline.inference.decided import decided  # a scoring needs none of these
     from pipeline.inference.relations import in_words
-    from pipeline.report.answer_noise import coverage, digits_drawn, said_cells
+    from pipeline.report.answer_noise import coverage, digits_drawn, cell_lines
 
     statement, folder = done.statement, done.folder
     words = words_of(statement.to_json())
     epsilon, delta = statement.guarantee["epsilon"], statement.guarantee["delta"]
     promise = (
-        f"private: {said_loss(epsilon, delta)} for {words['unit']} ({statement.neighbouring})"
+        f"private: {bound_in_words(epsilon, delta)} for {words['unit']} ({statement.neighbouring})"
         if statement.private
         else "NOT PRIVATE: " + "; ".join(words["reasons_not_private"])
     )
@@ -154,7 +154,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> list[list[
         ("warning", release_warnings(done, covered)),
         *(_quality(done, listed) if tells else ()),
         ("columns", [covered.in_words]),
-        ("", said_cells(done.schema, covered.noisy, statement.unit["column"])[:1]),
+        ("", cell_lines(done.schema, covered.noisy, statement.unit["column"])[:1]),
         ("persons", _persons(done)),
         ("pairs", [line for line in [pairs.in_words] if line]),
         ("lost", [] if many else lost),
@@ -174,11 +174,11 @@ def release_warnings(done: Run, covered: Coverage | None = None) -> list[str]:
     Args:
         covered: that of the last lines, which say more of columns; None: no last lines follow.
     """
-    from pipeline.report.answer_noise import coverage, digits_drawn, said_drowned
+    from pipeline.report.answer_noise import coverage, digits_drawn, drowned_lines
 
     own = covered or coverage(done.measurements, done.schema, start=start_named(done.statement.to_json()))
-    parts = [f"not covered by our audit: {part}" for part in said_not_ours(done.statement.not_ours)]
-    parts += [*own.warnings, *said_drowned(done.measurements), *names_found(done.schema)]
+    parts = [f"not covered by our audit: {part}" for part in not_ours_in_words(done.statement.not_ours)]
+    parts += [*own.warnings, *drowned_lines(done.measurements), *discovered_names(done.schema)]
     if covered:
         return parts
     return [*parts, *([f"columns: {own.in_words}"] if own.noisy else []), *digits_drawn(done.schema)]
@@ -218,10 +218,10 @@ def _persons(done: Run) -> list[str]:
     return [line + (fixed if unit.constant else "")]
 
 
-def names_found(schema: Schema) -> list[str]:
+def discovered_names(schema: Schema) -> list[str]:
     """That discovered texts, which the release holds, may name persons."""
-    found = [c for c in schema.columns if "values" in c.discovered]
-    every = [(c.name, said_persons(c.name, c.values, "discovered")) for c in found]
+    discovered = [c for c in schema.columns if "values" in c.discovered]
+    every = [(c.name, persons_in_words(c.name, c.values, "discovered")) for c in discovered]
     return [f"{name!r}: {said}; leave_out it" for name, said in every if said]
 
 
@@ -246,7 +246,7 @@ def rehearsed(done: Run) -> str:
 
 def _lost(done: Run) -> list[str]:
     """What saw rows: values that are lost, in one sentence; the report has all."""
-    losses = said_losses(done.losses)
+    losses = loss_lines(done.losses)
     more = f"; {len(losses) - 1} more columns: python -m pipeline check" if len(losses) > 1 else ""
     return [f"{losses[0]} (NOT private){more}"] if losses else []
 

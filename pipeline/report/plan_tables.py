@@ -13,14 +13,14 @@ from mechanisms.public.criterion import compared
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
-from mechanisms.public.units import plain_digits, said_loss
+from mechanisms.public.units import plain_digits, bound_in_words
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
 from pipeline.inference.decided import named_pairs, never_asked
 from pipeline.report.plan_theory import theory, theory_in_words
-from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, said_errors
+from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, error_lines
 from pipeline.settings.build import build_plan, build_schema, build_workload
 from pipeline.settings.config import Config
 from pipeline.settings.memory import model_sizes, predicted_memory_bytes, scores_bytes
@@ -127,7 +127,7 @@ def as_text(facts: JsonDict, details: bool = False) -> str:
     if not details:
         more = "plan.details=true adds all charges, the error of each number, and the noisiest marginals"
         return "\n".join([*lines, more])
-    lines += ["", *said_errors(facts["numbers"]), *_noisiest(facts["candidates"], rows)]
+    lines += ["", *error_lines(facts["numbers"]), *_noisiest(facts["candidates"], rows)]
     lines += theory_in_words(facts["theory"]) if facts["theory"] else []
     return "\n".join(lines)
 
@@ -144,7 +144,7 @@ def _spent(facts: JsonDict) -> list[str]:
     counted = len(facts["measurements"]) - choices
     lines = [
         f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
-        f"the plan spends: {said_loss(total['epsilon'], total['delta'])}",
+        f"the plan spends: {bound_in_words(total['epsilon'], total['delta'])}",
         f"unit: {facts['unit']}, {_bound(facts)}; neighbouring: {facts['neighbouring']}",
         *_discovering(facts.get("discovery", [])),
         f"{counted} measurement{'s' * (counted != 1)} of {sum(m['cells'] for m in facts['measurements']):,} cells"

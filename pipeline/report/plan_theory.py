@@ -8,7 +8,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.noise_kinds import KNOWN, upper_quantile
+from mechanisms.public.noise_kinds import KINDS, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.text_table import lined_up
 from mechanisms.public.units import plain_digits
@@ -34,7 +34,7 @@ def theory(plan: Plan, budget: Budget, rows: int) -> JsonDict:
     moves = {"l1": budget.sensitivity(Identity(2), "l1"), "l2": budget.sensitivity(Identity(2), "l2")}
     mu = gaussian_mu(epsilon, delta) if delta else None
     planned = plan.to_json()["measurements"]
-    counted = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KNOWN]
+    counted = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KINDS]
     cells = sum(int(m["cells"]) for m in counted)
     return {
         "rows": rows,

@@ -15,7 +15,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
 from mechanisms.selection.base import GIVEN
 from mechanisms.selection.selections import method_of
-from pipeline.report.answer_noise import said_cells
+from pipeline.report.answer_noise import cell_lines
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs
@@ -103,7 +103,7 @@ def expectations(config: Config, schema: Schema, plan: Plan, rows: int) -> JsonD
             "rough": _names([c for c, a, _ in larger if USEFUL < a < 1]),
             "drown": _names([c for c, a, _ in larger if a >= 1]),
         },
-        "fewer_cells": said_cells(schema, [c[0] for c, t in columns if t >= 1], config.privacy.unit),
+        "fewer_cells": cell_lines(schema, [c[0] for c, t in columns if t >= 1], config.privacy.unit),
         "noisiest_cells": [_cell(schema.measured, c, rows) for c in _worst(noise)],
         "what_would_help": [_figures("as planned", noise, rows), *_others(config, schema, plan, rows)],
     }
@@ -121,7 +121,7 @@ def _cell(domain: Domain, noise: Noise, rows: int) -> JsonDict:
     return {"of": " × ".join(clique), "records": rows / cells, "noise": alone / cells}
 
 
-def _said_cell(cell: Json) -> str:
+def _cell_in_words(cell: Json) -> str:
     records, noise = (f"{cell[k]:,.0f}" if cell[k] >= 10 else f"{cell[k]:.2g}" for k in ("records", "noise"))
     return f"a cell of {cell['of']}: {records} records on the mean, and noise whose mean size is {noise}"
 
@@ -177,7 +177,7 @@ def in_words(facts: Json, rows: int) -> list[str]:
     lines += _line("larger marginals", "that are useful if few others are measured", larger["useful_if_few"], "")
     lines += _line("larger marginals", "that are rough even alone", larger["rough"], "")
     lines += _line("larger marginals", "that drown even alone", larger["drown"], "nothing but noise")
-    lines += [f"  {_said_cell(c)}" for c in facts["noisiest_cells"]]
+    lines += [f"  {_cell_in_words(c)}" for c in facts["noisiest_cells"]]
     heads = ["  what would help", "a column", "a larger marginal, alone", "each, if all are measured"]
     others = [
         [f"  {other['with']}", *("–" if other[k] is None else f"{other[k]:.1%}" for k in MEDIANS)]
@@ -227,7 +227,7 @@ def mean_errors(schema: Schema, plan: Plan, rows: int | None) -> list[JsonDict]:
     return errors
 
 
-def said_errors(errors: list[JsonDict]) -> list[str]:
+def error_lines(errors: list[JsonDict]) -> list[str]:
     """The same in lines for people; none without columns of numbers."""
     lines = ["numbers and dates, each alone (cells; noise of a cell; standard error to expect of the mean):"]
     for e in errors:

@@ -80,7 +80,7 @@ def attacks_section(metrics: Json) -> Section | None:
         order = sorted(columns, key=lambda name: -columns[name]["risk"])
         rows += [_risk(f"inference of {name}", columns[name]) for name in order[:INFERRED]]
     member = scored.get("membership_inference")
-    members = [] if member is None else _told(member)
+    members = [] if member is None else _member_rows(member)
     if not rows and not members:
         return None
     shown = {
@@ -96,7 +96,7 @@ def _risk(title: str, part: Json) -> tuple[Cell, ...]:
     return (title, f"{part['risk']:.1%}", f"{part['low']:.1%} to {part['high']:.1%}", *rates)
 
 
-def _told(member: Json) -> list[tuple[Cell, ...]]:
+def _member_rows(member: Json) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for name, attack in member["attacks"].items():
         parts = (attack["auc"], attack["advantage"])

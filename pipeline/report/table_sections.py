@@ -255,7 +255,7 @@ def densities_section(columns: Sequence[Json]) -> Section:
         ]
         note = f"distribution functions at most {column['distance']:.1%} apart"
         spikes = [
-            f"{_said(s['value'], seconds)} ({s['real']:.1%} real, {s['synthetic']:.1%} synthetic)"
+            f"{_value_in_words(s['value'], seconds)} ({s['real']:.1%} real, {s['synthetic']:.1%} synthetic)"
             for s in column["spikes"]
         ]
         note += f"; not drawn: {', '.join(spikes)}" if spikes else ""
@@ -270,10 +270,10 @@ def _axis(low: float, high: float, seconds: float | None) -> ChartAxis:
         whole = ChartAxis.linear((low, high), ground=False)
         inside = [v for v, _ in whole.ticks if low <= v <= high][:: 2 if high >= 100_000 else 1]
         return ChartAxis(low, high, tuple((v, f"{v:g}" if abs(v) < 10_000 else number(v)) for v in inside))
-    return ChartAxis(low, high, tuple((v, _said(v, seconds)[:10]) for v in (low, (low + high) / 2, high)))
+    return ChartAxis(low, high, tuple((v, _value_in_words(v, seconds)[:10]) for v in (low, (low + high) / 2, high)))
 
 
-def _said(value: float, seconds: float | None) -> str:
+def _value_in_words(value: float, seconds: float | None) -> str:
     """A number, or a date of so many seconds a unit."""
     return number(value) if seconds is None else shown("date", round(value * seconds))
 

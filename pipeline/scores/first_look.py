@@ -60,9 +60,9 @@ class FirstLook:
         """The scores with all this, and with the correlations of both tables."""
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
-        made, own = card.rows["synthetic"], card.rows["real"]
-        as_many = abs(made - own) <= OFF * own
-        far = [] if as_many else [f"rows, and so totals, far from the real ones: {made:,} (real {own:,})"]
+        synthetic_figures, own = card.rows["synthetic"], card.rows["real"]
+        as_many = abs(synthetic_figures - own) <= OFF * own
+        far = [] if as_many else [f"rows, and so totals, far from the real ones: {synthetic_figures:,} (real {own:,})"]
         if self.values is not None:
             far += far_figures(self.numbers, self.names, self.values[0], as_many=as_many)
         return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=(*card.notices, *far))
@@ -84,30 +84,30 @@ def far_figures(
     """
     far, wide = [], []
     for each in numbers:
-        own, made, values = each["real"], each["synthetic"], real[:, names.index(each["column"])]
-        if not isinstance(own["mean"], float) or not isinstance(made["mean"], float) or not own["stddev"]:
+        own, synthetic_figures, values = each["real"], each["synthetic"], real[:, names.index(each["column"])]
+        if not isinstance(own["mean"], float) or not isinstance(synthetic_figures["mean"], float) or not own["stddev"]:
             continue
-        off, both_sides = abs(made["mean"] - own["mean"]), own["quantiles"][0] < 0 < own["quantiles"][-1]
-        by_chance = CHANCE * own["stddev"] / math.sqrt(made["count"])
+        off, both_sides = abs(synthetic_figures["mean"] - own["mean"]), own["quantiles"][0] < 0 < own["quantiles"][-1]
+        by_chance = CHANCE * own["stddev"] / math.sqrt(synthetic_figures["count"])
         if off > max(OFF * abs(own["mean"]), OFF * own["stddev"] * both_sides, by_chance):
             ordered = np.sort(values[~np.isnan(values)])
             total = 0.0 if both_sides else float(ordered.sum())
             held = float(ordered[-max(int(TOP * ordered.size), 1) :].sum()) / total if total else 0.0
             rows = f"; {TOP:.0%} of the real rows hold {held:.0%} of the total" if held >= HEAVY else ""
-            said = f"{each['column']} {plain_digits(made['mean'])} (real {plain_digits(own['mean'])}{rows})"
-            far.append((off / max(abs(own["mean"]), 1e-300), said))
+            line = f"{each['column']} {plain_digits(synthetic_figures['mean'])} (real {plain_digits(own['mean'])}{rows})"
+            far.append((off / max(abs(own["mean"]), 1e-300), line))
             continue
-        ratio = 1.0 if made["stddev"] is None else made["stddev"] / own["stddev"]  # one row has none
+        ratio = 1.0 if synthetic_figures["stddev"] is None else synthetic_figures["stddev"] / own["stddev"]  # one row has none
         fourth = float(np.nanmean(((values - own["mean"]) / own["stddev"]) ** 4))
-        if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / made["count"]) / 2:
-            said = f"{each['column']} {plain_digits(made['stddev'])} (real {plain_digits(own['stddev'])})"
-            wide.append((max(ratio, 1 / max(ratio, 1e-300)), said))
+        if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / synthetic_figures["count"]) / 2:
+            line = f"{each['column']} {plain_digits(synthetic_figures['stddev'])} (real {plain_digits(own['stddev'])})"
+            wide.append((max(ratio, 1 / max(ratio, 1e-300)), line))
     means = "means, and so totals," if as_many else "means"
     return [*_farthest(means, far), *_farthest("standard deviations,", wide)]
 
 
 def _farthest(figures: str, far: Sequence[tuple[float, str]]) -> list[str]:
-    few = [said for _, said in sorted(far, reverse=True)]
+    few = [line for _, line in sorted(far, reverse=True)]
     more = f"; and {len(few) - MOST} more columns" if len(few) > MOST else ""
     return [f"{figures} far from the real ones: {', '.join(few[:MOST])}{more}"] if few else []
 
@@ -164,8 +164,8 @@ def _grouped(
     """
     rows, groups = [], code_names(schema[by])
     for column in (name for name in names if name != by):
-        told = measurements is not None and column in schema.shaped
-        errors = group_errors(schema, measurements, column, by) if measurements is not None and told else None
+        has_errors = measurements is not None and column in schema.shaped
+        errors = group_errors(schema, measurements, column, by) if measurements is not None and has_errors else None
         for code in sorted(both[0].keys() | both[1].keys()):
             real, synthetic = (table[code][column] if code in table else None for table in both)
             error = math.nan if errors is None else float(errors[code])
@@ -215,11 +215,11 @@ def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> JsonDic
     above, places = np.cumsum(counts), np.array(QUANTILES) * (count - 1)
     low, high = (numbers[np.searchsorted(above, at, side="right")] for at in (np.floor(places), np.ceil(places)))
     part = places - np.floor(places)
-    said = [_said(column, q) for q in low * (1 - part) + high * part]
-    return summary(len(codes), count, _said(column, mean), spread if count > 1 else None, said)
+    labels = [_value_as_text(column, q) for q in low * (1 - part) + high * part]
+    return summary(len(codes), count, _value_as_text(column, mean), spread if count > 1 else None, labels)
 
 
-def _said(column: ValueColumn, value: float) -> float | str:
+def _value_as_text(column: ValueColumn, value: float) -> float | str:
     return shown("date", round(value)) if column.kind == "date" else float(value)
 
 

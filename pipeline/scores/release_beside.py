@@ -19,7 +19,7 @@ from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.units import Neighbouring, said_loss
+from mechanisms.public.units import Neighbouring, bound_in_words
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
 from pipeline.settings.config import ScoreConfig
 from pipeline.settings.inputs import NO_SCHEMA
@@ -52,7 +52,7 @@ class ReleaseFacts:
         """One line for readers."""
         if not self.private:
             return f"the statement beside the synthetic table says NOT PRIVATE: {'; '.join(self.reasons)}"
-        promise = f"{said_loss(*self.pairs[0])} for {self.unit} ({self.neighbouring})"
+        promise = f"{bound_in_words(*self.pairs[0])} for {self.unit} ({self.neighbouring})"
         return f"the statement beside the synthetic table says private: {promise}; `verify` checks it"
 
     @property

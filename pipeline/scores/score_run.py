@@ -18,11 +18,11 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.losses import losses_of, said_losses
+from mechanisms.public.tables.losses import losses_of, loss_lines
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import unit_numbers
-from mechanisms.sensitive.kept_table import kept_truth
+from mechanisms.sensitive.kept_table import shared_truth
 from mechanisms.sensitive.private_table import PrivateTable
 from pipeline.run_context import State, present
 from pipeline.scores.first_look import first_look
@@ -32,7 +32,7 @@ from pipeline.scores.score_files import write_scores
 from pipeline.scores.scored_tables import ScoredTables, floors_file, keep_floors, over_one_schema
 from pipeline.scores.table_sources import file_facts, open_released
 from pipeline.settings.memory import MOST_CELLS
-from pipeline.settings.scoring import affordable, known_roles, with_subjects
+from pipeline.settings.scoring import affordable, roles_of, with_subjects
 
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
 
@@ -71,7 +71,7 @@ def score_run(state: State, progress: Progress | None = None) -> Scorecard:
     about = file_facts({"real": file, "synthetic": released}, card.rows, f"{schema.name}, in release/schema.yaml")
     if aside is not None:
         about["tables"].append({**about["tables"][0], "table": "set aside", "rows": aside.rows})
-    lost = said_losses(losses_of(private.encoding, schema))
+    lost = loss_lines(losses_of(private.encoding, schema))
     drawn = tables.drawings(card, design.places) | {"units": _units(private), "lost": lost, "files": about}
     write_scores(folder, card.to_json(), drawn)
     return card
@@ -98,7 +98,7 @@ def share_floors(state: State, floors: Path) -> None:
 
 def _add_subjects(state: State, tables: ScoredTables, private: PrivateTable, source: Source, released: Source) -> None:
     """Whose each row is, where the released table has the column that tells it under the name of the real one."""
-    roles = known_roles(state.config.evaluation, state.config.data.roles, tables.schema)
+    roles = roles_of(state.config.evaluation, state.config.data.roles, tables.schema)
     column = roles.get("subject", private.unit.column)
     if column is None:
         return
@@ -161,7 +161,7 @@ def _truth(
 ) -> tuple[CodedTable, CodedTable | None]:
     """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
     if private.kept is not None:
-        return kept_truth(private, source, schema), None
+        return shared_truth(private, source, schema), None
     if (plain := private.as_read(schema)) is not None:
         return plain, None
     whole, _ = encode_columns(source, schema, workdir=temporary / "truth", apart=True)

@@ -94,7 +94,7 @@ def local_units(units: UnitsConfig, limits: LimitsConfig, folder: Path, *, promi
     return replace(units, path=path)
 
 
-def opened_as_found(table: str, config: DraftConfig, folder: Path) -> Source:
+def opened_as_written(table: str, config: DraftConfig, folder: Path) -> Source:
     """A table as it is plainly written, but for what the settings say."""
     path = fetched(table, room_of(config.limits, folder), where="table")
     return open_with(path, declared_dialect(config, dialect_of(path)), config.limits, folder, setting="delimiter")

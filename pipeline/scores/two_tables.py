@@ -30,7 +30,7 @@ from pipeline.scores.table_sources import declared_dialect, file_facts, opened, 
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.read_where import check_read, check_tables_read
-from pipeline.settings.scoring import build_places, build_scores, known_roles, ready_roles, with_subjects
+from pipeline.settings.scoring import build_places, build_scores, roles_of, ready_roles, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
 
 #: The tables to score, the text of each row's subject where a table has the column, what to score, and the roles.
@@ -82,7 +82,7 @@ def _with_schema(config: ScoreConfig, sources: Mapping[str, Source], unit: Priva
     schema, notices = shared_schema(sources, whole)
     roles = ready_roles(whole, path)
     spec = build_scores(config.evaluation, schema, roles, report=_for_report(config))
-    used = ({"subject": str(unit.column)} if unit else {}) | known_roles(config.evaluation, roles, schema)
+    used = ({"subject": str(unit.column)} if unit else {}) | roles_of(config.evaluation, roles, schema)
     with show.stage("load") as progress:
         coded = {name: _encode(name, s, schema, show, progress) for name, s in sources.items()}
         subjects = subject_texts(sources, used.get("subject"), unit)
@@ -106,7 +106,7 @@ def _as_they_are(config: ScoreConfig, sources: Mapping[str, Source], unit: Priva
         look = value_look(values, schema, [coded[n] for n in ("real", "synthetic")], spec.groups)
     more = {"notices": values.notices, "keys": keys}
     tables = over_one_schema(schema, coded, lambda: look, replace(spec.options, values=values), **more)
-    return tables, subjects, spec, known_roles(config.evaluation, None, schema)
+    return tables, subjects, spec, roles_of(config.evaluation, None, schema)
 
 
 def _for_report(config: ScoreConfig) -> tuple[str, ...] | None:

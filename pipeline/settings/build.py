@@ -22,7 +22,7 @@ from mechanisms.accounting.planning import Request, make_plan, with_least_noise
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.criterion import Criterion, Over
 from mechanisms.public.discovery.found_columns import questions_of
-from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted
+from mechanisms.public.discovery.wanted import INVENTED, OF_UNITS, RECORDS, SizeQuestion, DiscoveryQuestion
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.json_values import is_number
@@ -162,7 +162,7 @@ def build_discovery(specs: Specs, schema: Schema) -> Plan | None:
     """
     config, share = specs.config, specs.config.privacy.discovery_share
     sizes = unit_sizes(specs, schema)
-    questions = (*(() if sizes is None else (Wanted(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
+    questions = (*(() if sizes is None else (DiscoveryQuestion(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
     if not questions:
         return None
     if config.accept and config.accept_tries > 1:
@@ -190,7 +190,7 @@ def unit_sizes(specs: Specs, schema: Schema) -> SizeQuestion | None:
     if OF_UNITS in schema.domain:
         fix = "another name for the column"
         raise UserError(f"a column is called {OF_UNITS!r}, as what is discovered", where="privacy.max_records", fix=fix)
-    return SizeQuestion(config.privacy.max_records_cap, 1.0 if schema.rules.unit is None else MADE_UP)
+    return SizeQuestion(config.privacy.max_records_cap, 1.0 if schema.rules.unit is None else INVENTED)
 
 
 def build_adaptive(

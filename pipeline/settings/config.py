@@ -38,7 +38,7 @@ from pipeline.settings.units_config import UnitsConfig
 
 T = TypeVar("T")
 #: How commands print, and what messages say of a bound on records.
-PRINTED, KNOWN = ("text", "json"), "from what is publicly known, as in privacy.max_records=20"
+PRINTED, PUBLIC_BOUND = ("text", "json"), "from what is publicly known, as in privacy.max_records=20"
 
 
 @dataclass
@@ -70,8 +70,8 @@ class PrivacyConfig(BoundedSettings):
     accountant: str = "gdp"
     neighbouring: str = setting("add_remove", choices=tuple(Neighbouring))
     unit: str | None = None
-    max_records: int | str | None = setting(None, least=1, most=MAX_RECORDS, also={WORD: ""}, note=KNOWN)
-    max_records_cap: int = setting(1024, least=2, most=MOST_CAP, note=KNOWN)
+    max_records: int | str | None = setting(None, least=1, most=MAX_RECORDS, also={WORD: ""}, note=PUBLIC_BOUND)
+    max_records_cap: int = setting(1024, least=2, most=MOST_CAP, note=PUBLIC_BOUND)
     clip: str = setting("weight", choices=get_args(Clip))
     missing_unit: str = setting("drop", choices=get_args(MissingUnit))
     missing_unit_values: list[str] = field(default_factory=lambda: list(NO_UNIT))

@@ -126,10 +126,10 @@ def concrete(specs: Specs, schema: Schema, discovery: Plan, max_records: int | N
             if c.value_codes > fewer
         }
         try:
-            found = with_columns(schema, listed)
+            discovered = with_columns(schema, listed)
             if max_records is not None:
-                found = replace(found, rules=found.rules.counting(max_records, found=True))
-            design = design_of(specs, build.with_fine(specs, found), discovery)
+                discovered = replace(discovered, rules=discovered.rules.counting(max_records, discovered=True))
+            design = design_of(specs, build.with_fine(specs, discovered), discovery)
             break
         except UserError:
             if fewer <= 1:

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.tables.fetched import SELECT, is_address, parse_address
 from mechanisms.public.tables.inspect_file import check_table_files
 from pipeline.folders import RunFolder
@@ -96,7 +96,7 @@ def check_roles(config: DataConfig, schema: Schema) -> None:
     """
     roles = {r: c for r, c in (config.roles or {}).items() if config.name in {OWN, REHEARSAL} and r != "subject"}
     wrong = [f"data.roles.{role}" for role, column in roles.items() if column not in schema.domain]
-    known_columns(roles.values(), schema.domain.names, where=", ".join(wrong))
+    require_columns(roles.values(), schema.domain.names, where=", ".join(wrong))
 
 
 def check_ready(config: Config, columns: Collection[str]) -> None:

@@ -19,7 +19,7 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WORD
 from pipeline.settings.config import schema_path
 from pipeline.settings.inputs import DEMO, OWN
-from pipeline.settings.scoring import asked_metrics, known_roles, ready_roles
+from pipeline.settings.scoring import asked_metrics, roles_of, ready_roles
 
 Read: TypeAlias = "Callable[[Any, Schema | None], bool]"
 RECORD = "record"
@@ -40,9 +40,9 @@ def _in_csv(path: Any) -> bool:
 def _roles(c: Any, schema: Schema | None) -> Mapping[str, str]:
     """Role → column of what is scored; where the subject is known otherwise, that of the unit."""
     if hasattr(c, "real"):
-        return known_roles(c.evaluation, ready_roles(schema, schema_path(c.schema)) if schema else None, schema)
+        return roles_of(c.evaluation, ready_roles(schema, schema_path(c.schema)) if schema else None, schema)
     unit = c.privacy.unit or c.data.unit
-    return ({} if unit == RECORD else {"subject": unit}) | known_roles(c.evaluation, c.data.roles, schema)
+    return ({} if unit == RECORD else {"subject": unit}) | roles_of(c.evaluation, c.data.roles, schema)
 
 
 def _metrics(c: Any, schema: Schema | None) -> set[str]:

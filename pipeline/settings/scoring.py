@@ -11,7 +11,7 @@ import yaml
 
 from evaluation.metric import ROW_FACTS, Options, check_columns, unmet
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec, column_roles, declared_settings
-from mechanisms.public.errors import UserError, known_columns, one_of
+from mechanisms.public.errors import UserError, require_columns, one_of
 from mechanisms.public.extras import absent_extra, need_extra
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conf_folder import CONF, SCHEMAS
@@ -27,7 +27,7 @@ MOST_PAIRS = 20
 SHARED_ROLES = ("order", "longitude", "latitude")
 
 
-def known_role_names() -> tuple[str, ...]:
+def role_names() -> tuple[str, ...]:
     """Every role that a column may play; the subject is a column of the file, and may be left out of the schema."""
     return (*column_roles(), *SHARED_ROLES, "subject")
 
@@ -40,13 +40,13 @@ def ready_roles(schema: Schema, path: Path) -> dict[str, str]:
     return dict(yaml.safe_load(entry.read_text(encoding="utf-8")).get("roles") or {})
 
 
-def known_roles(config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema | None) -> dict[str, str]:
+def roles_of(config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema | None) -> dict[str, str]:
     """Role → column: the settings', else the declared ones as far as the schema has their columns, else its unit's.
 
     Raises:
         UserError: a declared role that is none.
     """
-    declared, names = declared or {}, known_role_names()
+    declared, names = declared or {}, role_names()
     for name in declared:
         one_of(name, names, "data.roles")
     there = {r: column for r, column in declared.items() if r == "subject" or not schema or column in schema.domain}
@@ -105,7 +105,7 @@ def build_options(
         UserError: a column that the schema has not; a number out of range; whatever a metric cannot do.
     """
     for role in roles.keys() - {"subject"}:
-        known_columns([roles[role]], schema.domain.names, where=f"evaluation.{role}")
+        require_columns([roles[role]], schema.domain.names, where=f"evaluation.{role}")
     unit = schema.rules.unit
     persons = {} if unit is None else {"fixed": [*unit.constant], "most_records": unit.max_records}
     settings = (
@@ -135,7 +135,7 @@ def build_places(
     config: EvaluationConfig, declared: Mapping[str, str] | None, schema: Schema
 ) -> tuple[str, str] | None:
     """The columns of longitude and latitude, if both are known."""
-    roles = known_roles(config, declared, schema)
+    roles = roles_of(config, declared, schema)
     return (roles["longitude"], roles["latitude"]) if {"longitude", "latitude"} <= roles.keys() else None
 
 
@@ -166,7 +166,7 @@ def build_scores(
     Raises:
         UserError: settings that cannot be, or that do not fit the schema.
     """
-    options = build_options(config, schema, known_roles(config, roles, schema), prepare=prepare)
+    options = build_options(config, schema, roles_of(config, roles, schema), prepare=prepare)
     met = {n for m in METRICS.values() for n in m.needs if n not in unmet(m, options)} | {*(report or ())}
     names = asked_metrics(config.metrics, met, report=report is not None)
     for name in () if config.metrics == "all" else names:  # of all metrics it is left out, and says why
@@ -195,7 +195,7 @@ def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:
     names = [names] if isinstance(names, str) else names
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise UserError(f"got {names!r}", where=where, fix=fix)
-    known_columns(names, schema.domain.names, where=where)
+    require_columns(names, schema.domain.names, where=where)
     for name in names:
         if schema[name].size > MOST_GROUPS:
             problem = f"column {name!r} has {schema[name].size:,} values, and groups of at most {MOST_GROUPS} are shown"
@@ -219,7 +219,7 @@ def check_pairs(pairs: Any, schema: Schema) -> tuple[tuple[str, str], ...]:
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(isinstance(n, str) for n in pair):
             raise UserError(f"got {pair!r}", where=where, fix=fix)
-        known_columns(pair, schema.domain.names, where=where)
+        require_columns(pair, schema.domain.names, where=where)
         if pair[0] == pair[1]:
             raise UserError(f"{pair[0]!r} with itself is no pair", where=where, fix=fix)
         if (cells := schema.domain.cells(tuple(pair))) > COUNTED:

@@ -129,15 +129,15 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
         fix = "another name for the column, in the table and in the schema"
         problem = f"the schema says unit: {{column: {RECORD}}}, which means one row"
         raise UserError(problem, where="privacy.unit", fix=fix)
-    found = privacy.max_records == WORD
-    if found and (unit.counted is not None or unit.max_records == 1):
+    discovered = privacy.max_records == WORD
+    if discovered and (unit.counted is not None or unit.max_records == 1):
         fix = "leave max_records out; or take counted out of the schema, with records: {max: 2} or more"
         problem = f"got {WORD}, but the schema's unit says that {unit.bound} of a unit's records count"
         raise UserError(problem, where="privacy.max_records", fix=fix)
     own = None if data.unit == RECORD else data.unit
-    for where, said in (("privacy.unit", privacy.unit), ("data.unit", own)):
-        if said not in (None, unit.column):
-            problem = f"got {said!r}, but the schema says unit: {{column: {unit.column}}}"
+    for where, value in (("privacy.unit", privacy.unit), ("data.unit", own)):
+        if value not in (None, unit.column):
+            problem = f"got {value!r}, but the schema says unit: {{column: {unit.column}}}"
             raise UserError(problem, where=where, fix=f"{where}={unit.column}, or null; or another unit in the schema")
     most, counted = unit.max_records, unit.counted
     records = f"{{max: {most}}}" if counted is None else f"{{max: {most}, counted: {counted}}}"
@@ -147,7 +147,7 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
             right = str(unit.bound) if least == unit.bound else f"at most {most}"
             problem = f"got {count}, but the schema says unit: {{records: {records}}}"
             raise UserError(problem, where=where, fix=f"{where}: {right}, or null; or another number in the schema")
-    if found:
+    if discovered:
         return replace(privacy, unit=unit.column, max_records_cap=min(privacy.max_records_cap, most))
     return replace(privacy, unit=unit.column, max_records=privacy.max_records or unit.bound)
 

@@ -22,7 +22,7 @@ Advisory = Mapping[str, str]
 
 
 @lru_cache(maxsize=1)
-def known_advisories() -> tuple[Advisory, ...]:
+def all_advisories() -> tuple[Advisory, ...]:
     """All of them, the oldest first."""
     content = yaml.safe_load((Path(__file__).parent / "advisories.yaml").read_text(encoding="utf-8"))
     return tuple({k: str(v).strip() for k, v in entry.items()} for entry in content)
@@ -36,7 +36,7 @@ def advisories_of(statement: Json, answers: Sequence[Json]) -> list[tuple[Adviso
         answers: the entries of measurements/index.json: noise, scale and query of each answer.
     """
     version = str(statement.get("versions", {}).get("pipeline", ""))
-    concerned = [a for a in known_advisories() if not version or _numbers(version) < _numbers(a["below"])]
+    concerned = [a for a in all_advisories() if not version or _numbers(version) < _numbers(a["below"])]
     return [(a, *CHECKS[a["holds"]](statement, answers)) for a in concerned]
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mechanisms.accounting.events import Exponential, booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.wanted import ASSUMED, MADE_UP, OF_UNITS, RECORDS, VALUES, SizeQuestion, Wanted
+from mechanisms.public.discovery.wanted import ASSUMED, INVENTED, OF_UNITS, RECORDS, VALUES, SizeQuestion, DiscoveryQuestion
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.person_questions import by_label, questions_about_units
@@ -163,18 +163,18 @@ def movements(release: Path, statement: Json, index: Json) -> UnitMovements:
     return UnitMovements(needed, shapes, unknown)
 
 
-def question_of(asked: Json) -> Wanted:
+def question_of(asked: Json) -> DiscoveryQuestion:
     """What a receipt says was to be discovered; ValueError for a tree that no column has."""
     once = asked.get("constant") is True
     if "cap" in asked:
-        lost = MADE_UP if asked.get("lost_record") == MADE_UP else 1.0
-        return Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"]), lost))
+        lost = INVENTED if asked.get("lost_record") == INVENTED else 1.0
+        return DiscoveryQuestion(OF_UNITS, (RECORDS,), sizes=SizeQuestion(whole_number(asked["cap"]), lost))
     if "leaves" not in asked:
-        return Wanted(asked["column"], (VALUES,), once=once)
+        return DiscoveryQuestion(asked["column"], (VALUES,), once=once)
     leaves, specials = whole_number(asked["leaves"]), whole_number(asked["specials"])
     if not 0 < leaves <= MAX_LEAVES or not 0 <= specials <= MAX_LEAVES:
         raise ValueError(f"{leaves:,} leaves of a column, and {specials:,} codes beside them")
-    return Wanted(asked["column"], (), LeafTree(leaves, specials), once=once)
+    return DiscoveryQuestion(asked["column"], (), LeafTree(leaves, specials), once=once)
 
 
 def off_lattice(values: ArrayLike) -> bool:

@@ -14,13 +14,13 @@ from mechanisms.accounting.events import booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.criterion import ACCEPT
-from mechanisms.public.discovery.wanted import DISCOVERY, MADE_UP, OF_UNITS, Wanted
+from mechanisms.public.discovery.wanted import DISCOVERY, INVENTED, OF_UNITS, DiscoveryQuestion
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS, questions_about_units
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
-from mechanisms.public.schema.fine_cells import nothing_found
+from mechanisms.public.schema.fine_cells import is_as_assumed
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import UNITS, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -52,11 +52,11 @@ ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells",
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 #: What privacy.json, the manifest and the table say, or leave out, on the word of the run alone; of a fact or a stop
 #: its kind is the name.
-TOLD: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "unit.table", "holdout")
-TOLD += ("outside.unplaced", "public_facts.public_table", "public_facts.public_start", "public_facts.query")
-TOLD += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
-TOLD += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
-TOLD += ("versions", "published", "running_total", "not_ours", "manifest.given", "manifest.rows_asked", "table.rows")
+BY_THE_RUN: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "unit.table", "holdout")
+BY_THE_RUN += ("outside.unplaced", "public_facts.public_table", "public_facts.public_start", "public_facts.query")
+BY_THE_RUN += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
+BY_THE_RUN += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
+BY_THE_RUN += ("versions", "published", "running_total", "not_ours", "manifest.given", "manifest.rows_asked", "table.rows")
 
 
 def restated(release: Path, statement: Json, index: Json) -> Finding:
@@ -68,12 +68,12 @@ def restated(release: Path, statement: Json, index: Json) -> Finding:
         return False, "schema.yaml and the measurements do not belong together"
     if wrong := _wrong_unit(schema, statement) or wrong_level(statement, index):
         return False, wrong
-    if wrong := difference(statement, made_again(release, schema, statement, index), ""):
+    if wrong := difference(statement, rewritten(release, schema, statement, index), ""):
         return False, wrong
     return True, "every field of privacy.json follows from the receipts, the schema and the settings that it names"
 
 
-def made_again(release: Path, schema: Schema, statement: Json, index: Json) -> JsonDict:
+def rewritten(release: Path, schema: Schema, statement: Json, index: Json) -> JsonDict:
     """The content of privacy.json as a run with these charges writes it; what only the run knew stands as it does."""
     own, total = Declared.stated(statement), statement["running_total"]
     relation = Neighbouring(statement["neighbouring"])
@@ -207,12 +207,12 @@ def _wrong_criteria(schema: Schema, statement: Json) -> str:
 def _wrong_unit(schema: Schema, statement: Json) -> str:
     """Why who is protected is not whom the schema declares; empty where it is, or the schema declares nobody."""
     unit, stated = schema.rules.unit, statement["unit"]
-    if unit is not None and not unit.found and bound_receipt(statement) is not None:
+    if unit is not None and not unit.discovered and bound_receipt(statement) is not None:
         return "schema.yaml does not say that C was discovered"
     if unit is None or (stated["column"], whole_number(stated["max_records"])) == (unit.column, unit.bound):
         return ""
-    said = f"{stated['column']!r} with C = {stated['max_records']}"
-    return f"schema.yaml says unit: {unit.column!r} with C = {unit.bound}, and privacy.json {said}"
+    unit_in_words = f"{stated['column']!r} with C = {stated['max_records']}"
+    return f"schema.yaml says unit: {unit.column!r} with C = {unit.bound}, and privacy.json {unit_in_words}"
 
 
 def _wrong_order(statement: Json, index: Json) -> str:
@@ -252,7 +252,7 @@ def _planned(receipts: Sequence[Json], statement: Json, schema: Schema, *, pairs
     most, neighbouring = one_try(statement), Neighbouring(statement["neighbouring"])
     budget = Budget(most.epsilon, most.delta, statement["accountant"], neighbouring, first_bound(statement))
     plan = plan_discovery(
-        [_wanted(e, schema) for e in receipts],
+        [_question(e, schema) for e in receipts],
         budget,
         share=round(math.fsum(e["share"] for e in receipts), 12),  # thirds may sum to more than the whole
         mechanism=receipts[0]["mechanism"],
@@ -266,16 +266,16 @@ def _planned(receipts: Sequence[Json], statement: Json, schema: Schema, *, pairs
     }
 
 
-def _wanted(receipt: Json, schema: Schema) -> Wanted:
+def _question(receipt: Json, schema: Schema) -> DiscoveryQuestion:
     """The question, from the column as it was released."""
     asked = question_of(receipt["discovery"])
     unit = schema.rules.unit
     if asked.sizes is not None:
-        return replace(asked, sizes=replace(asked.sizes, lost=1.0 if unit is None else MADE_UP))
+        return replace(asked, sizes=replace(asked.sizes, lost=1.0 if unit is None else INVENTED))
     name, tree = asked.column, asked.tree
     column, once = schema[name], unit is not None and name in unit.constant
-    if receipt.get("answered") is not True and not nothing_found(column, 0 if tree is None else tree.leaves):
+    if receipt.get("answered") is not True and not is_as_assumed(column, 0 if tree is None else tree.leaves):
         raise ValueError(f"{name} was found out, and its charge is said to be lost")
     if tree is not None:
         tree = type(tree)(tree.leaves, column.size - column.value_codes)
-    return Wanted(name, column.discovered if tree else asked.what, tree, once=once)
+    return DiscoveryQuestion(name, column.discovered if tree else asked.what, tree, once=once)

@@ -75,8 +75,8 @@ class Declared:
         facts, most = {f["fact"]: f for f in statement["public_facts"]}, statement["outside"][-1]["max_unplaced"]
         if isinstance(most, bool) or not 0 <= most <= 1:
             raise ValueError(f"max_unplaced is {most!r}, and no share")
-        known = ((kind, facts[kind], keys) for kind, keys in OF_SETTINGS.items() if kind in facts)
-        own, holdout = [{"fact": kind, **{k: f[k] for k in keys}} for kind, f, keys in known], statement["holdout"]
+        of_kinds = ((kind, facts[kind], keys) for kind, keys in OF_SETTINGS.items() if kind in facts)
+        own, holdout = [{"fact": kind, **{k: f[k] for k in keys}} for kind, f, keys in of_kinds], statement["holdout"]
         if holdout != NO_HOLDOUT and not 0 < holdout < 1:
             raise ValueError(f"holdout is {holdout!r}, and no share")
         return cls(
@@ -142,9 +142,9 @@ class Bought:
         if answer is not None:
             cells, answers = answer.query.columns, answer.query.rows
             return {"clique": list(answer.clique), "cells": cells, "answers": answers, "answered": True}
-        kept: JsonDict = {"answered": receipt["id"] in self.chosen}
+        released: JsonDict = {"answered": receipt["id"] in self.chosen}
         counted = self.bound is not None and "cap" in receipt.get("discovery", {})
-        return kept | {"discovery": {**receipt["discovery"], **(self.bound or {})}} if counted else kept
+        return released | {"discovery": {**receipt["discovery"], **(self.bound or {})}} if counted else released
 
 
 def make_statement(

@@ -15,10 +15,10 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError, shown
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
-from mechanisms.public.release import said_not_ours
+from mechanisms.public.release import not_ours_in_words
 from mechanisms.public.tables.formats import released_table
-from mechanisms.public.units import delta, said_loss
-from pipeline.plugins.origins import check_known
+from mechanisms.public.units import delta, bound_in_words
+from pipeline.plugins.origins import check_loaded
 from pipeline.settings.config import VerifyConfig
 from pipeline.statement.advisories import advisories_of
 from pipeline.statement.digests import Manifest, check_files, read_manifest
@@ -26,7 +26,7 @@ from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import BROKEN, texts_of
-from pipeline.statement.restated import TOLD, restated
+from pipeline.statement.restated import BY_THE_RUN, restated
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
 from pipeline.statement.statement import SECURE
@@ -105,7 +105,7 @@ def verify(release: Path, *, key: str | None = None) -> Verification:
     except UserError as error:  # nothing of such a folder is opened
         return Verification((Check("files", False, error.what),))
     statement, index = (_content(release, name) for name in NAMES)
-    check_known(statement, str(release), ("mechanism", "accountant", "format"))
+    check_loaded(statement, str(release), ("mechanism", "accountant", "format"))
     checks, others = [*_bound(release, statement, key)], _other_versions(release, statement)
     try:
         statement = dict(as_fields(statement))
@@ -119,10 +119,10 @@ def verify(release: Path, *, key: str | None = None) -> Verification:
             checks.append(Check(name, None, f"not compared: made by version {' and '.join(others)}, not {__version__}"))
         else:
             checks.append(_guarded(name, partial(compared, release), statement, index))
-    checks += [] if others else [Check("told", None, f"by the run alone: {', '.join(TOLD)}")]
+    checks += [] if others else [Check("told", None, f"by the run alone: {', '.join(BY_THE_RUN)}")]
     checks.append(_guarded("private", _private, statement, index))
     checks += [
-        Check("parts", None, f"not covered by our audit: {part}") for part in said_not_ours(statement.get("not_ours"))
+        Check("parts", None, f"not covered by our audit: {part}") for part in not_ours_in_words(statement.get("not_ours"))
     ]
     checks += _advisories(statement, index)
     return Verification(tuple(checks), others)
@@ -218,7 +218,7 @@ def _receipts(statement: Json, index: Json) -> Finding:
         if value > spent[name] * (1 + SLACK) or spent[name] > budget[name] * (1 + SLACK):
             figures = f"{name}: {value:.9g} by the receipts, {spent[name]:.9g} spent, {budget[name]:.9g} allowed"
             return False, figures
-    return True, f"{len(events)} charges add up to {said_loss(loss.epsilon, loss.delta)} by {accountant.kind}"
+    return True, f"{len(events)} charges add up to {bound_in_words(loss.epsilon, loss.delta)} by {accountant.kind}"
 
 
 def _promise(statement: Json, index: Json) -> Finding:
@@ -261,7 +261,7 @@ def _promise(statement: Json, index: Json) -> Finding:
         return False, wrong
     unit = statement["unit"]
     whom = "its unit" if unit["column"] == "" else sentence("unit", unit)
-    return True, f"{said_loss(promise['epsilon'], promise['delta'])} for {whom} ({statement['neighbouring']})"
+    return True, f"{bound_in_words(promise['epsilon'], promise['delta'])} for {whom} ({statement['neighbouring']})"
 
 
 def _totals(statement: Json, loss: PrivacyLoss) -> str:

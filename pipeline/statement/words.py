@@ -15,7 +15,7 @@ from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.tables.scan import literal
-from mechanisms.public.units import ID_RULES, said_loss
+from mechanisms.public.units import ID_RULES, bound_in_words
 from pipeline.inference.person_level import COUNTED
 from pipeline.report.page import environment
 from pipeline.settings.specs import budget_warnings, unit_warnings
@@ -82,7 +82,7 @@ def protected(statement: Json) -> str:
 def loss_in_words(statement: Json) -> str:
     """The (ε, δ) that a statement promises; of an old one that of its budget."""
     promise = statement.get("guarantee") or statement["budget"]
-    return said_loss(promise["epsilon"], promise["delta"])
+    return bound_in_words(promise["epsilon"], promise["delta"])
 
 
 def reasons_in_words(codes: Any) -> list[str]:

@@ -125,7 +125,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
         not_in_release(job.root, "hydra.sweep.subdir")
         settings = typed(without_hydra(composed), Config)
         job = replace(job, settings=settings)
-        needed, releases = _known(settings, job.root, checked)
+        needed, releases = _without_data(settings, job.root, checked)
         return replace(job, memory=needed, releases=releases)
     except UserError as error:
         return replace(job, error=str(error))
@@ -133,7 +133,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
         return replace(job, error=str(misspelt("config", overrides, error)))
 
 
-def _known(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[PlannedRelease, ...]]:
+def _without_data(config: Config, root: Path, checked: Checked) -> tuple[int, tuple[PlannedRelease, ...]]:
     """Whatever can be known without the data: the predicted bytes, and what is booked in a shared ledger.
 
     Raises:

@@ -12,7 +12,7 @@ import pandas as pd
 from mechanisms.public.files import whole_file
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.text_table import lined_up
-from mechanisms.public.units import said_loss
+from mechanisms.public.units import bound_in_words
 from pipeline.folders import RunFolder
 from pipeline.scores.scored_tables import FLOORS, floors_file, metric_rows
 from pipeline.statement.words import protected
@@ -102,7 +102,7 @@ def total(frame: pd.DataFrame) -> str:
             these = "; ".join(sorted(map(str, stated[kind].dropna().unique())))
             return f"the releases {problem} ({these}): no total holds for what is published together"
     epsilon, delta = (math.fsum(stated[f"spent_{k}"]) for k in ("epsilon", "delta"))
-    return f"published together they spend at most {said_loss(epsilon, delta)} on the same people"
+    return f"published together they spend at most {bound_in_words(epsilon, delta)} on the same people"
 
 
 def choice_warning(frame: pd.DataFrame) -> str:

@@ -304,8 +304,8 @@ def _conclude(jobs: list[tuple[Job, JobOutcome]], inside: Path, own: Config) -> 
 
     frame = results_table(jobs)
     write_results(frame, inside)
-    told = [{"job": j.name, "folder": str(j.root), **asdict(outcome)} for j, outcome in jobs]
-    write_whole(inside / "outcomes.json", json.dumps(told, indent=1), mode=0o600)
+    outcomes = [{"job": j.name, "folder": str(j.root), **asdict(outcome)} for j, outcome in jobs]
+    write_whole(inside / "outcomes.json", json.dumps(outcomes, indent=1), mode=0o600)
     page = render([inside.parent])
     text = as_text(frame) if tells(sys.stdout, own.console) else NOT_PRINTED
     others = {p.parent.resolve() for p in inside.parent.glob("*/release")} - {j.root.resolve() for j, _ in jobs}

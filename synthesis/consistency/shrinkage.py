@@ -32,7 +32,7 @@ def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[V
 
     if stddev <= 0 or not values.size:
         return np.maximum(values, 0.0), np.zeros(values.shape)
-    scaled, best, found, squares = values.ravel() / stddev, -np.inf, values.ravel(), values.ravel()
+    scaled, best, shrunk_values, squares = values.ravel() / stddev, -np.inf, values.ravel(), values.ravel()
     for mean in means:
         rates = 1 / np.maximum(np.outer(MULTIPLES, mean.ravel() / stddev), SPIKE)
         tails = log_ndtr(scaled - rates)
@@ -48,10 +48,10 @@ def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[V
             moved = scaled - rates
             inside = moved + np.exp(-0.5 * moved**2 - 0.5 * math.log(2 * math.pi) - tails)
             inside = np.maximum(inside, 0.0)
-            best, found = likelihood, (parts * inside).sum(axis=0) / parts.sum(axis=0)
+            best, shrunk_values = likelihood, (parts * inside).sum(axis=0) / parts.sum(axis=0)
             squares = (parts * np.maximum(1 + moved * inside, 0.0)).sum(axis=0) / parts.sum(axis=0)
-    variances = np.maximum(squares - found**2, 0.0) * stddev**2
-    return (found * stddev).reshape(values.shape), variances.reshape(values.shape)
+    variances = np.maximum(squares - shrunk_values**2, 0.0) * stddev**2
+    return (shrunk_values * stddev).reshape(values.shape), variances.reshape(values.shape)
 
 
 def smoothed(values: Values, lines: Sequence[int], stddev: float) -> tuple[Values, Values]:

@@ -173,8 +173,8 @@ def _parts(
     for low, high in moved:
         shown |= (start < high) & (low < stop)
     records = np.full(own.size, total)
-    kept = _split(end, halves.halved, own, variance, far, narrow, shown, share, noise, apart, more, records)
-    return [ClearedPart(*each) for each in zip(*(x[kept].tolist() for x in (start, stop, records)), strict=True)]
+    cleared = _split(end, halves.halved, own, variance, far, narrow, shown, share, noise, apart, more, records)
+    return [ClearedPart(*each) for each in zip(*(x[cleared].tolist() for x in (start, stop, records)), strict=True)]
 
 
 @compiled
@@ -237,12 +237,12 @@ def _split(
             count[i] = count[i + 1] + count[end[i + 1]]
             if even[i] and count[i] == 2:
                 count[i] = 1
-    kept = np.zeros(end.size, np.bool_)
+    stays = np.zeros(end.size, np.bool_)
     i = 0
     while i < end.size:
-        kept[i] = count[i] == 1
-        i = end[i] if kept[i] else i + 1
-    return kept
+        stays[i] = count[i] == 1
+        i = end[i] if stays[i] else i + 1
+    return stays
 
 
 @compiled

@@ -58,7 +58,7 @@ def expected_error(column: Column, cell_stddev: float, bin_stddev: float | None,
     sizes = np.diff(first)
     variance = 1 / (1 / (sizes * cell_stddev**2) + (0.0 if bin_stddev is None else bin_stddev**-2))
     spread = np.repeat(variance / sizes, sizes)  # of a cell, as a part of its bin
-    lost = int(first[_last_kept(np.add.reduceat(records, first[:-1]), variance)])
+    lost = int(first[_last_bin(np.add.reduceat(records, first[:-1]), variance)])
     start = middle[min(lost, middle.size - 1)]
     bias = float(records[lost:] @ (middle[lost:] - start))
     moved = float(((middle[:lost] - mean) ** 2 * spread[:lost]).sum())
@@ -66,7 +66,7 @@ def expected_error(column: Column, cell_stddev: float, bin_stddev: float | None,
     return ExpectedError(value, value / mean if long_tail else None, LONG_TAIL if long_tail else EVEN)
 
 
-def _last_kept(records: Values, variance: Values) -> int:
+def _last_bin(records: Values, variance: Values) -> int:
     """The number of bins up to the last one that is kept: where halving goes if the upper half stands out, or not."""
     start, stop = 0, records.size
     while stop - start > 1:

@@ -171,7 +171,7 @@ def reshaped(
         counts = shape.counts
         if allowed is not None and name in allowed:
             counts = np.where(allowed[name][: counts.size], counts, 0.0)
-        groups = _told_apart(name, counts.size, measurements)
+        groups = _groups_of_bins(name, counts.size, measurements)
         if name in schema.fine:
             columns[place] = _redrawn(columns[place], counts, groups, rng)
         elif (answer := answers_about(schema, measurements, name)[1]) is not None:
@@ -243,7 +243,7 @@ def _without_tails(
     return codes
 
 
-def _told_apart(name: str, values: int, measurements: Measurements) -> NDArray[np.int64]:
+def _groups_of_bins(name: str, values: int, measurements: Measurements) -> NDArray[np.int64]:
     """The group of each bin: two bins are in one where every answer about several columns counts them together."""
     labels = [np.zeros(values, np.int64)]
     for answer in measurements.answers:

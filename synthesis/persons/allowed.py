@@ -125,9 +125,9 @@ def brought(
     dealt[:, :persons] = constants
     anew = sum(rule.deal(held, constants, dealt, rng) for rule in rules)
     ends = ((anew, "persons got constants drawn anew"), (len(groups) - persons, "persons were parted in two"))
-    told = tuple(f"{n:,} {end}, since rules about constants left no other way" for n, end in ends if n)
+    endings = tuple(f"{n:,} {end}, since rules about constants left no other way" for n, end in ends if n)
     starts = np.concatenate(([0], np.cumsum([g.size for g in groups]))).astype(np.int64)
-    return dealt, starts, np.concatenate(groups), told
+    return dealt, starts, np.concatenate(groups), endings
 
 
 def _parted(groups: Sequence[Ints], members: Ints, rules: Sequence[Rule]) -> list[Ints]:

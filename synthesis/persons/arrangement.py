@@ -218,7 +218,7 @@ def _moved(goals: Goals, links: Links, before: int, after: int, weight: int) -> 
 
 @compiled_in_place
 def _recounted(
-    goals: Goals, links: Links, room: Undo, slot: int, whole: bool, changed: int, kept: int
+    goals: Goals, links: Links, room: Undo, slot: int, whole: bool, changed: int, changes: int
 ) -> tuple[float, int]:
     """Count a changed person anew; returns by how much the cost rises, and how many changes are remembered by then.
 
@@ -242,9 +242,9 @@ def _recounted(
             continue
         rise += _moved(goals, links, before, after, weight)
         links.cells[entry] = after
-        room.old[0, kept], room.old[1, kept], room.old[2, kept] = entry, before, weight
-        kept += 1
-    return rise, kept
+        room.old[0, changes], room.old[1, changes], room.old[2, changes] = entry, before, weight
+        changes += 1
+    return rise, changes
 
 
 @compiled_in_place
@@ -258,13 +258,13 @@ def settled(goals: Goals, links: Links, room: Undo, slot: int, slot_other: int, 
     Edge cases: 0.0 where it did not fall; if times changed, the persons have again the records that `keep` remembers.
     """
     one, other = links.owners[slot], links.owners[slot_other]
-    rise, kept = _recounted(goals, links, room, slot, whole or one == other, changed, 0)
+    rise, changes = _recounted(goals, links, room, slot, whole or one == other, changed, 0)
     if other != one and rise < 0:  # who does not gain by a change looks for another
-        more, kept = _recounted(goals, links, room, slot_other, whole, changed, kept)
+        more, changes = _recounted(goals, links, room, slot_other, whole, changed, changes)
         rise += more
     if rise < -LEAST:
         return rise
-    for k in range(kept):
+    for k in range(changes):
         entry, before, weight = room.old[0, k], room.old[1, k], room.old[2, k]
         _moved(goals, links, links.cells[entry], before, weight)
         links.cells[entry] = before

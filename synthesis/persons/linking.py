@@ -64,7 +64,7 @@ class Linked:
     time_of: Ints
     constants: Codes
     costs: tuple[float, ...] = ()
-    told: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
 
 
 def linked_persons(
@@ -113,7 +113,7 @@ def linked_persons(
     for row, name in enumerate(sheet_of([t.asked.question for t in targets]).constants):
         world.constants[unit.constant.index(name)] = links.constants[row]
     time_of = np.asarray(token_rows[links.tokens], np.int64)
-    return Linked(links.members, world.starts, time_of, world.constants, costs, world.told)
+    return Linked(links.members, world.starts, time_of, world.constants, costs, world.sentences)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class _World:
     constants: Codes
     token_rows: Ints
     zeros: Sequence[Zeros]
-    told: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
 
     def persons(self, members: Ints, times: Ints, sheet: Sheet) -> Persons:
         """An arrangement as what tallies count: (records,) who stands where, and the time that each record holds."""
@@ -161,7 +161,7 @@ def _opened(
     """The first arrangement, and all that the sweeps need."""
     records, sizes, time = world.times.size, np.diff(world.starts), world.unit.times(columns)
     token_times = world.times[world.token_rows]
-    known = int((token_times >= 0).sum())
+    dated = int((token_times >= 0).sum())
     widest = 0 if time is None else int(world.bins.max(initial=0))
     bin_begins = np.searchsorted(world.bins[world.token_rows], np.arange(widest + 2)).astype(np.int64)
     same = [t.asked.question.features[1].column for t in targets if Trait.SAME in t.asked.kinds()]
@@ -171,7 +171,7 @@ def _opened(
     groups = _groups(targets, sizes)
     levels = _levels(world, [columns[name] for name in level_names])
     tokens = tokens_of_slots(
-        planned_times(targets, world.starts, groups, time, token_times[:known], rng), world.starts, known, rng
+        planned_times(targets, world.starts, groups, time, token_times[:dated], rng), world.starts, dated, rng
     )
     slot_of_token = np.empty(records, np.int64)
     slot_of_token[tokens] = np.arange(records)
@@ -181,18 +181,18 @@ def _opened(
     members, state = np.zeros(records, np.int64), np.array([rng.integers(1, 2**63)], np.uint64)
     owners = np.repeat(np.arange(sizes.size), sizes)
     bans = bans_of(world.zeros, world.table, world.unit.constant, world.constants)
-    wanted = drawn_levels(means, groups, _signs(levels), rng)
+    drawn_aims = drawn_levels(means, groups, _signs(levels), rng)
     if world.zeros:  # of what a person may hold, first what few others may
-        levels, wanted = np.column_stack([levels, bans.shares()]), np.column_stack([wanted, np.zeros(sizes.size)])
+        levels, drawn_aims = np.column_stack([levels, bans.shares()]), np.column_stack([drawn_aims, np.zeros(sizes.size)])
     deal(
         members, slot_of_token, owners, world.bins, bin_begins, stay, columns[same[0]].size if same else 1,
-        levels, staying, wanted, bans, state,
+        levels, staying, drawn_aims, bans, state,
     )  # fmt: skip
     if world.zeros and records:
         codes = [columns[n].size for n in world.unit.constant]
         rules, bound = [Rule(bans, i, codes) for i in range(len(bans.strides))], world.unit.bound
-        constants, starts, order, told = brought(rules, world.constants, members, world.starts, tokens, bound, rng)
-        world, bans = replace(world, starts=starts, constants=constants, told=told), bans.of(constants)
+        constants, starts, order, sentences = brought(rules, world.constants, members, world.starts, tokens, bound, rng)
+        world, bans = replace(world, starts=starts, constants=constants, told=sentences), bans.of(constants)
         members, tokens = members[order], tokens[order]
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)
     own_tokens[members], own_times[members] = tokens, token_times[tokens]
@@ -201,7 +201,7 @@ def _opened(
     bans = bans._replace(strides=np.ascontiguousarray(bans.strides[:, rows]))
     links, room = links_of(world.persons(members, own_times, sheet), own_tokens, sheet, goals, bans)
     places = [sheet.columns.index(name) for name in likes]
-    aims = _aims(world, goals, places, likes, columns, bin_begins, token_times, known, _gaps(targets, time, rng))
+    aims = _aims(world, goals, places, likes, columns, bin_begins, token_times, dated, _gaps(targets, time, rng))
     return world, links, room, goals, aims
 
 
@@ -280,8 +280,8 @@ def _weighed(target: PersonTarget, number: Ints, sizes: Ints) -> NDArray[np.floa
         mean = np.bincount(groups, sizes, rows) / np.maximum(np.bincount(groups, minlength=rows), 1)
         part = np.repeat(mean / max(sizes.sum() / max(sizes.size, 1), 1), part.size // rows)
     share = target.wanted + 1e-9
-    wanted, variance = np.bincount(number, share), np.bincount(number, np.maximum(target.variance, asked.stddev**2 / 8))
-    return np.array([wanted, np.bincount(number, part * share) / wanted / (variance / 4 + 1 + wanted / 200)])
+    target_counts, variance = np.bincount(number, share), np.bincount(number, np.maximum(target.variance, asked.stddev**2 / 8))
+    return np.array([target_counts, np.bincount(number, part * share) / target_counts / (variance / 4 + 1 + target_counts / 200)])
 
 
 def _gaps(targets: Sequence[PersonTarget], time: Column | None, rng: np.random.Generator) -> Ints:
@@ -297,7 +297,7 @@ def _gaps(targets: Sequence[PersonTarget], time: Column | None, rng: np.random.G
 
 def _aims(
     world: _World, goals: Goals, places: Sequence[int], names: Sequence[str], columns: dict[str, Column],
-    bin_begins: Ints, token_times: Ints, known: int, gaps: Ints,
+    bin_begins: Ints, token_times: Ints, dated: int, gaps: Ints,
 ) -> Aims:  # fmt: skip
     """Records by bin of time and code, for each column in which neighbours may be alike."""
     sizes = [columns[name].size for name in names]
@@ -309,7 +309,7 @@ def _aims(
         offsets.append(first)
         first += begins[-1].size
     return Aims(
-        world.bins, bin_begins, token_times, known, np.array(places, np.int64), np.array(sizes, np.int64),
+        world.bins, bin_begins, token_times, dated, np.array(places, np.int64), np.array(sizes, np.int64),
         np.array(offsets, np.int64), np.concatenate(begins).astype(np.int64) if begins else np.zeros(1, np.int64),
         np.array(rows, np.int32).reshape(len(rows), world.times.size), gaps,
     )  # fmt: skip

@@ -99,12 +99,12 @@ def drawn_levels(
     return levels
 
 
-def drawn_cells(wanted: Values, groups: Ints, rng: np.random.Generator) -> Ints:
+def drawn_cells(targets: Values, groups: Ints, rng: np.random.Generator) -> Ints:
     """For each person a cell of its group's row of the wanted counts."""
     cells = np.zeros(groups.size, np.int64)
     for group in np.unique(groups):
         inside = np.flatnonzero(groups == group)
-        cells[inside] = codes_of(wanted[group], inside.size, rng)
+        cells[inside] = codes_of(targets[group], inside.size, rng)
     return cells
 
 
@@ -113,7 +113,7 @@ def planned_times(
     starts: Ints,
     groups: Ints,
     time: Column | None,
-    known: Ints,
+    dated_tokens: Ints,
     rng: np.random.Generator,
 ) -> Values:
     """A time for each slot: a first one and steps from it up to the span; as many fall in each bin as there are.
@@ -125,7 +125,7 @@ def planned_times(
     owners = np.repeat(np.arange(sizes.size), sizes)
     by_kinds = {t.asked.kinds(): t for t in reversed(targets)}  # of several the first
     first, span = (by_kinds.get((Trait.RECORDS, kind)) for kind in (Trait.FIRST, Trait.SPAN))
-    if time is None or known.size == 0 or span is None:
+    if time is None or dated_tokens.size == 0 or span is None:
         return np.asarray(rng.random(records))
     low, high = (whole_times(b, time).astype(np.float64) for b in bin_bounds(time))
     longest = (time.high - time.low) / resolution(time)
@@ -135,11 +135,11 @@ def planned_times(
     length = edges[cell] + rng.random(sizes.size) * np.maximum(edges[cell + 1] - edges[cell] - 1, 0)
     walked = _walk(targets, starts, groups, owners, length, rng)
     if first is None:  # by chance it lies anywhere before what its steps leave
-        room = np.maximum(known.max() - known.min() - walked[starts[1:] - 1], 0)
-        return np.asarray((known.min() + within * room)[owners] + walked)
+        room = np.maximum(dated_tokens.max() - dated_tokens.min() - walked[starts[1:] - 1], 0)
+        return np.asarray((dated_tokens.min() + within * room)[owners] + walked)
     rows = first.wanted.reshape(first.asked.values.shape)[:, : low.size]
-    rows = rows + known.size / records / (rows.shape[0] * rows.shape[1])
-    there = np.bincount(_bins(known, low), minlength=low.size) / known.size
+    rows = rows + dated_tokens.size / records / (rows.shape[0] * rows.shape[1])
+    there = np.bincount(_bins(dated_tokens, low), minlength=low.size) / dated_tokens.size
     return _begun(rows, groups, owners, walked, low, high, there, rng)
 
 
@@ -163,9 +163,9 @@ def _begun(
         bins = _bins(planned, low)
         share = np.bincount(bins, minlength=low.size) / owners.size
         ratio = there / np.maximum(share, 0.5 / owners.size)
-        wanted = np.bincount(owners, ratio[bins], groups.size) / np.bincount(owners, minlength=groups.size)
+        levels = np.bincount(owners, ratio[bins], groups.size) / np.bincount(owners, minlength=groups.size)
         persons = np.bincount(groups * low.size + cell, minlength=rows.size)
-        factor = np.bincount(groups * low.size + cell, wanted, rows.size) / np.maximum(persons, 1)
+        factor = np.bincount(groups * low.size + cell, levels, rows.size) / np.maximum(persons, 1)
         rows = rows * np.where(persons > 0, factor, 1.0).reshape(rows.shape)
     return np.asarray(planned)
 
@@ -201,32 +201,32 @@ def _walk(
     return np.asarray(best)
 
 
-def tokens_of_slots(planned: Values, starts: Ints, known: int, rng: np.random.Generator) -> Ints:
+def tokens_of_slots(planned: Values, starts: Ints, dated_tokens: int, rng: np.random.Generator) -> Ints:
     """(records,) the token of each slot: by rank of the planned times, missing ones anywhere; ascending in a person."""
     records = planned.size
     tokens = np.empty(records, np.int64)
     chosen = rng.permutation(records)
-    tokens[chosen[known:]] = np.arange(known, records)
-    dated = np.sort(chosen[:known])
-    tokens[dated[np.argsort(planned[dated], kind="stable")]] = np.arange(known)
+    tokens[chosen[dated_tokens:]] = np.arange(dated_tokens, records)
+    dated = np.sort(chosen[:dated_tokens])
+    tokens[dated[np.argsort(planned[dated], kind="stable")]] = np.arange(dated_tokens)
     owners = np.repeat(np.arange(starts.size - 1), np.diff(starts))
     return np.asarray(tokens[np.lexsort((tokens, owners))])
 
 
 @compiled
 def _nearest(
-    pool: Ints, low: int, high: int, levels: Values, wanted: Values, bans: Bans, person: int, state: NDArray[np.uint64]
+    pool: Ints, low: int, high: int, levels: Values, aims: Values, bans: Bans, person: int, state: NDArray[np.uint64]
 ) -> int:
     """Where among some of a pool the record stands with levels nearest to a person's, of those that it may hold."""
     best, distance = low + below(state, high - low), np.inf
     for look in range(min(LOOKED_FOR, high - low)):
-        if look >= LOOKED_AT and distance <= wanted.shape[1]:
+        if look >= LOOKED_AT and distance <= aims.shape[1]:
             break
         place = low + below(state, high - low)
-        away = float(broken(bans, person, pool[place]) * (wanted.shape[1] + 1))
-        for k in range(wanted.shape[1]):
-            if not np.isnan(wanted[person, k]):
-                away += min(abs(levels[pool[place], k] - wanted[person, k]), 1.0)
+        away = float(broken(bans, person, pool[place]) * (aims.shape[1] + 1))
+        for k in range(aims.shape[1]):
+            if not np.isnan(aims[person, k]):
+                away += min(abs(levels[pool[place], k] - aims[person, k]), 1.0)
         if away < distance:
             best, distance = place, away
     return best
@@ -243,7 +243,7 @@ def deal(
     codes: int,
     levels: Values,
     staying: Flags,
-    wanted: Values,
+    aims: Values,
     bans: Bans,
     state: NDArray[np.uint64],
 ) -> None:
@@ -273,13 +273,13 @@ def deal(
         if staying[slot]:
             key = time_bin * codes + leading[members[slot - 1]]
             while left[key] > begins[key] and chosen < 0:
-                place = _nearest(alike, begins[key], left[key], levels, wanted, bans, owners[slot], state)
+                place = _nearest(alike, begins[key], left[key], levels, aims, bans, owners[slot], state)
                 if free[alike[place]]:
                     chosen = alike[place]
                 left[key] -= 1
                 alike[place] = alike[left[key]]
         if chosen < 0:
-            place = _nearest(pool, bin_begins[time_bin], ends[time_bin], levels, wanted, bans, owners[slot], state)
+            place = _nearest(pool, bin_begins[time_bin], ends[time_bin], levels, aims, bans, owners[slot], state)
             chosen = pool[place]
         free[chosen] = False
         ends[time_bin] -= 1

@@ -65,10 +65,10 @@ def answered(
     zeros: Sequence[Zeros] = (),
 ) -> list[Asked]:  # fmt: skip
     """The questions that have an answer, in their order, by what zeros leave possible; of several answers the last."""
-    found = {a.clique: a for a in answers}
+    by_clique = {a.clique: a for a in answers}
     asked = []
     for label, question in by_label(questions).items():
-        answer = found.get(label)
+        answer = by_clique.get(label)
         if answer is not None and answer.values.size == math.prod(question.shape):
             values = np.asarray(answer.values, np.float64).reshape(question.shape)
             asked.append(Asked(question, values, answer.stddev, _possible(question, columns, zeros), columns))

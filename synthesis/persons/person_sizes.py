@@ -51,9 +51,9 @@ def _persons(asked: Sequence[Asked], counted: Ints, total: int) -> Values | None
 
 def _with_sums(own: Asked, asked: Sequence[Asked]) -> Values:
     """The histogram, whose groups of sizes have the sums of all answers by inverse variance."""
-    values, kept = own.values.copy(), [a for a in asked if a.by_size]
-    for groups in sorted({a.question.features[0].groups for a in kept}):
-        like = [a for a in kept if a.question.features[0].groups == groups]
+    values, by_sizes = own.values.copy(), [a for a in asked if a.by_size]
+    for groups in sorted({a.question.features[0].groups for a in by_sizes}):
+        like = [a for a in by_sizes if a.question.features[0].groups == groups]
         for group in range(max(groups) + 1):
             inside = np.array(groups) == group
             sums, weights = [values[inside].sum()], [1 / ((own.stddev**2 + TINY) * inside.sum())]

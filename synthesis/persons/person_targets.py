@@ -25,7 +25,7 @@ class PersonTarget:
     """Goals counts of a question, in persons, the variance of what was measured, flat; and how far it is from noise."""
 
     asked: Asked
-    wanted: Values
+    goal: Values
     variance: Values
     signal: float
 
@@ -50,8 +50,8 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
         if one.kinds() == (Trait.RECORDS,) or (signal < SIGNAL and one.kinds() != (Trait.RECORDS, Trait.CONSTANT)):
             continue
         how = _by_rows if one.by_size else _one_row
-        wanted, variance = how(one, dealt, nearest, by_size) if signal >= SIGNAL else (dealt, np.zeros(dealt.shape))
-        targets.append(PersonTarget(one, wanted.ravel(), variance.ravel(), signal))
+        goal, variance = how(one, dealt, nearest, by_size) if signal >= SIGNAL else (dealt, np.zeros(dealt.shape))
+        targets.append(PersonTarget(one, goal.ravel(), variance.ravel(), signal))
     for span in (t for t in targets if t.asked.kinds() == (Trait.RECORDS, Trait.SPAN)):
         targets = [
             _within_spans(t, span, by_size) if Trait.GAP in t.asked.kinds() and t.asked.by_size else t for t in targets
@@ -146,8 +146,8 @@ def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
     near = [neighbours(asked.values, asked.lines(), w) for w in WIDTHS]
     means = [np.maximum(start * (1 - a) + a * n, floor) for a in PARTS for n in near]
     means.append(np.maximum(_onto(nearest, total), floor))
-    found, variance = likeliest(asked.values, asked.stddev, means)
-    return _onto(np.where(asked.possible, found, 0.0), total), variance
+    estimate, variance = likeliest(asked.values, asked.stddev, means)
+    return _onto(np.where(asked.possible, estimate, 0.0), total), variance
 
 
 def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tuple[Values, Values]:
@@ -171,7 +171,7 @@ def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
     means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
     for start in (base.reshape(rows.shape), nearest.reshape(rows.shape)):
         means += [np.maximum((1 - a) * start + a * common, 0.01 * common)[open_cells] for a in PARTS[:-1]]
-    wanted, variance = np.zeros_like(rows), np.zeros_like(rows)
-    wanted[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
-    rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(wanted, open_cells, totals, strict=True)])
+    goal, variance = np.zeros_like(rows), np.zeros_like(rows)
+    goal[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
+    rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(goal, open_cells, totals, strict=True)])
     return rows, variance

@@ -41,7 +41,7 @@ class Aims(NamedTuple):
     bins: Codes
     bin_begins: Ints
     token_times: Ints
-    known: int
+    dated: int
     columns: Ints
     sizes: Ints
     offsets: Ints
@@ -101,14 +101,14 @@ def _free(
     goals: Goals, links: Links, aims: Aims, aim: int, time_bin: int, near: int, a: int, state: NDArray[np.uint64]
 ) -> int:
     """A record like a neighbour of another one; if that would be new there, one unlike its own neighbours if found."""
-    found = _like(goals, aims, aim, time_bin, near, state)
-    if found < 0 or _stays(goals, links, aims, aim, a):
-        return found
+    like = _like(goals, aims, aim, time_bin, near, state)
+    if like < 0 or _stays(goals, links, aims, aim, a):
+        return like
     for _ in range(TRIES):
-        if not _stays(goals, links, aims, aim, found):
+        if not _stays(goals, links, aims, aim, like):
             break
-        found = _like(goals, aims, aim, time_bin, near, state)
-    return found
+        like = _like(goals, aims, aim, time_bin, near, state)
+    return like
 
 
 @compiled_in_place
@@ -156,7 +156,7 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
 
 
 @compiled_in_place
-def _to_wanted_time(
+def _to_time_at_gap(
     goals: Goals, links: Links, room: Undo, slot: int, near: int, aims: Aims, state: NDArray[np.uint64]
 ) -> float:
     """A record takes a time at a wanted gap from its neighbour's; or another record of that time takes its place."""
@@ -205,7 +205,7 @@ def _proposed(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray
         same = aims.bins[a] == aims.bins[b]
         return _swap(goals, links, room, a, b, True, same)
     if kind < TIMES and near >= 0:
-        return _to_wanted_time(goals, links, room, slot, near, aims, state)
+        return _to_time_at_gap(goals, links, room, slot, near, aims, state)
     low, high = aims.bin_begins[aims.bins[a]], aims.bin_begins[aims.bins[a] + 1]
     b = links.holders[low + below(state, high - low)]
     return 0.0 if a == b else _swap(goals, links, room, a, b, True, True)

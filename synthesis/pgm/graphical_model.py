@@ -126,11 +126,11 @@ def fit_model(
     total = estimate_total(measurements)
     loss = plan_loss(engine, statistics, total, sum(a.values.size for a in measurements.answers))
     first = np.zeros(tree.cells) if start is None else carried(start, tree)
-    point, fit = _found(loss, first, spec, progress)
+    point, fit = _estimated(loss, first, spec, progress)
     return GraphicalModel(engine, point.potentials, total, fit)
 
 
-def _found(loss: FitLoss, start: Values, spec: ModelSettings, progress: Progress | None) -> tuple[Point, FitRecord]:
+def _estimated(loss: FitLoss, start: Values, spec: ModelSettings, progress: Progress | None) -> tuple[Point, FitRecord]:
     """The estimation, with the stopping rule of the settings."""
     rules, optimizer = Stopping(iterations=spec.iterations, tolerance=spec.tolerance), OPTIMIZERS[spec.optimizer]
     if spec.stop == "least":

@@ -26,7 +26,7 @@ from mechanisms.accounting.restatements import guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, weight_of
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.wanted import Wanted, union_sensitivity
+from mechanisms.public.discovery.wanted import DiscoveryQuestion, union_sensitivity
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import OWN_KINDS
@@ -168,9 +168,9 @@ def test_slots_of_one_stage_may_have_any_weights():
 UNIT = 2.0**WEIGHT_BITS
 TOWN = Domain((Attribute("a", 5), Attribute("b", 7)))
 WANTED = (
-    Wanted("a", ("bounds",), LeafTree(40, 1)),
-    Wanted("b", ("values",)),
-    Wanted("c", ("values",)),
+    DiscoveryQuestion("a", ("bounds",), LeafTree(40, 1)),
+    DiscoveryQuestion("b", ("values",)),
+    DiscoveryQuestion("c", ("values",)),
 )
 
 

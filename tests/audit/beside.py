@@ -306,7 +306,7 @@ def check_plugins() -> int:
     with suppress(ArithmeticError):
         current("second opinion")(total, gaussian, replace(total.loss(gaussian), delta=0.0))
         raise Broken("an accountant of a plugin may say that Gaussian noise costs no delta")
-    if hasattr(AdaptiveRun(None, None, None, None, None).known, "append"):  # type: ignore[arg-type]
+    if hasattr(AdaptiveRun(None, None, None, None, None).answers_so_far, "append"):  # type: ignore[arg-type]
         raise Broken("a selection may put in answers that nobody paid for")
     return len(cases) + 9
 

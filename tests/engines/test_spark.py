@@ -18,7 +18,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.engines import spark_engine
-from mechanisms.sensitive.engines.spark_files import made_parts
+from mechanisms.sensitive.engines.spark_files import coded_parts
 from mechanisms.sensitive.engines.spark_session import NEEDED
 from mechanisms.sensitive.exact_answers import exact_marginals
 from tests.audit.on_spark import check_rewritten
@@ -97,7 +97,7 @@ def test_every_kind_of_id_that_spark_writes_is_one(spark, tmp_path) -> None:
 def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town, monkeypatch) -> None:
     monkeypatch.setattr("pipeline.settings.memory.CHUNK_ROWS", 1000)
     drawn = []
-    monkeypatch.setattr(spark_engine, "made_parts", lambda *a: drawn.append(a[2]) or made_parts(*a))
+    monkeypatch.setattr(spark_engine, "made_parts", lambda *a: drawn.append(a[2]) or coded_parts(*a))
     settings = ["privacy.unit=person", "privacy.max_records=2", "synthesis=independent", "synthesis.rows=2500"]
     same_release(town, *TOWN, *settings)
     assert drawn == [range(3)]
@@ -137,14 +137,14 @@ def test_a_part_that_cannot_be_made_or_written_ends_the_run_with_its_reason(spar
             raise UserError("no row is possible", where="where", fix="less")
         return CodedTable(domain, (np.full(2, number, np.uint8),))
 
-    made = made_parts(spark.session, part, range(2), str(tmp_path / "parts"))
+    made = coded_parts(spark.session, part, range(2), str(tmp_path / "parts"))
     assert [c.tolist() for (c,) in made] == [[0, 0], [1, 1]]
     assert not any((tmp_path / "parts").iterdir())
     with pytest.raises(UserError, match="no row is possible"):
-        next(made_parts(spark.session, part, range(3), str(tmp_path / "other")))
+        next(coded_parts(spark.session, part, range(3), str(tmp_path / "other")))
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write"):
-        next(made_parts(spark.session, part, range(1), str(tmp_path / "file")))
+        next(coded_parts(spark.session, part, range(1), str(tmp_path / "file")))
 
 
 def test_private_copies_lie_where_the_setting_says_whatever_the_folder_is_called(spark, tmp_path) -> None:

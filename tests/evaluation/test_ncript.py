@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evaluation.cube import cubes_from_arrays, map_cubes
-from evaluation.papers.ncript.combined_loss import ncript, order_kept, prepared
+from evaluation.papers.ncript.combined_loss import ncript, order_agreement, prepared
 from evaluation.papers.ncript.ncript_rows import NcriptSpec, bias_penalty, heavy_hitters, jaccard_distance, jsd
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 from evaluation.papers.paper_metrics import NcriptSettings
@@ -160,8 +160,8 @@ def test_the_order_of_the_frequent_types(synthetic, share, monkeypatch):
     """3.2.2 names it as what is not captured: three frequent types, and a fourth that does not count."""
     real, other = np.array([[60, 30, 10, 1]]), np.array([[*synthetic, 99]])
     monkeypatch.setattr("evaluation.papers.ncript.combined_loss.TOP", 3)
-    assert order_kept(real, other) == pytest.approx([share])
-    assert np.isnan(order_kept(np.array([[9, 0, 0, 0]]), other)[0]), "one type has no order"
+    assert order_agreement(real, other) == pytest.approx([share])
+    assert np.isnan(order_agreement(np.array([[9, 0, 0, 0]]), other)[0]), "one type has no order"
 
 
 def test_all_four_pairs_of_a_time_and_a_place_have_heavy_hitters():

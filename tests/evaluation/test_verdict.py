@@ -11,7 +11,7 @@ from scipy.stats import binomtest, hypergeom, norm
 
 from evaluation.attacks.attack_tables import rate, risk, sides_of
 from evaluation.attacks.attribute_inference import worst_of
-from evaluation.attacks.membership import ATTACKS, told_apart
+from evaluation.attacks.membership import ATTACKS, separation
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.attacks.singling_out import _conditions, _meets
 from evaluation.core_metrics import AttackSettings
@@ -330,8 +330,8 @@ def test_the_auc_is_that_of_all_pairs_and_its_error_that_of_repeated_draws():
     rng = np.random.default_rng(1)
     a, b = rng.integers(0, 9, 40) + 1.0, rng.integers(0, 9, 30) * 1.0
     pairs = (a[:, None] > b).mean() + (a[:, None] == b).mean() / 2
-    assert told_apart(a, b, rng).auc == pytest.approx(pairs)
-    drawn = [told_apart(rng.normal(0.7, 1, 200), rng.normal(0, 1, 150), rng) for _ in range(300)]
+    assert separation(a, b, rng).auc == pytest.approx(pairs)
+    drawn = [separation(rng.normal(0.7, 1, 200), rng.normal(0, 1, 150), rng) for _ in range(300)]
     truth = norm.cdf(0.7 / math.sqrt(2))
     spread = np.std([d.auc for d in drawn])
     width = np.mean([d.high - d.low for d in drawn]) / 2 / -norm.ppf(0.05 / 6)
@@ -339,7 +339,7 @@ def test_the_auc_is_that_of_all_pairs_and_its_error_that_of_repeated_draws():
     assert np.mean([d.low <= truth <= d.high for d in drawn]) >= 0.96
     advantage = 2 * norm.cdf(0.35) - 1
     assert np.mean([d.advantage for d in drawn]) == pytest.approx(advantage, abs=0.03)
-    assert np.mean([d.advantage for d in (told_apart(*rng.normal(size=(2, 90)), rng) for _ in range(300))]) < 0.02
+    assert np.mean([d.advantage for d in (separation(*rng.normal(size=(2, 90)), rng) for _ in range(300))]) < 0.02
 
 
 @pytest.mark.parametrize("mu", [0.3, 1.0, 2.0])

@@ -24,7 +24,7 @@ from pipeline.inference.decided import decided
 from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.relations import distances, in_words, strongest
 from pipeline.release_folder import read_release
-from pipeline.report.answer_noise import coverage, said_drowned
+from pipeline.report.answer_noise import coverage, drowned_lines
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, reply
 
@@ -171,14 +171,14 @@ def test_what_drowns_is_what_the_plan_counts_of_the_best_answer_about_a_marginal
         """Of so much noise about a and about b, round by round."""
         asked = [(n, s, f"{n}{i}") for i, scales in enumerate(rounds) for n, s in zip("ab", scales, strict=True)]
         every = [NoisyMarginal((n,), Identity(10), np.full(10, 100.0), noise, s, event) for n, s, event in asked]
-        return said_drowned(Measurements(domain, tuple(every), 1000))
+        return drowned_lines(Measurements(domain, tuple(every), 1000))
 
     assert said((199.0, 1.0), noise="laplace") == []
     (line,) = said((200.0, 1.0), noise="laplace")
     assert line.startswith("noise drowns 1 of the 2 marginals measured") and "about 1,000 records" in line
     assert said((200.0, 1.0)) == []  # its mean is smaller at the same scale
     assert len(said((251.0, 1.0))) == 1
-    assert said_drowned(Measurements(domain, (), 0)) == said((5_000.0, 5_000.0), (1.0, 1.0)) == []
+    assert drowned_lines(Measurements(domain, (), 0)) == said((5_000.0, 5_000.0), (1.0, 1.0)) == []
     (line,) = said((5_000.0, 5_000.0), (300.0, 300.0))
     assert line.startswith("noise drowns 2 of the 2 marginals measured")
     assert "fewer columns" in line and "oneway" not in line  # nothing but columns was measured
@@ -330,7 +330,7 @@ def test_a_strong_relation_is_named_with_its_share_and_independence_is_not(dista
     (found,) = strongest(measured if distances else replace(measured, distances=None), rows(TRUTH))
     assert found.pair == ("a", "b") and found.least is not distances
     assert found.share == pytest.approx(SHARE, abs=0.05)
-    assert found.kept == pytest.approx(SHARE, abs=0.03)
+    assert found.in_rows == pytest.approx(SHARE, abs=0.03)
 
 
 def test_columns_that_nobody_asked_for_alone_are_no_relation_by_being_uneven():

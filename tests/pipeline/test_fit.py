@@ -24,7 +24,7 @@ import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.frames.frame_files import object_texts, write_frame
-from pipeline.frames.frame_kinds import Kind, keep_kinds, kept_kinds, kinds_file
+from pipeline.frames.frame_kinds import Kind, keep_kinds, stored_kinds, kinds_file
 from pipeline.stage_bars import Stages
 from pipeline.statement.digests import MANIFEST
 from pipeline.statement.verify import verify
@@ -475,7 +475,7 @@ def test_kinds_of_arrow_in_pandas_are_read_as_they_were_kept(arrow, tmp_path):
     (tmp_path / "release" / MANIFEST).write_text("{}")
     kinds = {"x": Kind("x", "real", pd.ArrowDtype(arrow)), "y": Kind("y", "real", arrow)}
     keep_kinds(tmp_path / "release", kinds, "pandas")
-    assert kept_kinds(tmp_path / "release") == (kinds, "pandas")
+    assert stored_kinds(tmp_path / "release") == (kinds, "pandas")
 
 
 def test_scores_take_frames_on_either_side(town):

@@ -17,7 +17,7 @@ from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from mechanisms.sensitive.private_table import load_private
 from pipeline.conf_folder import CONF
 from pipeline.settings.config import load_config, schema_path
-from pipeline.settings.scoring import build_scores, known_role_names
+from pipeline.settings.scoring import build_scores, role_names
 from tests.pipeline.conftest import TOWN, command, people, reply, statement_of, worded
 
 UNIT = ["privacy.unit=person", "privacy.max_records=2"]
@@ -140,7 +140,7 @@ def test_the_ready_tables_declare_roles_that_their_schemas_know():
         spec = build_scores(config.evaluation, schema, config.data.roles)
         for role, column in (config.data.roles or {}).items():
             assert role == "subject" or column in schema.domain, (name, role)
-            assert role in known_role_names()
+            assert role in role_names()
         assert ("pie_chart" in spec.metrics) == {"time", "segment", "kind"}.issubset(config.data.roles or {})
 
 

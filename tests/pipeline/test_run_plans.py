@@ -19,7 +19,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from mechanisms.selection.base import LATER
 from pipeline.release_query import answer
-from pipeline.report.answer_noise import said_cells
+from pipeline.report.answer_noise import cell_lines
 from pipeline.report.plan_words import expectations
 from pipeline.run_context import present
 from pipeline.settings import build, memory
@@ -391,9 +391,9 @@ def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(to
     ],
 )
 def test_what_helps_is_a_setting_of_the_columns_kind(fields, helps):
-    said = said_cells(parse_schema({"columns": {"x": fields}}, where="t"), ["x", "no column of it"], None)
+    said = cell_lines(parse_schema({"columns": {"x": fields}}, where="t"), ["x", "no column of it"], None)
     assert said == [] if helps is None else helps in said[0]
-    for line in said_cells(parse_schema({"columns": {"x": fields}}, where="t"), ["x"], "x"):  # the unit's own column
+    for line in cell_lines(parse_schema({"columns": {"x": fields}}, where="t"), ["x"], "x"):  # the unit's own column
         assert line.endswith("it names the unit: leave_out: [x]") and "epsilon" not in line
 
 

@@ -19,7 +19,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.doubts import listed_gaps, two_shapes
 from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage
-from pipeline.report.last_lines import names_found
+from pipeline.report.last_lines import discovered_names
 from tests.pipeline.conftest import TOWN, command, done_in, edit, reply, statement_of
 from tests.pipeline.looks import FORM, checked, drafted, guess_of
 from tests.pipeline.messy_hospital import CODES, messy_hospital, write_messy_hospital
@@ -460,7 +460,7 @@ def test_discovered_texts_that_may_be_names_are_said_last_and_worse_than_unrelat
     comment = "{kind: categorical, values: [Mr J Smith, paid], other: Other%s}"
     for discovered, n in ((", discovered: [values]", 1), ("", 0)):
         (tmp_path / "s.yaml").write_text(f"{FORM}columns: {{comment: {comment % discovered}}}")
-        assert len(names_found(load_schema(tmp_path / "s.yaml"))) == n
+        assert len(discovered_names(load_schema(tmp_path / "s.yaml"))) == n
     labels = [reading(s, Ends(0.9, 0.01, 0.8), "", low_is_good=False).label for s in (0.82, 0.798, 0.7)]
     assert labels == ["weak", "weak", "worse than unrelated columns"]
 

@@ -14,7 +14,7 @@ import pytest
 
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.decode import labels
-from mechanisms.public.tables.persons import addresses, may_be_names, said_persons
+from mechanisms.public.tables.persons import addresses, may_be_names, persons_in_words
 from tests.pipeline.conftest import command, reply
 from tests.pipeline.looks import checked, drafted, guess_of
 
@@ -188,13 +188,13 @@ HARMLESS = {
 
 @pytest.mark.parametrize("column", HARMLESS)
 def test_ordinary_lists_staff_streets_hours_and_codes_hold_no_telephone_and_no_name(column):
-    assert said_persons(column, HARMLESS[column], "listed") == ""
+    assert persons_in_words(column, HARMLESS[column], "listed") == ""
 
 
 def test_one_name_and_telephones_of_a_country_among_ordinary_values_are_warned_of_and_never_drafted(capsys):
     """'Maria Huber' among states and 0171 2345678 were listed, called ok, and released as they are."""
     assert [t for t in [*TELEPHONES, *NAMED] if not addresses([t])] == []
-    assert said_persons("contact", ["phone", "e-mail"], "listed")
+    assert persons_in_words("contact", ["phone", "e-mail"], "listed")
     cells = {"status": [*["open", "closed"] * 2, "Maria Huber"] * (N // 5), "reach": (TELEPHONES * N)[:N]}
     columns, text = drafted(cells)
     assert {*columns} == {"status"} and columns["status"]["values"] == ["closed", "open"] and "Huber" not in text

@@ -24,7 +24,7 @@ from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables import fetched as places
 from mechanisms.public.tables.fetched import FetchRoom, check_no_secret, fetched
-from mechanisms.public.tables.found_dialect import found_dialect
+from mechanisms.public.tables.found_dialect import sniffed_dialect
 from mechanisms.public.tables.write_table import write_table
 from pipeline.settings.config import ReleaseConfig
 from pipeline.settings.specs import as_released
@@ -417,7 +417,7 @@ def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(
 def test_how_a_file_is_written_is_found_for_drafts(content, found, tmp_path):
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    assert found_dialect(path) == found
+    assert sniffed_dialect(path) == found
 
 
 def test_one_byte_of_one_person_changes_how_no_other_row_is_read(here, tmp_path):
@@ -425,7 +425,7 @@ def test_one_byte_of_one_person_changes_how_no_other_row_is_read(here, tmp_path)
     frame = people(60).assign(note="ä")
     path = tmp_path / "t.csv"
     path.write_bytes(frame.to_csv(index=False).encode() + b"p1,1,f,baker,\xff\n")
-    assert found_dialect(path).encoding == "cp1252"
+    assert sniffed_dialect(path).encoding == "cp1252"
     assert command("check", f"data.path={path}", "data.schema=town.yaml") == 1
 
 

@@ -19,7 +19,7 @@ from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.found_columns import questions_of
-from mechanisms.public.discovery.wanted import MADE_UP, OF_UNITS, RECORDS, SizeQuestion, Wanted, union_sensitivity
+from mechanisms.public.discovery.wanted import INVENTED, OF_UNITS, RECORDS, SizeQuestion, DiscoveryQuestion, union_sensitivity
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.queries.query_matrices import sensitivity
@@ -219,7 +219,7 @@ def test_a_discovered_c_is_marked_in_the_schema_also_where_it_is_the_largest_num
     assert rules.counting(5) is rules
     found = rules.counting(5, found=True)
     again = parse_schema(given | {"unit": found.declared["unit"]}, where="t").rules
-    assert again.unit == found.unit and again.unit.found and again.unit.bound == 5
+    assert again.unit == found.unit and again.unit.discovered and again.unit.bound == 5
     with pytest.raises(UserError, match="discovered without counted"):
         parse_schema(given | {"unit": {"column": "id", "records": {"max": 5, "discovered": True}}}, where="t")
 
@@ -305,7 +305,7 @@ def test_an_impossible_cap_is_refused(cap) -> None:
 def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(accountant, mean, relation) -> None:
     pure = accountant == "basic"
     delta = 0.0 if pure else 1e-6
-    wanted = [Wanted(OF_UNITS, (RECORDS,), sizes=SizeQuestion(16))]
+    wanted = [DiscoveryQuestion(OF_UNITS, (RECORDS,), sizes=SizeQuestion(16))]
     budget = Budget(2.0, delta, accountant, relation, max_records=1)
     plan = plan_discovery(wanted, budget, share=0.2, mechanism="auto", cells=(2, 4, 9))
     (slot,) = plan.charges
@@ -326,7 +326,7 @@ def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(ac
 def test_where_lost_records_are_made_up_for_in_number_c_is_smaller() -> None:
     """Baseball players at ε = 1: 4,244 have more than 8 seasons, and a record of C costs 2,514 in noise."""
     noisy = [4621.0, 2563, 3018, 3271, 3493, 751]
-    whole, half = (SizeQuestion(20, lost).chosen(noisy, stddev=17.4, noise=2514) for lost in (1.0, MADE_UP))
+    whole, half = (SizeQuestion(20, lost).chosen(noisy, stddev=17.4, noise=2514) for lost in (1.0, INVENTED))
     assert (whole, half) == (16, 8)
 
 

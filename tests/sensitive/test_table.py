@@ -29,7 +29,7 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.joined_units import misfits, with_units
-from mechanisms.sensitive.kept_table import kept_counts
+from mechanisms.sensitive.kept_table import shared_counts
 from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
 from mechanisms.sensitive.value_weights import value_weights
 from tests.public.table_worlds import csv, schema, source
@@ -184,7 +184,7 @@ def table(rows, known=None):
 def test_counts_are_made_once_and_read_after_that(tmp_path):
     folder = tmp_path / "counts"
     truth = [c.tolist() for c in count_cliques(table(50), CLIQUES)]
-    assert [c.tolist() for c in count_cliques(table(50, kept_counts(folder)), CLIQUES)] == truth
+    assert [c.tolist() for c in count_cliques(table(50, shared_counts(folder)), CLIQUES)] == truth
     (file,) = folder.glob("*.npy")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -192,21 +192,21 @@ def test_counts_are_made_once_and_read_after_that(tmp_path):
     def never(table, cliques):
         raise AssertionError("counted again")
 
-    again = kept_counts(folder)(table(50), CLIQUES, never)
+    again = shared_counts(folder)(table(50), CLIQUES, never)
     assert [c.tolist() for c in again] == truth
     again[0][0] = -1  # a reader's own copy
-    assert [c.tolist() for c in kept_counts(folder)(table(50), CLIQUES, never)] == truth
+    assert [c.tolist() for c in shared_counts(folder)(table(50), CLIQUES, never)] == truth
 
 
 def test_each_list_of_marginals_has_its_own_counts(tmp_path):
-    known = table(50, kept_counts(tmp_path))
+    known = table(50, shared_counts(tmp_path))
     assert count_cliques(known, CLIQUES[:1])[0].tolist() == count_cliques(known, CLIQUES)[0].tolist()
     assert len(list(tmp_path.glob("*.npy"))) == 2
 
 
 def test_what_has_no_room_is_counted_again(tmp_path, monkeypatch):
     monkeypatch.setattr("mechanisms.sensitive.kept_table.MOST_BYTES", 10)
-    known = table(50, kept_counts(tmp_path))
+    known = table(50, shared_counts(tmp_path))
     assert count_cliques(known, CLIQUES)[1].sum() == 50
     assert not list(tmp_path.glob("*.npy"))
 
@@ -216,7 +216,7 @@ def test_a_full_disk_costs_the_counts_that_would_be_kept_and_nothing_else(tmp_pa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    assert count_cliques(table(50, kept_counts(tmp_path)), CLIQUES)[1].sum() == 50
+    assert count_cliques(table(50, shared_counts(tmp_path)), CLIQUES)[1].sum() == 50
     assert not list(tmp_path.glob("*.np*")) and not list(tmp_path.glob("*.part"))
 
 

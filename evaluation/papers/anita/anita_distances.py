@@ -86,8 +86,8 @@ def matches(queries: CodedTable, reference: CodedTable) -> JsonDict:
     for i in range(len(queries.domain)) if len(queries.domain) > 1 else ():
         marks = column_marks(queries, i)
         near[left] |= np.isin(asked[left] - marks[queries.columns[i][left]], stored - marks[reference.columns[i]])
-    found: JsonDict = {"rows": queries.rows}
+    figures: JsonDict = {"rows": queries.rows}
     for name, places in (("exact", exact), ("all_but_one", near)):
         count = int(places.sum())
-        found |= {name: count, f"{name}_share": count / queries.rows if queries.rows else None}
-    return found
+        figures |= {name: count, f"{name}_share": count / queries.rows if queries.rows else None}
+    return figures

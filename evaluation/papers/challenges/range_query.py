@@ -105,8 +105,8 @@ def answerable_queries(
     while True:
         holding = np.flatnonzero(range_answers(queries, codes, counts) > 0)
         if holding.size >= count or drawn >= MAX_DRAWS * count:
-            kept = holding[:count] if holding.size else np.arange(count)
-            return {name: chosen[:, kept] for name, chosen in queries.items()}
+            chosen_rows = holding[:count] if holding.size else np.arange(count)
+            return {name: chosen[:, chosen_rows] for name, chosen in queries.items()}
         drawn = min(2 * drawn, MAX_DRAWS * count)
         queries = draw_queries(real.domain, attributes, count=drawn, share=share, seed=seed)
 

@@ -88,10 +88,10 @@ def sdnist_of(inputs: Inputs) -> ReadScore:
 
 def in_bins(inputs: Inputs) -> tuple[CodedTable, CodedTable]:
     """Both tables with numbers of many values in SDNist's bins."""
-    real, synthetic, known = inputs.real, inputs.synthetic, {**_numbers_in_texts(inputs), **inputs.numbers}
+    real, synthetic, all_numbers = inputs.real, inputs.synthetic, {**_numbers_in_texts(inputs), **inputs.numbers}
     attributes, pairs = [], []
     for attribute, *codes in zip(real.domain.attributes, real.columns, synthetic.columns, strict=True):
-        numbers = known.get(attribute.name)
+        numbers = all_numbers.get(attribute.name)
         edges = None if numbers is None else _edges(attribute.name, numbers[codes[0]])
         if numbers is None or edges is None:
             attributes.append(attribute)
@@ -166,15 +166,15 @@ def matches(real: CodedTable, synthetic: CodedTable) -> JsonDict:
     alone = _alone(ours)
     exact = int(np.isin(ours[alone], theirs).sum())
     quasi = [n for n in QUASI if n in real.domain]
-    found: JsonDict = {"unique": len(alone), "exact": exact, "quasi": quasi, "apparent": 0, "agreeing": None}
+    figures: JsonDict = {"unique": len(alone), "exact": exact, "quasi": quasi, "apparent": 0, "agreeing": None}
     if not quasi:
-        return found
+        return figures
     ours, theirs = (row_sums(t.over(real.domain.canonical(quasi))) for t in (real, synthetic))
     one, two = _alone(ours), _alone(theirs)
     _, i, j = np.intersect1d(ours[one], theirs[two], assume_unique=True, return_indices=True)
     others = [n for n in real.domain.names if n not in quasi]
     shares = [np.mean(real.column(n)[one[i]] == synthetic.column(n)[two[j]]) for n in others] if len(i) else []
-    return found | {"apparent": len(i), "agreeing": float(np.mean(shares)) if shares else None}
+    return figures | {"apparent": len(i), "agreeing": float(np.mean(shares)) if shares else None}
 
 
 def _alone(key: NDArray[np.uint64]) -> NDArray[np.int64]:

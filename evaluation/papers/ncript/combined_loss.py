@@ -27,7 +27,7 @@ from evaluation.papers.ncript.ncript_rows import (
 from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 from evaluation.papers.paper_metrics import NcriptSettings
 from evaluation.pictures.place_map import named
-from mechanisms.public.errors import check_known
+from mechanisms.public.errors import check_names
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
@@ -167,7 +167,7 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     q, p = cubes.real, cubes.synthetic
     times = max(len(cubes.times), 1)
     labels, fix = [*map(str, cubes.segments)], "labels of the map's segments"
-    check_known(spec.places, labels, "no segment", where="evaluation.ncript: places", fix=fix)
+    check_names(spec.places, labels, "no segment", where="evaluation.ncript: places", fix=fix)
     horizontal = horizontal_losses(q, p, threshold=spec.strong)
     vertical = vertical_losses(q, p, threshold=spec.frequency_threshold)
     kinds = max(len(cubes.types), 1)
@@ -183,7 +183,7 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     }
     year, whole = (x.sum(axis=0) for x in (q, p)), (x.sum(axis=1) for x in (q, p))
     sums = [np.vstack([x.sum(axis=0), x.sum(axis=(0, 1))[None]]) for x in (q, p)]
-    order = order_kept(*sums)
+    order = order_agreement(*sums)
     typed = losses_by_type(cubes, spec, horizontal, vertical)
     everything = float(heavy(sums[0][-1], sums[1][-1]))
     return Ncript(parts, cubes.times, cubes.segments, spec, heavy(*year), heavy(*whole), everything, typed, order)
@@ -207,7 +207,7 @@ def prepared(own: NcriptSettings, schema: Schema | None, seed: int) -> PreparedR
         UserError: no such level or parameter; a parameter out of range.
     """
     given, names, regions = own.ncript or {}, [f.name for f in fields(NcriptSpec)], None
-    check_known(given, names, "no parameter", where="evaluation.ncript")
+    check_names(given, names, "no parameter", where="evaluation.ncript")
     if own.regions is not None and own.segment is not None and schema is not None:
         tree = schema[own.segment].hierarchy
         nodes = tree.level(own.regions).nodes
@@ -278,7 +278,7 @@ def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical:
     return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
 
 
-def order_kept(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Series:
+def order_agreement(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Series:
     """Of each row: the share of pairs of its TOP most frequent types whose order is kept, a tie counting one half.
 
     Pairs with equal true counts have no order. Range: [0, 1]; 1 is perfect, 1/2 is chance. NaN for a row without two

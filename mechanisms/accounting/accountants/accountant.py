@@ -99,7 +99,7 @@ class Accountant(ABC):
         """The part of the cost of `whole` that an event takes, in the currency that adds up."""
 
 
-def known_event(event: Event) -> Event:
+def as_event(event: Event) -> Event:
     """The event; TypeError for what is none."""
     if not isinstance(event, Event):
         raise TypeError(f"no accountant knows the event {type(event).__name__}")
@@ -150,7 +150,7 @@ class Approximate(Accountant):
 
     def cost(self, event: Event) -> dict[str, float]:
         """(ε_i, δ_i) of one event."""
-        mu = known_event(event).mu
+        mu = as_event(event).mu
         if mu is None:
             return {"epsilon": event.epsilon_alone, "delta": event.failure}
         needs_delta(self.delta, self.kind)
@@ -168,7 +168,7 @@ class Approximate(Accountant):
 
 def within_slots(events: Sequence[Event], slots: int) -> int:
     """The number of Gaussian events; ValueError where δ was split over fewer."""
-    gaussians = sum(known_event(e).mu is not None for e in events)
+    gaussians = sum(as_event(e).mu is not None for e in events)
     if gaussians > slots:
         raise ValueError(f"{gaussians} Gaussian events, but δ was split over {slots}")
     return gaussians

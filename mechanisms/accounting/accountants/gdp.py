@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import ClassVar
 
-from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, known_event
+from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, as_event
 from mechanisms.accounting.currencies import MU, Currency, above
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.gaussian_curve import far_quantile, gaussian_epsilon, log_ndtr, ordered_up
@@ -33,7 +33,7 @@ class Gdp(GaussianAccountant):
         whose corner lies above that of μ-GDP for every t if it does for t = ε/2, randomized response at ε/2. r = 2ε
         for Laplace noise.
         """
-        known_event(event)
+        as_event(event)
         if event.mu is not None:
             return event.mu
         half = ordered_up(event.loss_range / 2)

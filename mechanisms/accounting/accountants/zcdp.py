@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, known_event
+from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, as_event
 from mechanisms.accounting.currencies import RHO, Currency, above, zcdp_epsilon
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.thresholds import failure_cost, failures
@@ -24,7 +24,7 @@ class Zcdp(GaussianAccountant):
 
     def rho(self, event: Event) -> Rho:
         """ρ of one event: μ²/2 (Gaussian), or r²/8 where the privacy loss has range r (r = 2ε for Laplace noise)."""
-        known_event(event)
+        as_event(event)
         return Rho(above(event.loss_range**2 / 8 if event.mu is None else event.mu**2 / 2))
 
     def cost(self, event: Event) -> dict[str, float]:

@@ -22,7 +22,7 @@ Noise = Callable[[Values], Values]
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class Bought:
     """Marginals that are measured already, and may be measured once more.
 
     Attributes:
@@ -106,7 +106,7 @@ class _Errors:
         return np.maximum(rise / (noise * (step - 1 / step)), 1.0)
 
 
-def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Shares:
+def allocate(known: Bought, offer: PairOffer, noise: Noise, power: float) -> Shares:
     """Share a budget out among the known marginals and the pairs that are worth their noise.
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
@@ -138,7 +138,7 @@ def allocate(known: Known, offer: PairOffer, noise: Noise, power: float) -> Shar
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    known: Known
+    known: Bought
     offer: PairOffer
     ones: _Errors
     pairs: _Errors
@@ -146,7 +146,7 @@ class _Work:
     power: float
 
     @classmethod
-    def of(cls, known: Known, offer: PairOffer, noise: Noise, power: float) -> _Work:
+    def of(cls, known: Bought, offer: PairOffer, noise: Noise, power: float) -> _Work:
         """With the errors of all marginals, at levels of noise that may occur."""
         smallest = float(noise(np.ones(1))[0])
         largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error

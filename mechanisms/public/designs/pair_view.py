@@ -79,7 +79,7 @@ class PairView:
         errors = self.spread.get((left,), 0.0), self.spread.get((right,), 0.0)
         return PairCells.of_pair(expected, sides, errors, self.queries[pair])
 
-    def wanted(
+    def offer_by_distances(
         self,
         places: Sequence[int],
         cells: Sequence[PairCells],

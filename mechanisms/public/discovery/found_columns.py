@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.wanted import Wanted
+from mechanisms.public.discovery.wanted import DiscoveryQuestion
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind, upper_quantile
 from mechanisms.public.rules.table_rules import parse_rules
@@ -44,7 +44,7 @@ def scouting_schema(schema: Schema) -> Schema:
     return replace(schema, columns=columns, rules=rules)
 
 
-def questions_of(schema: Schema) -> tuple[Wanted, ...]:
+def questions_of(schema: Schema) -> tuple[DiscoveryQuestion, ...]:
     """What is asked about the rows, one question per column of which something is discovered."""
     questions, unit = [], schema.rules.unit
     for column in schema.to_discover:
@@ -52,7 +52,7 @@ def questions_of(schema: Schema) -> tuple[Wanted, ...]:
         scout = scouting_column(column)
         tree = None if column.discover.values else LeafTree(scout.value_codes, scout.size - scout.value_codes)
         once = unit is not None and column.name in unit.constant
-        questions.append(Wanted(column.name, column.discover.what, tree, once=once))
+        questions.append(DiscoveryQuestion(column.name, column.discover.what, tree, once=once))
     return tuple(questions)
 
 

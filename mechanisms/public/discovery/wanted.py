@@ -26,9 +26,9 @@ OF_UNITS = "(records per unit)"
 #: C of everything else that is discovered beside it, and of the plan until it is known.
 ASSUMED = 1
 #: What a record beyond C counts where sizes of persons are asked: its number is made up for, what it says is not.
-MADE_UP = 0.5
+INVENTED = 0.5
 #: The chance, at most, that Gaussian noise alone is taken for units above any bucket.
-FOUND_IN_NOISE = 0.001
+FALSE_VALUE = 0.001
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class SizeQuestion:
         """
         if len(noisy) != len(self.bounds):
             raise ValueError(f"{len(noisy)} counts for {len(self.bounds)} buckets")
-        deviations = NormalDist().inv_cdf(1 - FOUND_IN_NOISE / max(len(self.bounds) - 1, 1))
+        deviations = NormalDist().inv_cdf(1 - FALSE_VALUE / max(len(self.bounds) - 1, 1))
         for place in range(len(self.bounds) - 1, 0, -1):
             units = [float(n) for n in noisy[place:]]
             if math.fsum(units) > max(noise / self.lost, deviations * stddev * math.sqrt(len(units))):
@@ -100,7 +100,7 @@ def union_sensitivity(norm: Norm, neighbouring: Neighbouring) -> float:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DiscoveryQuestion:
     """One question, and once it is planned, what is released of its answer.
 
     Attributes:

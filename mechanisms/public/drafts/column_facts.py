@@ -29,7 +29,7 @@ from mechanisms.public.tables.doubts import (
     text_doubts,
     totals,
 )
-from mechanisms.public.tables.persons import addresses, said_persons
+from mechanisms.public.tables.persons import addresses, persons_in_words
 from mechanisms.public.tables.scan import INTEGERS, Source, literal
 from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, GAPS, NumberForm
 
@@ -149,11 +149,11 @@ class Look:
         """The numbers of a column, read so; of a width its codes of so many digits."""
         if width is None and (reading.plain or self.source.typed(index)):
             return self.facts[index].plain
-        known = self._numbers.setdefault((reading, width), {})
-        if index not in known:
+        cached = self._numbers.setdefault((reading, width), {})
+        if index not in cached:
             sql = self._cells.number(0, reading) if width is None else self._cells.digits(0, width)
-            known |= self._numbers_of(self._odd | {index}, sql, reading.decimal)
-        return known.get(index, Numbers())
+            cached |= self._numbers_of(self._odd | {index}, sql, reading.decimal)
+        return cached.get(index, Numbers())
 
     def under(self, index: int, column: Column) -> ColumnFacts:
         """What was seen of a column, with its numbers as its schema reads them; of other kinds none."""
@@ -253,10 +253,10 @@ class Look:
 
     def _by_column(self, sql: str, of: Callable[[Any], Any] = str) -> dict[int, dict[Any, int]]:
         """Column → what stands in the second place of the lines of a query's result → the number in the third."""
-        found: dict[int, dict[Any, int]] = {}
+        remarks: dict[int, dict[Any, int]] = {}
         for i, key, n in self._engine.execute(sql).fetchall():
-            found.setdefault(i, {})[of(key)] = int(n)
-        return found
+            remarks.setdefault(i, {})[of(key)] = int(n)
+        return remarks
 
     def doubts(self, index: int, kind: str | None, reading: NumberForm) -> list[str]:
         """What a column's texts may mean instead, as sentences.
@@ -274,7 +274,7 @@ class Look:
         if kind in {"integer", "float"}:
             found += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
         where = self.source.names[index], texts, "frequent", "where a schema lists or discovers them"
-        names = said_persons(*where) if kind in {"categorical", "flag"} else ""
+        names = persons_in_words(*where) if kind in {"categorical", "flag"} else ""
         found += [f"{names}: leave it out where they name persons"] if names else []
         found += cut_short(texts, self.source.names[index], names=named)
         return found + self.of_totals(index)

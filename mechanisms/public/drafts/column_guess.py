@@ -12,8 +12,8 @@ from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS
 from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
-from mechanisms.public.schema.readings import ISO, said_drawn
-from mechanisms.public.tables.doubts import numbers_of_others, said_limits, shorter_codes
+from mechanisms.public.schema.readings import ISO, drawn_digits_lines
+from mechanisms.public.tables.doubts import numbers_of_others, limits_in_words, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
@@ -149,7 +149,7 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
 def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
     texts = [*examples]
     few = ", ".join([*map(repr, texts)][:3])
-    limits = said_limits(dict.fromkeys(texts, 1))
+    limits = limits_in_words(dict.fromkeys(texts, 1))
     shown = f", such as {few}" if few else ""
     lost = f"; {percent(odd / facts.filled)} of the values cannot be read so{shown}: they become missing"
     return f"{lost}; {limits}" if limits else lost
@@ -157,11 +157,11 @@ def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
 
 def _gaps(look: Look, index: int, texts: Mapping[str, int], odd: int) -> tuple[list[str], str]:
     """Those of the odd cells' texts that are taken for gaps; and that they are, and that others cannot be read."""
-    told = look.told(index, texts)
-    gaps = gap_words(texts, numbers=True, frequent=told)
+    listed = look.told(index, texts)
+    gaps = gap_words(texts, numbers=True, frequent=listed)
     doubt = f"; do {', '.join(map(repr, gaps))} mean a gap?" if gaps else ""
     unread = odd - sum(texts[g] for g in gaps)
-    left = [t for t in told if t not in gaps]
+    left = [t for t in listed if t not in gaps]
     return gaps, doubt + (_unread(unread, look.facts[index], left) if unread > 0 else "")
 
 
@@ -192,10 +192,10 @@ def _of_numbers(
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
     fields, words = _bins(seen, low, high)
-    if said := said_thousands(reading, shapes):
+    if remark := said_thousands(reading, shapes):
         for name in ("decimals", "multiple_of"):
             fields.pop(name, None)  # who writes it decides
-        doubt += f"; {said}"
+        doubt += f"; {remark}"
     return {**fields, **reading.fields(), "missing": missing or facts.empty or "cannot be read" in doubt}, words + doubt
 
 
@@ -309,7 +309,7 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     first = min(3, facts.longest)
     fields: FieldDict = {"kind": "zip", "digits": facts.longest, "prefix": first}
-    words = "; ".join([f"codes of {facts.longest} digits, measured by the first {first}", *said_drawn(fields)])
+    words = "; ".join([f"codes of {facts.longest} digits, measured by the first {first}", *drawn_digits_lines(fields)])
     possible = len(look.begun(index, first)) * 10 ** (facts.longest - first)
     if facts.distinct < MOSTLY * possible:
         words += f"; about {percent(facts.distinct / possible)} of such codes do: "

@@ -115,7 +115,7 @@ def draft_schema(
             guesses[column] = guess + (_of_whom(look, index, fields) if who is None and unit == GUESS else "")
             drafted |= {} if fields is None else {column: fields}
     kin = {} if who is None else ids_of_others(source, who, many)
-    gone = {c: f"{said}: {KIN}" for c, said in kin.items()}
+    gone = {c: f"{remark_of}: {KIN}" for c, remark_of in kin.items()}
     gone |= guess_weeks(source, _as_columns(drafted))
     drafted = {c: fields for c, fields in drafted.items() if c not in gone}
     guesses = {c: guess for c, guess in guesses.items() if c not in gone} | gone
@@ -135,8 +135,8 @@ def draft_schema(
     free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
     dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
     parts = guess_parts(source, varied, held)
-    said = _said_of_pairs(orders, alike, parts)
-    guesses = {c: guess + said.get(c, "") for c, guess in guesses.items() if not persons or c != who}
+    remark_of = _pair_remarks(orders, alike, parts)
+    guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
         values = [drafted.get(first, {}).get("value", "value")]
@@ -184,14 +184,14 @@ def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
     return {c.name: c for c in parse_schema({"columns": drafted}, where="the draft").columns}
 
 
-def _said_of_pairs(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
+def _pair_remarks(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same."""
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
-    said = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
+    remark_of = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
     for one, other, rows, both in alike:
         asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
-        said[other] = said.get(other, "") + asked
-    return said
+        remark_of[other] = remark_of.get(other, "") + asked
+    return remark_of
 
 
 def _columns(source: Source, name: str, drafted: Mapping[str, FieldDict], guesses: Mapping[str, str]) -> str:

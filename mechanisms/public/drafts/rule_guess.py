@@ -161,14 +161,14 @@ def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]
 def guess_weeks(source: Source, columns: ByName) -> dict[str, str]:
     """Column of weeks, as 2024-W05 → that a column of days lies in them, in all rows of the table. NOT private."""
     weeks = [n for n, c in columns.items() if c.values and all(WEEK.fullmatch(v.strip()) for v in c.values)]
-    found: dict[str, str] = {}
+    parts_of: dict[str, str] = {}
     for week, day in itertools.product(weeks, times_among(columns)):
         text, moment = text_sql(source, columns[week]), read_sql(source, day)
         same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
         broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
         if source.lines(broken) == [(0,)]:
-            found.setdefault(week, f"the weeks of {day.name!r} in all rows: the days tell them")
-    return found
+            parts_of.setdefault(week, f"the weeks of {day.name!r} in all rows: the days tell them")
+    return parts_of
 
 
 def guess_calendar(
@@ -183,7 +183,7 @@ def guess_calendar(
     parts = {n: "weekday" for n, values in names.items() if len(values) == len(DAYS) == len(columns[n].values)}
     parts |= {c.name: "hour" for c in amounts(columns, ("integer",)) if (c.low, c.high) == (0, 23)}
     held: dict[str, dict[str, str]] = {}
-    kept: dict[tuple[str, str], tuple[int, int]] = {}
+    held_rows: dict[tuple[str, str], tuple[int, int]] = {}
     weekdays: dict[str, list[str]] = {}
     for time in times_among(columns) if parts else ():
         moment = read_sql(source, time)
@@ -192,8 +192,8 @@ def guess_calendar(
                 continue
             text = text_sql(source, columns[name])
             key, own = ("trim({})", "isodow({})") if part == "weekday" else ("TRY_CAST({} AS DOUBLE)", "hour({})")
-            known = f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation}"
-            both = f"({known} WHERE {filled(text)}) WHERE x IS NOT NULL"  # a date may be empty in nearly all rows
+            both_sql = f"SELECT {key.format(text)} AS t, {own.format(moment)} AS x FROM {source.relation}"
+            both = f"({both_sql} WHERE {filled(text)}) WHERE x IS NOT NULL"  # a date may be empty in nearly all rows
             each = source.lines(f"SELECT t, x, count(*) AS n FROM {both} GROUP BY t, x ORDER BY n, t, x")
             usual = {t: x for t, x, _ in each} if part == "weekday" else {t: t for t, _, _ in each}  # the most frequent
             right, rows = sum(n for t, x, n in each if x == usual[t]), sum(n for _, _, n in each)
@@ -206,8 +206,8 @@ def guess_calendar(
                     continue
                 weekdays[name] = [order[day] for day in sorted(order)]
             if held.setdefault(time.name, {}).setdefault(part, name) == name:
-                kept[time.name, name] = right, rows
-    return held, kept, weekdays
+                held_rows[time.name, name] = right, rows
+    return held, held_rows, weekdays
 
 
 def guess_parts(
@@ -221,7 +221,7 @@ def guess_parts(
             own = values[column.name][~np.isnan(values[column.name])] * (DAY if column.kind == "date" else 1)
             for part, value in parts_of(own).items():
                 counts[column.name, part] += np.bincount(value.astype(np.int64), minlength=PARTS[part].values)
-    found: dict[str, tuple[list[str], object, FieldDict]] = {}
+    rules: dict[str, tuple[list[str], object, FieldDict]] = {}
     for (time, part), n in counts.items():
         even = np.maximum(n / max(n.sum(), FEWEST_MOMENTS) - 1 / len(n), 0).sum() < UNEVEN
         if even or part in held.get(time, ()) or part_name(time, part) in source.names:  # there is a column
@@ -231,10 +231,10 @@ def guess_parts(
         with suppress(UserError):  # bins are so narrow that they tell the part, or days have no hours
             declared = column_fields(columns[time]) | wider
             parse_schema({"columns": {time: declared}, "calendar": {time: [part]}}, where="the draft")
-            parts, _, before = found.get(time, ([], None, {}))
-            made = {p: part_name(time, p) for p in (*parts, part)}
-            found[time] = [*made], made | {**held[time]} if time in held else [*made], before | wider
-    return found
+            parts, _, before = rules.get(time, ([], None, {}))
+            names = {p: part_name(time, p) for p in (*parts, part)}
+            rules[time] = [*names], names | {**held[time]} if time in held else [*names], before | wider
+    return rules
 
 
 def _marked(column: Column) -> str:

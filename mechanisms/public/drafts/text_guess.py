@@ -75,8 +75,8 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     if of_name_column(name, texts):
         return None, f"{many}: names of persons, by its name"
     if names := may_be_names(name, texts):
-        said = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
-        return None, f"{said}; if they are none, list them"
+        remark = f"{len(names):,} of {len(texts):,} texts may be names of persons, and a release would show them"
+        return None, f"{remark}; if they are none, list them"
     if len(addresses(texts, name)) > 0.5 * len(texts):
         return None, f"{many}: {PERSONAL}"
     pairs = len(texts) == SAMPLED and share_of(texts, lambda t: TWO.fullmatch(t.strip()) is not None) >= CODED
@@ -127,8 +127,8 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     missing = ["", *gaps] if gaps and (facts.empty or len(gaps) > 1) else gaps or facts.empty
     if len(values) == 1 and facts.empty and not gaps and len(spelled[values[0]]) == 1:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
-    fields, said = _with_spellings(frequent, spelled)
-    doubt += said
+    fields, remark = _with_spellings(frequent, spelled)
+    doubt += remark
     words = f"{len(values)} distinct texts; "
     if len(frequent) == len(values):
         return {**fields, "missing": missing}, f"{words}is the list complete?{doubt}"
@@ -139,23 +139,23 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
 def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, int]]) -> tuple[FieldDict, str]:
     """The list, with the spellings that nearly all who look would join, and what may be one too, in words."""
     counts = {v: sum(spelled[v].values()) for v in values}
-    words, own, said = _letters(counts), sum(len(spelled[v]) for v in values), ""
+    words, own, remark = _letters(counts), sum(len(spelled[v]) for v in values), ""
     fields: FieldDict = {"kind": "categorical", "values": [v for v in values if v not in words.values()]}
     gaps = listed_gaps(values)
     if len(values) > 2 and all(PERIOD.fullmatch(v) for v in values):
-        fields["ordinal"], said = True, "; in the order of years"
+        fields["ordinal"], remark = True, "; in the order of years"
     elif classes := classes_in_order([v for v in fields["values"] if v not in gaps]):
-        fields["values"], said = [*classes, *gaps], "; in the order of their numbers"
+        fields["values"], remark = [*classes, *gaps], "; in the order of their numbers"
         fields |= {} if gaps else {"ordinal": True}
     if words:
         fields["spellings"] = {letter: [word] for letter, word in words.items()}
-        said += "; letters are joined with the words that begin with them: are they the same?"
+        remark += "; letters are joined with the words that begin with them: are they the same?"
     if own > len(values):
         fields.setdefault("spellings", "common")
-        said += f"; {own} spellings in the table: capitals and spaces around do not count"
+        remark += f"; {own} spellings in the table: capitals and spaces around do not count"
     wrong = misspelt({v: counts[v] for v in values})
-    said += f"; {_few(gaps)} among the values: a gap?" if gaps else ""
-    return fields, said + (f"; {wrong}" if wrong else "")
+    remark += f"; {_few(gaps)} among the values: a gap?" if gaps else ""
+    return fields, remark + (f"; {wrong}" if wrong else "")
 
 
 def classes_in_order(values: Sequence[str]) -> list[str]:
@@ -284,8 +284,8 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
         return None, f"{many}: an id, or {'free text' if named else FREE}"
     covered = percent(sum(each[v] for v in often) / facts.filled)
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
-    fields, said = _with_spellings(values, spelled)
-    return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words + said
+    fields, remark = _with_spellings(values, spelled)
+    return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words + remark
 
 
 def unused(values: Sequence[str]) -> str:

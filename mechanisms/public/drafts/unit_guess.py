@@ -58,7 +58,7 @@ def guess_persons(source: Source, unit: str | None, columns: ByName) -> tuple[st
         return "", [], None
     ids = f"SELECT t FROM ({_texts(source, source.names.index(unit))}) ORDER BY hash(t) LIMIT {LOOKED_AT}"
     shapes = two_shapes([t for (t,) in source.lines(ids)])
-    text = HEAD + _field("column", unit) + "".join(f"  # {said}\n" for said in shapes)
+    text = HEAD + _field("column", unit) + "".join(f"  # {remark}\n" for remark in shapes)
     if in_part := [n for n in in_part if n not in varying]:
         some = ", ".join(map(repr, in_part))
         text += f"  # filled in some records of a {unit!r} and empty in others, and so not constant here: {some}\n"
@@ -93,8 +93,8 @@ def ids_of_others(source: Source, unit: str, names: Sequence[str]) -> dict[str, 
     for first in range(0, len(asked), TOGETHER):
         block = asked[first : first + TOGETHER]
         values = [_texts(source, source.names.index(name)) for name in block]
-        found = [f"SELECT {i}, count(*), count(id) FROM ({v}) LEFT JOIN ids USING (t)" for i, v in enumerate(values)]
-        for i, every, some in source.lines(ids + " UNION ALL ".join(found)):
+        queries = [f"SELECT {i}, count(*), count(id) FROM ({v}) LEFT JOIN ids USING (t)" for i, v in enumerate(values)]
+        for i, every, some in source.lines(ids + " UNION ALL ".join(queries)):
             if some > FEWEST_KIN and some >= KIN * every:
                 held[block[i]] = f"{some:,} of its {every:,} values are ids of {unit!r}"
     return {name: held[name] for name in asked if name in held}
@@ -125,11 +125,11 @@ def _varying(source: Source, unit: str, columns: Sequence[Column]) -> tuple[dict
     for first in range(0, len(columns), TOGETHER):
         block = columns[first : first + TOGETHER]
         texts = [source.text(source.names.index(c.name)) for c in block]
-        told = [filled(t, c.missing_texts) for c, t in zip(block, texts, strict=True)]
+        filled_texts = [filled(t, c.missing_texts) for c, t in zip(block, texts, strict=True)]
         same = [_as_read(t, c) for c, t in zip(block, texts, strict=True)]
         each = ", ".join(
             f"min({own}) FILTER ({value}) <> max({own}) FILTER ({value}) AS d{i}, count_if({filled(t)}) AS f{i}"
-            for i, (t, value, own) in enumerate(zip(texts, told, same, strict=True))
+            for i, (t, value, own) in enumerate(zip(texts, filled_texts, same, strict=True))
         )
         rows = f"(SELECT *, {who} AS who FROM {source.relation}) WHERE who IS NOT NULL"
         sql = f"SELECT count(*) AS k, {each} FROM {rows} GROUP BY who"

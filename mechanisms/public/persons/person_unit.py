@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.combinations import known_columns
+from mechanisms.public.rules.combinations import columns_of_rule
 from mechanisms.public.rules.computed import Computed
 from mechanisms.public.rules.transforms import Step
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
-from mechanisms.public.schema.fields import FieldDict, as_text, known_fields
+from mechanisms.public.schema.fields import FieldDict, as_text, check_fields
 
 FIELDS = ("column", "constant", "order", "records")
 FIX = "unit: {column: patient_id, constant: [sex, zip], order: admitted, records: {max: 20}}"
 #: Beside `max`: how many of them count; and true, in a released schema, where noisy counts of units said so.
-COUNTED, FOUND = "counted", "discovered"
+COUNTED, DISCOVERED = "counted", "discovered"
 #: The largest number of records of one unit whose histogram is measured.
 MOST_SIZES = 10_000
 
@@ -42,7 +42,7 @@ class PersonUnit:
     constant: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     counted: int | None = None
-    found: bool = False
+    discovered: bool = False
 
     @property
     def bound(self) -> int:
@@ -67,7 +67,7 @@ def parse_person_unit(
         return None, {}
     if not isinstance(given, Mapping) or "column" not in given:
         raise UserError(f"unit: got {given!r}", where=where, fix=FIX)
-    known_fields(given, FIELDS, "unit", where)
+    check_fields(given, FIELDS, "unit", where)
     name = as_text(given["column"], "unit: column", where)
     if name in columns:
         fix = f"take {name!r} out of columns: ids are written anew, not measured"
@@ -87,7 +87,7 @@ def parse_person_unit(
     content |= {k: list(v) for k, v in (("constant", constant), ("order", order)) if v}
     records = _records(given.get("records"), where)
     content |= {"records": records}
-    return PersonUnit(name, records["max"], constant, order, records.get(COUNTED), FOUND in records), content
+    return PersonUnit(name, records["max"], constant, order, records.get(COUNTED), DISCOVERED in records), content
 
 
 def check_unit_apart(
@@ -112,8 +112,8 @@ def check_unit_apart(
     for name in unit.constant:
         column = columns[name]
         own = {"joint_bins": column.joint_bins, "one_way_only": column.one_way_only, "fine": column.fine}
-        said = [f"column {name!r}: {field}" for field, value in own.items() if value]
-        if rules := said + [rule for rule, names in (*named.items(), *others.items()) if name in names]:
+        contradicting = [f"column {name!r}: {field}" for field, value in own.items() if value]
+        if rules := contradicting + [rule for rule, names in (*named.items(), *others.items()) if name in names]:
             problem = f"{rules[0]}: {name!r} is constant in each unit, and not measured with the records"
             fix = "leave it out of the rule, or out of unit: constant"
             raise UserError(problem, where=where, fix=fix)
@@ -124,7 +124,7 @@ def check_unit_apart(
 
 def _names(given: object, rule: str, columns: Mapping[str, Column], where: str) -> tuple[str, ...]:
     """Columns of the schema, one or a list, each once; one of which no value was found stays what it is."""
-    names = known_columns(given, columns, rule, where)
+    names = columns_of_rule(given, columns, rule, where)
     for name in names:
         fixed = columns[name].constant and not columns[name].discovered
         if names.count(name) > 1 or fixed or columns[name].unmeasured:
@@ -135,15 +135,15 @@ def _names(given: object, rule: str, columns: Mapping[str, Column], where: str) 
 
 def _records(given: object, where: str) -> FieldDict:
     """The largest number of records of a unit, and how many of them count where these are fewer; as it is saved."""
-    known = isinstance(given, Mapping) and {"max"} <= set(given) <= {"max", COUNTED, FOUND}
-    said = given if isinstance(given, Mapping) and known and given.get(FOUND, True) is True else {}
-    most, counted = said.get("max"), said.get(COUNTED)
+    readable = isinstance(given, Mapping) and {"max"} <= set(given) <= {"max", COUNTED, DISCOVERED}
+    fields = given if isinstance(given, Mapping) and readable and given.get(DISCOVERED, True) is True else {}
+    most, counted = fields.get("max"), fields.get(COUNTED)
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= MOST_SIZES:
         fix = f"records: {{max: C}}, a whole number from 1 to {MOST_SIZES:,}, from what is publicly known"
         raise UserError(f"unit: records: got {given!r}", where=where, fix=fix)
     if counted is not None and (isinstance(counted, bool) or not isinstance(counted, int) or not 1 <= counted <= most):
         fix = f"{COUNTED}: a whole number from 1 to {most:,}; or without it: all of them count"
         raise UserError(f"unit: records: {COUNTED}: got {counted!r}", where=where, fix=fix)
-    if FOUND in said and counted is None:
-        raise UserError(f"unit: records: {FOUND} without {COUNTED}", where=where, fix=f"without {FOUND}")
-    return {"max": most} if FOUND not in said and counted in (None, most) else dict(said)
+    if DISCOVERED in fields and counted is None:
+        raise UserError(f"unit: records: {DISCOVERED} without {COUNTED}", where=where, fix=f"without {DISCOVERED}")
+    return {"max": most} if DISCOVERED not in fields and counted in (None, most) else dict(fields)

@@ -171,19 +171,19 @@ def _difference(groups: Ints, first: int, count: int, earlier: int, later: int) 
 @compiled_in_place
 def _distinct(persons: Persons, column: int, start: int, stop: int, most: int, seen: Ints) -> int:
     """How many distinct codes there are, at most `most`."""
-    found = 0
+    places = 0
     for i in range(start, stop):
-        code, known = persons.codes[column, persons.members[i]], False
-        for k in range(found):
+        code, is_listed = persons.codes[column, persons.members[i]], False
+        for k in range(places):
             if seen[k] == code:
-                known = True
+                is_listed = True
                 break
-        if not known:
-            seen[found] = code
-            found += 1
-            if found == most:
-                return found
-    return found
+        if not is_listed:
+            seen[places] = code
+            places += 1
+            if places == most:
+                return places
+    return places
 
 
 @compiled_in_place

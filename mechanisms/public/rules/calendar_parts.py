@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.combinations import known_column
+from mechanisms.public.rules.combinations import column_of_rule
 from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, Floats, Ints
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.fields import FieldDict, as_text
@@ -149,14 +149,14 @@ def parse_calendar(
     rules, saved = [], FieldDict()
     for name, own in given.items():
         rule = f"calendar {str(name)!r}"
-        time = known_column(str(name), columns, rule, where)
+        time = column_of_rule(str(name), columns, rule, where)
         if unknown := [str(p) for p in own if str(p) not in PARTS]:
             raise UserError(f"{rule}: {unknown[0]}", where=where, fix=f"{' or '.join(PARTS)}: {USAGE}")
         named = {part: as_text(column, rule, where) for part, column in named_parts(time.name, own).items()}
         if time.name in ordered:
             raise UserError(f"{rule}: `ordered` moves its values", where=where, fix="one of the two rules")
         _check_time(time, named, rule, where)
-        values = {p: _values(known_column(n, columns, rule, where), p, rule, where) for p, n in named.items()}
+        values = {p: _values(column_of_rule(n, columns, rule, where), p, rule, where) for p, n in named.items()}
         rules.append(CalendarParts(time.name, 1 if time.kind == "datetime" else DAY, named, values))
         saved[time.name] = named if isinstance(own, Mapping) else [*named]
     return tuple(rules), saved

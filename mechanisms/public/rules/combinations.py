@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError, check_known
+from mechanisms.public.errors import UserError, check_names
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
 from mechanisms.public.schema.code_labels import codes_of, label_of, labels_of
 from mechanisms.public.schema.column import Column
@@ -29,11 +29,11 @@ def possible_cells(
     if not isinstance(columns, list | tuple) or not columns or len(set(map(str, columns))) < len(columns):
         raise UserError(f"{rule}: columns: got {columns!r}", where=where, fix="a list of columns, each named once")
     names = tuple(as_text(n, rule, where) for n in columns)
-    known = [known_column(n, columns_by_name, rule, where) for n in names]
-    sizes = [c.size for c in known]
+    named = [column_of_rule(n, columns_by_name, rule, where) for n in names]
+    sizes = [c.size for c in named]
     check_cells(sizes, rule, where)
     rows = given
-    if isinstance(given, str) and len(names) == 2 and (level := _of_level(known[0], known[1], given)):
+    if isinstance(given, str) and len(names) == 2 and (level := _of_level(named[0], named[1], given)):
         rows = level
     elif isinstance(given, str):
         rows = facts_in_order(folder / Path(given).expanduser(), names, field=rule, where=where)
@@ -45,9 +45,9 @@ def possible_cells(
         values = [row.get(n, row) for n in names] if isinstance(row, Mapping) else row
         if not isinstance(values, list | tuple) or len(values) != len(names):
             raise UserError(f"{rule}: got {row!r}", where=where, fix=f"a value for each of {', '.join(names)}")
-        codes = codes_of(known, values, rule=rule, where=where)
+        codes = codes_of(named, values, rule=rule, where=where)
         cells[np.ravel_multi_index(codes, sizes)] = True
-        content.append(labels_of(known, codes))
+        content.append(labels_of(named, codes))
     return names, cells, content
 
 
@@ -65,16 +65,16 @@ def _of_level(leaves: Column, nodes: Column, level: str) -> list[list[str | None
     return rows + [[leaf, label_of(nodes, n)] for leaf in leaves.labels for n in range(nodes.value_codes, nodes.size)]
 
 
-def known_column(name: str, columns: Mapping[str, Column], rule: str, where: str) -> Column:
+def column_of_rule(name: str, columns: Mapping[str, Column], rule: str, where: str) -> Column:
     """The column of that name; UserError with a suggestion for an unknown one."""
-    check_known([name], columns, f"{rule}: no column", where=where)
+    check_names([name], columns, f"{rule}: no column", where=where)
     return columns[name]
 
 
-def known_columns(given: object, columns: Mapping[str, Column], rule: str, where: str) -> tuple[str, ...]:
+def columns_of_rule(given: object, columns: Mapping[str, Column], rule: str, where: str) -> tuple[str, ...]:
     """The columns that a rule names: none, one, or a list."""
     listed = [] if given is None else given if isinstance(given, list | tuple) else [given]
-    return tuple(known_column(as_text(n, rule, where), columns, rule, where).name for n in listed)
+    return tuple(column_of_rule(as_text(n, rule, where), columns, rule, where).name for n in listed)
 
 
 def check_cells(sizes: Sequence[int], rule: str, where: str) -> None:

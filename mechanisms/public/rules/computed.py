@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.combinations import known_column
+from mechanisms.public.rules.combinations import column_of_rule
 from mechanisms.public.rules.expressions import Expression, Type, parse_expression
 from mechanisms.public.rules.transforms import Unread
 from mechanisms.public.schema.bins import multiple
@@ -85,7 +85,7 @@ def parse_computed(name: str, given: Mapping[Any, Any], columns: Mapping[str, Co
     if set(given) != {FIELD}:
         others = ", ".join(str(k) for k in given if k != FIELD)
         raise UserError(f"{others} beside {FIELD}", where=place, fix="an expression alone; or from and map")
-    target = known_column(name, columns, rule, where)
+    target = column_of_rule(name, columns, rule, where)
     _check_target(target, place)
     types = {n: t for n, t in value_types(columns).items() if n != name}
     expression = parse_expression(given[FIELD], types, place)

@@ -127,8 +127,8 @@ def engineer(
         UserError: a row contradicts a rule with conflict: refuse; quotes no value.
     """
     conflicts = {step.rule: 0 for step in plan.steps}
-    made = {a.name for step in plan.steps for a in step.gives}
-    names = [n for n in plan.measured.names if n not in plan.domains[0] or n in made]
+    new_names = {a.name for step in plan.steps for a in step.gives}
+    names = [n for n in plan.measured.names if n not in plan.domains[0] or n in new_names]
     buffers = {n: _room(workdir, i, coded.rows, plan.measured[n].size) for i, n in enumerate(names)}
     for start in range(0, coded.rows, CHUNK):
         stop = min(start + CHUNK, coded.rows)

@@ -59,8 +59,8 @@ def _measured_as_it_is(schema: Schema, column: Column) -> bool:
 def _with_fine(column: Column, cells: int, *, cut: bool) -> Column:
     bare = column.tree is None and column.distances is None and column.places is None
     asked = column if column.fine is not None else replace(column, fine=cells)
-    known = column.discover is None  # else the bins are assumed, and stand in no schema's text
-    return log_cut(asked) if cut and bare and known and asked.fine else asked
+    declared = column.discover is None  # else the bins are assumed, and stand in no schema's text
+    return log_cut(asked) if cut and bare and declared and asked.fine else asked
 
 
 def varied_columns(domain: Domain) -> list[str]:

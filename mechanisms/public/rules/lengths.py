@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.rules.combinations import known_column
+from mechanisms.public.rules.combinations import column_of_rule
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Between, Column
 from mechanisms.public.schema.column_parse import parse_column
-from mechanisms.public.schema.fields import FieldDict, as_text, known_fields
+from mechanisms.public.schema.fields import FieldDict, as_text, check_fields
 
 LENGTH, FIELDS = "length", ("min", "max", "bins", "fine", "unit")
 #: Seconds of the units of a length; one between two dates is of days.
@@ -44,12 +44,12 @@ def length_columns(derive: object, columns: Sequence[Column], where: str) -> lis
     for name, entry in ((str(n), e) for n, e in entries if is_length(e)):
         rule = f"derive {name!r}"
         place, given = f"{where}: {rule}", entry[LENGTH]
-        known_fields(entry, ("from", LENGTH), rule, where)
+        check_fields(entry, ("from", LENGTH), rule, where)
         if not isinstance(given, Mapping) or "from" not in entry:
             raise UserError(f"got {dict(entry)!r}", where=place, fix=USAGE)
-        known_fields(given, FIELDS, f"{rule}: {LENGTH}", where)
-        earlier = known_column(as_text(entry["from"], f"{rule}: from", where), by_name, rule, where)
-        later = known_column(name, by_name, rule, where)
+        check_fields(given, FIELDS, f"{rule}: {LENGTH}", where)
+        earlier = column_of_rule(as_text(entry["from"], f"{rule}: from", where), by_name, rule, where)
+        later = column_of_rule(name, by_name, rule, where)
         if earlier.kind != later.kind or later.kind not in DATE_KINDS or earlier is later:
             fix = "two columns of kind date, or two of kind datetime"
             raise UserError(f"{earlier.name!r} and {name!r} have no length between them", where=place, fix=fix)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.errors import UserError, check_known
+from mechanisms.public.errors import UserError, check_names
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.fields import FieldDict
@@ -44,7 +44,7 @@ def parse_mapped(given: object, names: Collection[str], where: str) -> tuple[tup
         if not isinstance(fields, Mapping) or set(fields) != {"from"}:
             raise UserError(f"mapped {name!r}: got {fields!r}", where=where, fix=FIX)
         pair = Mapped(str(name), str(fields["from"]))
-        check_known((pair.target, pair.source), names, f"mapped {name!r}: no column", where=where, fix=FIX)
+        check_names((pair.target, pair.source), names, f"mapped {name!r}: no column", where=where, fix=FIX)
         if pair.source in entries:
             problem = f"mapped {name!r}: {pair.source!r} is mapped itself"
             raise UserError(problem, where=where, fix="a column that is synthesized")

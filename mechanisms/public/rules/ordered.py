@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
-from mechanisms.public.rules.combinations import check_cells, known_column
+from mechanisms.public.rules.combinations import check_cells, column_of_rule
 from mechanisms.public.rules.structural_zeros import Zeros, permuted
 from mechanisms.public.schema.bins import CYCLIC, Floats, multiple
 from mechanisms.public.schema.code_labels import bin_bounds, common_bins
@@ -252,8 +252,8 @@ def all_ascending(
     changed = dict(values)
     for names in [*groups] * len(groups):
         own = [n in constants for n in names]
-        made = about_constants([changed[n] for n in names], [absent[n] for n in names], own, owners)
-        changed.update(zip(names, made, strict=True))
+        changed_by_unit = about_constants([changed[n] for n in names], [absent[n] for n in names], own, owners)
+        changed.update(zip(names, changed_by_unit, strict=True))
     return changed
 
 
@@ -277,7 +277,7 @@ def parse_ordered(
         if not isinstance(group, list | tuple) or len(group) < 2 or len(set(map(str, group))) < len(group):
             fix = "lists of two or more columns: ordered: [[received, dispatched]]"
             raise UserError(f"ordered: got {group!r}", where=where, fix=fix)
-        columns = [known_column(str(n), columns_by_name, "ordered", where) for n in group]
+        columns = [column_of_rule(str(n), columns_by_name, "ordered", where) for n in group]
         first = columns[0]
         alike = all(c.labels == first.labels for c in columns)
         for column in columns:
@@ -287,7 +287,7 @@ def parse_ordered(
                 raise UserError(problem, where=where, fix="numbers, dates or times of one kind")
             check_cells((first.size, column.size), "ordered", where)
         if not alike and (fixed := [c.name for c in columns if c.name in constants]):
-            fields = ", ".join(f"{k}: {_said(v)}" for k, v in common_bins(columns).items())
+            fields = ", ".join(f"{k}: {_as_yaml(v)}" for k, v in common_bins(columns).items())
             problem = f"ordered: {fixed[0]!r} is constant in a person, and other columns have other bins"
             raise UserError(problem, where=where, fix=f"the same bins in all of them: {{{fields}}} fits")
         steps = {c.step for c in columns}
@@ -307,8 +307,8 @@ def parse_ordered(
     return tuple(parsed), [list(o.columns) for o in parsed]
 
 
-def _said(value: object) -> str:
+def _as_yaml(value: object) -> str:
     """A field as YAML's short form has it."""
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{k}: {_said(v)}' for k, v in value.items())}}}"
+        return f"{{{', '.join(f'{k}: {_as_yaml(v)}' for k, v in value.items())}}}"
     return f"[{', '.join(map(str, value))}]" if isinstance(value, list) else str(value)

@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Attribute
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
+from mechanisms.public.rules.combinations import check_cells, column_of_rule, possible_cells
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.transforms import FINE, Availability, Coarsen, Conflict, Derive, Recode
 from mechanisms.public.schema.code_labels import code_of, codes_of, labels_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
-from mechanisms.public.schema.fields import FieldDict, Fields, as_text, known_fields, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, as_text, check_fields, whole_number
 
-Known = Mapping[str, Column]
+ColumnsByName = Mapping[str, Column]
 #: The fields of each of these rules.
 RULE_FIELDS = {
     "derive": ("from", "map", "otherwise", "conflict"),
@@ -36,7 +36,7 @@ BINS = "joint_bins: {count: 10}, {level: a level of the hierarchy}, or {starts: 
 
 
 def parse_derive(
-    name: str, given: object, columns_by_name: Known, *, where: str, folder: Path
+    name: str, given: object, columns_by_name: ColumnsByName, *, where: str, folder: Path
 ) -> tuple[Derive, FieldDict]:
     """`derive: {column: {from: column, map: {value: value}, otherwise: value, conflict: mapping}}`.
 
@@ -49,12 +49,12 @@ def parse_derive(
     """
     rule = f"derive {name!r}"
     fields = _fields(given, RULE_FIELDS["derive"], rule, where)
-    target = known_column(name, columns_by_name, rule, where)
+    target = column_of_rule(name, columns_by_name, rule, where)
     origin = fields.get("from")
     sources = tuple(as_text(n, rule, where) for n in (origin if isinstance(origin, list | tuple) else [origin]))
     if name in sources or len(set(sources)) < len(sources):
         raise UserError(f"{rule}: from: got {origin!r}", where=where, fix="other columns, each named once")
-    columns = [known_column(n, columns_by_name, rule, where) for n in sources]
+    columns = [column_of_rule(n, columns_by_name, rule, where) for n in sources]
     sizes = tuple(c.size for c in columns)
     check_cells(sizes, rule, where)
     table = _unlisted(target, columns, fields.get("otherwise"), rule, where)
@@ -126,7 +126,7 @@ def _place(
 
 
 def parse_recode(
-    name: str, given: object, columns: Known, *, zeros: Sequence[Zeros], where: str, folder: Path
+    name: str, given: object, columns: ColumnsByName, *, zeros: Sequence[Zeros], where: str, folder: Path
 ) -> tuple[Recode, FieldDict]:
     """`recode: {name: {columns: [a, b], combinations: all | rows | path.csv, conflict: mapping}}`.
 
@@ -158,7 +158,7 @@ def parse_recode(
     return Recode.of(name, names, sizes, possible, again["conflict"]), again
 
 
-def parse_availability(name: str, given: object, columns: Known, *, where: str) -> tuple[Availability, FieldDict]:
+def parse_availability(name: str, given: object, columns: ColumnsByName, *, where: str) -> tuple[Availability, FieldDict]:
     """`availability: {name: {columns: [received, on_scene], shared: when, conflict: mapping}}`.
 
     For columns (times, mostly) that hold the same value wherever they are not missing.
@@ -186,18 +186,18 @@ def parse_availability(name: str, given: object, columns: Known, *, where: str) 
     return Availability(takes=names, gives=gives, conflict=conflict), again
 
 
-def _columns(given: object, columns: Known, rule: str, where: str) -> tuple[str, ...]:
+def _columns(given: object, columns: ColumnsByName, rule: str, where: str) -> tuple[str, ...]:
     """Two or more columns, in the order of the table."""
     if not isinstance(given, list | tuple) or len(given) < 2 or len(set(map(str, given))) < len(given):
         raise UserError(f"{rule}: columns: got {given!r}", where=where, fix="two or more columns, each named once")
-    names = [known_column(as_text(n, rule, where), columns, rule, where).name for n in given]
+    names = [column_of_rule(as_text(n, rule, where), columns, rule, where).name for n in given]
     return tuple(sorted(names, key=list(columns).index))
 
 
 def _fields(given: object, allowed: Sequence[str], rule: str, where: str) -> Fields:
     if not isinstance(given, Mapping):
         raise UserError(f"{rule}: got {given!r}", where=where, fix=f"a mapping of {', '.join(allowed)}")
-    known_fields(given, allowed, rule, where)
+    check_fields(given, allowed, rule, where)
     return given
 
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.person_unit import COUNTED, FOUND, PersonUnit, check_unit_apart, parse_person_unit
+from mechanisms.public.persons.person_unit import COUNTED, DISCOVERED, PersonUnit, check_unit_apart, parse_person_unit
 from mechanisms.public.rules.calendar_parts import CalendarParts, parse_calendar
-from mechanisms.public.rules.combinations import check_cells, known_column, possible_cells
+from mechanisms.public.rules.combinations import check_cells, column_of_rule, possible_cells
 from mechanisms.public.rules.computed import FIELD, Computed, parse_computed
 from mechanisms.public.rules.lengths import as_expression, is_length
 from mechanisms.public.rules.mapped import Mapped, parse_mapped
@@ -73,9 +73,9 @@ class Rules:
         """The rules, of whose persons so many records count: at most as many as one has; found: by noisy counts."""
         if self.unit is None or (records == self.unit.bound and not found):
             return self
-        said = {"max": self.unit.max_records, COUNTED: records} | ({FOUND: True} if found else {})
+        records_field = {"max": self.unit.max_records, COUNTED: records} | ({DISCOVERED: True} if found else {})
         unit = replace(self.unit, counted=records, found=found)
-        return replace(self, declared={**self.declared, "unit": {**self.declared["unit"], "records": said}}, unit=unit)
+        return replace(self, declared={**self.declared, "unit": {**self.declared["unit"], "records": records_field}}, unit=unit)
 
     @property
     def computed(self) -> tuple[Computed, ...]:
@@ -231,7 +231,7 @@ def parse_impossible(
             content.append({"columns": list(names), "possible": rows})
             continue
         names = tuple(str(n) for n in entry)
-        sizes = [known_column(n, columns, rule, where).size for n in names]
+        sizes = [column_of_rule(n, columns, rule, where).size for n in names]
         check_cells(sizes, rule, where)
         parts = [codes_meant(columns[n], v, rule=rule, where=where) for n, v in zip(names, entry.values(), strict=True)]
         zeros.append(permuted(domain, names, reduce(np.logical_and.outer, parts).ravel()))

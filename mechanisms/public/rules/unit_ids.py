@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.combinations import known_columns
+from mechanisms.public.rules.combinations import columns_of_rule
 from mechanisms.public.rules.transforms import cell_numbers, spread_codes
 from mechanisms.public.schema.code_labels import codes_of, labels_of
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
-from mechanisms.public.schema.fields import FieldDict, as_text, known_fields
+from mechanisms.public.schema.fields import FieldDict, as_text, check_fields
 
 FIELDS = ("name", "records", "same", "order_by", "units")
 FIX = "unit_id: {name: taxi_id, records: {1: 0.7, 2: 0.3}, same: [company], order_by: [start]}"
@@ -68,7 +68,7 @@ class UnitIds:
     measured: bool = False
 
     @property
-    def known(self) -> bool:
+    def can_give_ids(self) -> bool:
         """Whether ids can be given."""
         return bool(self.records or self.units)
 
@@ -150,14 +150,14 @@ def parse_unit_ids(
         return None, {}
     if not isinstance(given, Mapping) or "name" not in given:
         raise UserError(f"unit_id: got {given!r}", where=where, fix=FIX)
-    known_fields(given, FIELDS, "unit_id", where)
+    check_fields(given, FIELDS, "unit_id", where)
     name = as_text(given["name"], "unit_id: name", where)
     if name in columns:
         fix = "another name; or leave the column out of the schema: ids are written, not measured"
         raise UserError(f"unit_id: {name!r} is a column of the schema", where=where, fix=fix)
     if ("records" in given) == ("units" in given):
         raise UserError("unit_id: needs either records or units", where=where, fix=FIX)
-    same, order = (known_columns(given.get(f), columns, f"unit_id: {f}", where) for f in ("same", "order_by"))
+    same, order = (columns_of_rule(given.get(f), columns, f"unit_id: {f}", where) for f in ("same", "order_by"))
     content: FieldDict = {"name": name}
     records: tuple[tuple[int, float], ...] = ()
     units: tuple[PublicUnit, ...] = ()

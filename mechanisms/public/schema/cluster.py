@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.bins import Floats, Ints
-from mechanisms.public.schema.fields import FieldDict, Fields, known_fields, text_list, whole_number
+from mechanisms.public.schema.fields import FieldDict, Fields, check_fields, text_list, whole_number
 from mechanisms.public.schema.hierarchy import MAX_VALUES, Hierarchy, build_hierarchy, first_repeat
 from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows
 from mechanisms.public.schema.places import Places, east_and_north, parse_places, read_points
@@ -97,7 +97,7 @@ def cluster_from_settings(settings: object, *, where: str) -> Hierarchy:
         UserError: an unknown or absent field, an unfit file, or what `cluster` does not accept.
     """
     given: FieldDict = dict(settings) if isinstance(settings, dict) else {}
-    known_fields(given, FIELDS, "", where)
+    check_fields(given, FIELDS, "", where)
     if ("coordinates" in given) == ("distances" in given):
         fix = "{coordinates: places.csv, levels: [5, 25]}, or distances: instead of coordinates:"
         raise UserError("needs coordinates or distances, one of them", where=where, fix=fix)

@@ -59,11 +59,11 @@ def code_of(column: Column, value: object, *, rule: str, where: str) -> int:
             raise UserError(never, where=where, fix="a value of the column")
         return column.missing_code
     text = as_text(value, rule, where)
-    if text not in (known := column.codes_by_label):
-        few = ", ".join(map(repr, list(known)[:8])) + (", …" if len(known) > 8 else "")
-        fix = did_you_mean(text, known) or f"one of {few}"
+    if text not in (codes := column.codes_by_label):
+        few = ", ".join(map(repr, list(codes)[:8])) + (", …" if len(codes) > 8 else "")
+        fix = did_you_mean(text, codes) or f"one of {few}"
         raise UserError(f"{rule}: column {column.name!r} has no value {text!r}", where=where, fix=fix)
-    return known[text]
+    return codes[text]
 
 
 def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDArray[np.bool_]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.fields import known_fields
+from mechanisms.public.schema.fields import check_fields
 
 #: What dates, numbers and texts hold: between cells that are written without quotes it would be part of them.
 IN_CELLS = set(".+-:/ ")
@@ -48,9 +48,9 @@ class Dialect:
         except (LookupError, ValueError):  # a zero byte
             name = ""
         if not STATELESS.fullmatch(name):
-            known = f"one of {', '.join(ENCODINGS)}, or another without states or escapes (docs/where-data-lies.md)"
+            allowed = f"one of {', '.join(ENCODINGS)}, or another without states or escapes (docs/where-data-lies.md)"
             near = "" if name else did_you_mean(self.encoding, ENCODINGS)
-            fix = near or f"{known}; or convert the file: iconv -f … -t UTF-8"
+            fix = near or f"{allowed}; or convert the file: iconv -f … -t UTF-8"
             why = " for tables: one cell may change how other rows are read" if name else ""
             raise UserError(f"no encoding {self.encoding!r}{why}", where=f"{where}encoding", fix=fix)
         return self
@@ -80,7 +80,7 @@ def parse_dialect(given: Any, where: str) -> Dialect:
         raise UserError(
             f"got {given!r}", where=where, fix='{delimiter: ";", encoding: cp1252}; of a release, table or plain'
         )
-    known_fields(given, FIELDS, "", where)
+    check_fields(given, FIELDS, "", where)
     dialect = Dialect(**given).checked(f"{where}.")
     if dialect.delimiter in IN_CELLS or dialect.delimiter.isalnum() or not dialect.delimiter.isascii():
         fix = "one that no number and no date holds: , ; | or a tab"

@@ -12,7 +12,7 @@ Fields: TypeAlias = Mapping[str, Any]
 FieldDict: TypeAlias = dict[str, Any]
 
 
-def known_fields(
+def check_fields(
     given: Iterable[object], allowed: Iterable[str], rule: str, where: str, *, known: str = "known fields:"
 ) -> None:
     """UserError where a field is not among those allowed.

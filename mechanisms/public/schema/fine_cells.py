@@ -210,7 +210,7 @@ def scouting_column(column: Column) -> Column:
     return _with_leaves(column)
 
 
-def nothing_found(column: Column, leaves: int) -> bool:
+def is_as_assumed(column: Column, leaves: int) -> bool:
     """Whether the column of a release may be one whose answer was lost: no value, or bounds and bins as assumed.
 
     Args:

@@ -53,7 +53,7 @@ def parse_places(given: Fields, labels: Sequence[str], *, where: str, folder: Pa
         raise UserError("both coordinates and geojson", where=where, fix="one of the two")
     if given.get("coordinates") is not None:
         points = _points(given["coordinates"], where, folder)
-        _check_known([name for name, _ in points], labels, "coordinates", where)
+        _check_named([name for name, _ in points], labels, "coordinates", where)
         return Places(points=points)
     if given.get("geojson") is not None:
         areas = _areas(given["geojson"], where, folder)
@@ -170,7 +170,7 @@ def _finite(cell: object) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def _check_known(names: Sequence[str], labels: Sequence[str], field: str, where: str) -> None:
+def _check_named(names: Sequence[str], labels: Sequence[str], field: str, where: str) -> None:
     for name in names:
         if names.count(name) > 1:
             raise UserError(f"{field}: {name!r} is there twice", where=where, fix="each value once")

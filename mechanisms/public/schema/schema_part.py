@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mechanisms.public.errors import known_columns
+from mechanisms.public.errors import require_columns
 from mechanisms.public.rules.calendar_parts import named_parts
 from mechanisms.public.schema.fields import FieldDict, texts_in
 from mechanisms.public.schema.table_schema import Schema, parse_schema
@@ -19,7 +19,7 @@ def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
     Raises:
         UserError: a column that the schema does not have.
     """
-    known_columns(names, schema.domain.names, where=where)
+    require_columns(names, schema.domain.names, where=where)
     fields = schema.to_fields()
     gone = set(schema.domain.names) - set(names)
     sources = {step.target: [n for n in step.reads if not schema[n].between] for step in schema.rules.computed}

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.plain_files import DEEPEST, check_depth, read_text, said_once
+from mechanisms.public.plain_files import DEEPEST, check_depth, read_text, unique_keys
 from mechanisms.public.schema.facts_file import within_release
 
 #: The largest schema of a release that is read, in bytes.
@@ -47,7 +47,7 @@ def schema_content(path: Path) -> Mapping[Any, Any]:
 
 def _parsed(text: str, *, json_text: bool) -> Any:
     if json_text:
-        content = json.loads(text, object_pairs_hook=said_once)
+        content = json.loads(text, object_pairs_hook=unique_keys)
         check_depth(content)
         return content
     _check_events(text)
@@ -128,7 +128,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        return said_once(
+        return unique_keys(
             [(n, self.construct_object(v, deep=True)) for n, (_, v) in zip(names, node.value, strict=True)]
         )
 

@@ -23,7 +23,7 @@ from mechanisms.public.schema.column_parse import parse_column
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
-from mechanisms.public.schema.fields import FieldDict, as_text, known_fields, text_list, true_or_false
+from mechanisms.public.schema.fields import FieldDict, as_text, check_fields, text_list, true_or_false
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
@@ -194,7 +194,7 @@ def parse_schema(mapping: Mapping[Any, Any], *, where: str, folder: Path = Path(
     """
     if not isinstance(mapping.get("columns"), Mapping):
         return _parse_domain(mapping, where, folder)
-    known_fields(mapping, TOP, "", where)
+    check_fields(mapping, TOP, "", where)
     confirmed = true_or_false(mapping.get("confirmed_public", False), "confirmed_public", where)
     left = mapping.get("leave_out") or []
     leave_out = text_list(left, "leave_out", where) if left else ()

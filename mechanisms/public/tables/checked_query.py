@@ -135,8 +135,8 @@ def checked_query(query: str, database: Database, source: Source, *, promised: b
                     seen.add(view)
                     waiting.append((view.rstrip().rstrip(";"), f"the view {table}"))
         traits = _traits(nodes, database, text)
-        if found := [name for name, trait in traits if trait == DRAWN]:
-            _refuse_unsteady(", ".join(sorted(set(found))), where)
+        if drawn := [name for name, trait in traits if trait == DRAWN]:
+            _refuse_unsteady(", ".join(sorted(set(drawn))), where)
         if where == "data.query" and promised:
             query = rewritten(tree["statements"][0]["node"], database.table)
             for name in sorted(name for name, trait in traits | database.traits((), SIGNS) if trait == OWN):
@@ -248,8 +248,8 @@ def rewritten(select: Node, table: Callable[[str, str], StoredTable | None]) -> 
     source = select.get("from_table") or {}
     if source.get("type") != "BASE_TABLE":
         raise mixes(f"FROM {str(source.get('type') or 'nothing').lower().replace('_', ' ')}, not one table")
-    found = table(source.get("schema_name") or "", source["table_name"])
-    if found is None:
+    resolved = table(source.get("schema_name") or "", source["table_name"])
+    if resolved is None:
         raise mixes(f"{source['table_name']}: no table, a view, the system's, one with row security, or several alike")
     grouped = select.get("group_expressions") or select.get("group_sets")
     if grouped or select["aggregate_handling"] != "STANDARD_HANDLING":
@@ -260,10 +260,10 @@ def rewritten(select: Node, table: Callable[[str, str], StoredTable | None]) -> 
     if source.get("column_name_alias") or source.get("catalog_name") or source.get("at_clause"):
         raise mixes("FROM with other names, another database or a time")
     words = (source["table_name"], source.get("alias"), source.get("schema_name"))
-    writer = _Writer(found, frozenset(str(w).lower() for w in words if w))
+    writer = _Writer(resolved, frozenset(str(w).lower() for w in words if w))
     cells = ", ".join(writer.cell(node) for node in select["select_list"])
     where = "" if select["where_clause"] is None else f" WHERE {writer.text(select['where_clause'])}"
-    return f"SELECT {cells} FROM {found.place}{where}"
+    return f"SELECT {cells} FROM {resolved.place}{where}"
 
 
 def mixes(reason: str) -> UserError:
@@ -314,10 +314,10 @@ class _Writer:
             return literal(text)
         if kind in ("INTEGER", "NUMERIC") and re.fullmatch(r"-?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", text, re.ASCII | re.I):
             return f"({text})"
-        known = {"NULL_LITERAL": "NULL", "BOOLEAN": {"true": "TRUE", "false": "FALSE"}.get(text)}.get(kind)
-        if known is None:
+        literal_text = {"NULL_LITERAL": "NULL", "BOOLEAN": {"true": "TRUE", "false": "FALSE"}.get(text)}.get(kind)
+        if literal_text is None:
             raise mixes(f"the constant {text}")
-        return known
+        return literal_text
 
     def operation(self, node: Node) -> str:
         """A sign between parts, or what the engine's parser calls an operator: NOT, IS NULL, IN, BETWEEN, coalesce."""

@@ -69,7 +69,7 @@ def fetch_sqlite(address: Address, path: Path, room: FetchRoom) -> None:
     if not given.startswith("/") or not file.is_file():
         fix = "sqlite:///data/clinic.db is a path from here, sqlite:////home/me/clinic.db one from the root"
         raise UserError(f"no such file: {file}", where="data.path", fix=fix)
-    with _told(sqlite3.Error, address, _sqlite_words):
+    with _in_users_words(sqlite3.Error, address, _sqlite_words):
         opened = sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, isolation_level=None)
         with closing(opened) as connection:
             connection.text_factory = lambda cell: cell.decode(errors="replace")  # a cell stops nobody's run
@@ -83,7 +83,7 @@ def fetch_postgresql(address: Address, path: Path, room: FetchRoom) -> None:
     from adbc_driver_postgresql import dbapi
 
     url = "postgresql" + address.url[len(address.scheme) :]
-    with _told(Error, address, _state_words), dbapi.connect(url, autocommit=False) as connection:
+    with _in_users_words(Error, address, _state_words), dbapi.connect(url, autocommit=False) as connection:
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             for name, value in ONE_FORM.items():
@@ -125,19 +125,19 @@ class _Sqlite:
 
     def view(self, schema: str, name: str) -> str | None:
         asked = "SELECT sql FROM sqlite_master WHERE type = 'view' AND lower(name) = lower(?)"
-        found = self.connection.execute(asked, (name,)).fetchone()
-        return None if found is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", found[0], count=1)
+        row = self.connection.execute(asked, (name,)).fetchone()
+        return None if row is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", row[0], count=1)
 
     def table(self, schema: str, name: str) -> StoredTable | None:
         asked = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         asked += " AND name NOT LIKE 'sqlite~_%' ESCAPE '~' AND lower(name) = lower(?)"
         asked = f"SELECT t.name, c.name FROM ({asked}) t"
         asked += " JOIN pragma_table_xinfo(t.name) c ON c.hidden <> 1 ORDER BY c.cid"
-        found = self.connection.execute(asked, (name,)).fetchall()
-        if not found or schema.lower() not in {"", "main"}:
+        rows = self.connection.execute(asked, (name,)).fetchall()
+        if not rows or schema.lower() not in {"", "main"}:
             return None
         casts = {"float": "real", "double": "real"}
-        return StoredTable(f"main.{quoted_name(found[0][0])}", tuple(column for _, column in found), casts)
+        return StoredTable(f"main.{quoted_name(rows[0][0])}", tuple(column for _, column in rows), casts)
 
     def alike(self, query: str, other: str) -> bool:
         """By the programs that SQLite makes of them: it ranks || above +, and IN beside =."""
@@ -191,14 +191,14 @@ class _Postgres:
         own += " AND relnamespace::regnamespace::text NOT IN ('pg_catalog', 'information_schema')"
         paths = {".".join(quoted_name(w) for w in (schema, word) if w) for word in (name, name.lower())}
         places = ", ".join(f"to_regclass({literal(path)})" for path in sorted(paths))
-        found = self._rows(
+        columns = self._rows(
             "SELECT format('%I.%I', relnamespace::regnamespace::text, relname), attname FROM pg_attribute"
             f" JOIN pg_class c ON c.oid = attrelid AND {own} WHERE attrelid IN ({places}) AND attnum > 0"
             " AND NOT attisdropped ORDER BY attnum"
         )
-        if len({place for place, _ in found}) != 1:
+        if len({place for place, _ in columns}) != 1:
             return None
-        return StoredTable(found[0][0], tuple(column for _, column in found), {"double": "double precision"})
+        return StoredTable(columns[0][0], tuple(column for _, column in columns), {"double": "double precision"})
 
     def alike(self, query: str, other: str) -> bool:
         """PostgreSQL ranks operators as the parser does that checks."""
@@ -246,19 +246,19 @@ def _write(database: Database, address: Address, path: Path, room: FetchRoom) ->
         raise
 
 
-def _query(wanted: str) -> str:
+def _query(asked: str) -> str:
     """The SELECT that is meant by a query or the name of a table."""
-    if _is_select(wanted):
-        return wanted.rstrip().rstrip(";")
-    return f"SELECT * FROM {'.'.join(quoted_name(w.strip(chr(34))) for w in wanted.split('.'))}"
+    if _is_select(asked):
+        return asked.rstrip().rstrip(";")
+    return f"SELECT * FROM {'.'.join(quoted_name(w.strip(chr(34))) for w in asked.split('.'))}"
 
 
-def _is_select(wanted: str) -> bool:
-    return bool(SELECT.match(wanted) and re.search(r"\s", wanted))
+def _is_select(asked: str) -> bool:
+    return bool(SELECT.match(asked) and re.search(r"\s", asked))
 
 
 @contextmanager
-def _told(kind: type[Exception], address: Address, words: Callable[[Any], tuple[str, str]]) -> Iterator[None]:
+def _in_users_words(kind: type[Exception], address: Address, words: Callable[[Any], tuple[str, str]]) -> Iterator[None]:
     """The driver's errors in the user's words: its own may quote a row."""
     try:
         yield
@@ -269,13 +269,13 @@ def _told(kind: type[Exception], address: Address, words: Callable[[Any], tuple[
 
 def _state_words(error: Exception) -> tuple[str, str]:
     state = getattr(error, "sqlstate", None) or next(iter(re.findall(r"SQLSTATE: (\w{5})", str(error))), "")
-    said = re.search(r"Failed to connect: (.*)", str(error))
+    match = re.search(r"Failed to connect: (.*)", str(error))
     if not state and "ERROR:" in str(error) and "terminating connection" not in str(error):
         return "the query fails on one of its rows", "try it in the database's own console; nothing was spent"
     problem, fix = next(w for begin, w in STATES.items() if state.startswith(begin))
-    if said and re.search("invalid|missing|unexpected|parse", said[1]):  # it quotes parts of the address
+    if match and re.search("invalid|missing|unexpected|parse", match[1]):  # it quotes parts of the address
         return f"{problem}: the driver cannot read the address", fix
-    return (f"{problem}: {said[1][:300]}" if said else problem), fix
+    return (f"{problem}: {match[1][:300]}" if match else problem), fix
 
 
 def _sqlite_words(error: Exception) -> tuple[str, str]:
@@ -283,5 +283,5 @@ def _sqlite_words(error: Exception) -> tuple[str, str]:
     absent = next(iter(re.findall(r"no such (table|column|function)", str(error))), "")
     if absent:
         return f"no such {absent} in the database", "the name as the database has it; `sqlite3 FILE .schema` shows all"
-    known = {"SQLITE_NOTADB": "this is no SQLite file", "SQLITE_BUSY": "another program is writing this database"}
-    return known.get(code, "SQLite does not take it"), "try the query in sqlite3; nothing was spent"
+    causes = {"SQLITE_NOTADB": "this is no SQLite file", "SQLITE_BUSY": "another program is writing this database"}
+    return causes.get(code, "SQLite does not take it"), "try the query in sqlite3; nothing was spent"

@@ -50,7 +50,7 @@ class Owned:
     coded: CodedTable
     ids: NDArray[Any] | None = None
     values: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def labels(column: Column) -> tuple[str | None, ...]:

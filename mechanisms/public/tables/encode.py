@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mechanisms.public.errors import UserError, known_columns
+from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.schema.bins import DAY, double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.readings import ISO
@@ -56,7 +56,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
         problem = f"no column of constants of persons, {', '.join(map(repr, absent))}, in {source.path.name}"
         raise UserError(problem, where="schema", fix=fix)
     if len(absent) > 1:
-        known_columns(absent, source.names, where="schema", of=f" in {source.path.name}", have="the table has:")
+        require_columns(absent, source.names, where="schema", of=f" in {source.path.name}", have="the table has:")
     for i, column in enumerate(schema.columns):
         text = text_sql(source, column)
         if column.name in unread:
@@ -145,8 +145,8 @@ def listed_numbers(column: Column) -> dict[str, str]:
 
 def _canonical(text: str) -> str:
     """The text that the engine writes for this number, for columns whose file knows that they are numbers."""
-    found = re.fullmatch(r"(-?)0*([0-9]+)(?:\.([0-9]*?)0*)?", text)
-    return text if found is None else f"{found[1]}{found[2]}{'.' + found[3] if found[3] else ''}"
+    match = re.fullmatch(r"(-?)0*([0-9]+)(?:\.([0-9]*?)0*)?", text)
+    return text if match is None else f"{match[1]}{match[2]}{'.' + match[3] if match[3] else ''}"
 
 
 @dataclass(frozen=True)

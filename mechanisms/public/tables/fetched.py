@@ -38,9 +38,9 @@ OPEN_PARAMETERS = {"postgresql": LIBPQ, "postgres": LIBPQ, "s3": {"region", "sch
 KEYWORDS = re.compile(rf"\s*({'|'.join(sorted(LIBPQ | {'password', 'sslpassword'}))})\s*=")
 SELECT = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
 LOCAL = ("localhost", "127.0.0.1", "::1")
-KEPT = "the settings of a run are kept, and the list of processes shows them; "
-AS_DATABASES = KEPT + "PGPASSWORD, ~/.pgpass or a service file (postgresql:///?service=NAME) hold PostgreSQL's"
-AS_FILES = KEPT + "fetch the file yourself, and name it as data.path=FILE"
+SETTINGS_SHOWN = "the settings of a run are kept, and the list of processes shows them; "
+AS_DATABASES = SETTINGS_SHOWN + "PGPASSWORD, ~/.pgpass or a service file (postgresql:///?service=NAME) hold PostgreSQL's"
+AS_FILES = SETTINGS_SHOWN + "fetch the file yourself, and name it as data.path=FILE"
 #: So many bytes are fetched at a time.
 CHUNK = 1 << 22
 
@@ -94,20 +94,20 @@ class Address:
 
     scheme: str
     url: str
-    wanted: str = ""
+    inner: str = ""
 
     @property
     def name(self) -> str:
         """The name of the fetched file: of the table, where it has a plain one."""
-        path = self.wanted if STORES[self.scheme].database else urlsplit(self.url).path.rsplit("/", 1)[-1]
+        path = self.inner if STORES[self.scheme].database else urlsplit(self.url).path.rsplit("/", 1)[-1]
         plain = path if re.fullmatch(r"[\w.-]*\w[\w.-]*", path) else "query"
         return f"{plain}.parquet" if STORES[self.scheme].database else plain
 
 
 def is_address(location: str | Path) -> bool:
     """Whether it names no file of this machine, or is meant to."""
-    known = "|".join(STORES)
-    return re.match(rf"[A-Za-z][A-Za-z0-9+.-]+:/|({known}|jdbc):|{KEYWORDS.pattern}", str(location)) is not None
+    schemes = "|".join(STORES)
+    return re.match(rf"[A-Za-z][A-Za-z0-9+.-]+:/|({schemes}|jdbc):|{KEYWORDS.pattern}", str(location)) is not None
 
 
 def at_database(location: str) -> bool:
@@ -125,16 +125,16 @@ def check_no_secret(text: str, where: str = "data.path") -> None:
     text = unquote(text)
     if PAIR.search(text) and not re.search(r"\bselect\b", text, re.IGNORECASE):
         raise UserError("an address with a password in it is not taken", where=where, fix=AS_DATABASES)
-    for found in SCHEME.finditer(text):
-        scheme, rest = found[1].lower(), text[found.end() :]
+    for scheme_match in SCHEME.finditer(text):
+        scheme, rest = scheme_match[1].lower(), text[scheme_match.end() :]
         url, _, behind = rest.partition("#")
         url = url if SELECT.match(behind) and " " in behind else rest  # a query may hold all of these marks
         file = scheme in STORES and not STORES[scheme].database
         named = any(SECRET.search(unquote(key)) for key in PARAMETER.findall(url.partition(" ")[0]))
         path = scheme == "sqlite" and url.startswith("/")
-        known = re.search("[?;]", url) if path else PASSWORD.match(url) or (file and LONE_USER.match(url))
-        known = known or BRACKETS.match(url)
-        if known or named:
+        secret = re.search("[?;]", url) if path else PASSWORD.match(url) or (file and LONE_USER.match(url))
+        secret = secret or BRACKETS.match(url)
+        if secret or named:
             problem = "an address with a password, a token or a signature in it is not taken"
             raise UserError(problem, where=where, fix=AS_FILES if file else AS_DATABASES)
 
@@ -152,22 +152,22 @@ def parse_address(location: str, where: str) -> Address:
     check_no_secret(location, where)
     scheme = match[1].lower()
     if scheme not in STORES:
-        known = f"{', '.join(f'{s}://' for s in STORES)}; of what else there is, export the table as Parquet"
-        raise UserError(f"{scheme}:// is not read", where=where, fix=did_you_mean(scheme, STORES) or known)
+        schemes = f"{', '.join(f'{s}://' for s in STORES)}; of what else there is, export the table as Parquet"
+        raise UserError(f"{scheme}:// is not read", where=where, fix=did_you_mean(scheme, STORES) or schemes)
     _check_open(scheme, location, where)
     hosts = re.sub(r"\[[^\]]*\]", "", re.split("[/?#]", location[match.end() :])[0].rpartition("@")[2]).split(",")
     if not all(re.fullmatch(r"[^:]*(:\d*)?", host) for host in hosts):  # a driver's message would repeat it
         raise UserError("the port is no number", where=where, fix=f"{scheme}://HOST:PORT/…; {AS_DATABASES}")
     place = STORES[scheme]
-    url, _, wanted = location.partition("#")
-    if place.database and not wanted.strip():
+    url, _, inner = location.partition("#")
+    if place.database and not inner.strip():
         fix = f"data.table=NAME, or 'data.query=SELECT …'; elsewhere behind a #: {url}#NAME"
         raise UserError("which table of the database?", where=where, fix=fix)
     if scheme == "http" and urlsplit(url).hostname not in LOCAL:
         raise UserError("rows would travel unencrypted", where=where, fix="https://, or fetch the file yourself")
     if place.library:
         need_extra(place.library, where)
-    return Address(scheme, url if place.database else location, wanted.strip() if place.database else "")
+    return Address(scheme, url if place.database else location, inner.strip() if place.database else "")
 
 
 def _check_open(scheme: str, location: str, where: str) -> None:
@@ -177,10 +177,10 @@ def _check_open(scheme: str, location: str, where: str) -> None:
         UserError: names the place, and not what stands there.
     """
     url, _, fragment = location.partition("#")
-    file, known = not STORES[scheme].database, OPEN_PARAMETERS.get(scheme, set())
+    file, parameters = not STORES[scheme].database, OPEN_PARAMETERS.get(scheme, set())
     given = [part.partition("=")[0] for part in re.split("[?&;]", unquote(url))[1:]]
-    if (scheme != "sqlite" and not {*given} <= known) or (file and fragment):
-        taken = f"of what stands behind a ? only {', '.join(sorted(known))}" if known else "nothing behind a ?, ; or #"
+    if (scheme != "sqlite" and not {*given} <= parameters) or (file and fragment):
+        taken = f"of what stands behind a ? only {', '.join(sorted(parameters))}" if parameters else "nothing behind a ?, ; or #"
         problem = f"an address may hold a secret anywhere: {taken} is taken of {scheme}://"
         raise UserError(problem, where=where, fix=AS_FILES if file else AS_DATABASES)
 

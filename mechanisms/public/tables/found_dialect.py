@@ -23,7 +23,7 @@ NOT_WINDOWS = bytes([0x81, 0x8D, 0x8F, 0x90, 0x9D])
 CHUNK = 1 << 22
 
 
-def found_dialect(path: Path, declared: Dialect | None = None) -> Dialect:
+def sniffed_dialect(path: Path, declared: Dialect | None = None) -> Dialect:
     """How a file is written, by all its bytes and its header.
 
     Args:
@@ -67,7 +67,7 @@ def dialect_of(location: Path, declared: Dialect | None = None) -> Dialect:
     """How the first file of a table is written; of other formats than CSV it says nothing."""
     part = inspect_file.table_parts(location)[0]
     inspect_file.check_file(part)
-    return found_dialect(part, declared) if format_of_file(part).reader == CSV.reader else Dialect()
+    return sniffed_dialect(part, declared) if format_of_file(part).reader == CSV.reader else Dialect()
 
 
 def with_all_faults(
@@ -81,24 +81,24 @@ def with_all_faults(
         read_as: reads every row in another dialect.
     """
     try:
-        found = found_dialect(part, declared)
+        own = sniffed_dialect(part, declared)
     except (UserError, OSError, ValueError):  # damaged: the error says so
         return error
-    same_bytes = found.encoding == declared.encoding or (found.bytes_are_utf8 and declared.bytes_are_utf8)
-    if found.delimiter == declared.delimiter and same_bytes:
+    same_bytes = own.encoding == declared.encoding or (own.bytes_are_utf8 and declared.bytes_are_utf8)
+    if own.delimiter == declared.delimiter and same_bytes:
         return error
     problems, fixes = [], []
-    if found.delimiter != declared.delimiter:
-        read, written = inspect_file.shown(declared.delimiter), inspect_file.shown(found.delimiter)
+    if own.delimiter != declared.delimiter:
+        read, written = inspect_file.shown(declared.delimiter), inspect_file.shown(own.delimiter)
         problems.append(f"the header is one field with {written} in it: is the delimiter {read} right?")
         fixes.append(f"{setting}={written}")
     if not same_bytes:
         read = f"is not {declared.encoding.upper()} text"
-        problems.append(f"{error.what if read in error.what else read}, but likely {found.encoding}")
-        fixes.append(f"{setting.removesuffix('delimiter')}encoding={found.encoding}")
-    fix = f"{' '.join(fixes)}, or in the schema dialect: {json.dumps(found.fields)}"
+        problems.append(f"{error.what if read in error.what else read}, but likely {own.encoding}")
+        fixes.append(f"{setting.removesuffix('delimiter')}encoding={own.encoding}")
+    fix = f"{' '.join(fixes)}, or in the schema dialect: {json.dumps(own.fields)}"
     try:
-        read_as(found)
+        read_as(own)
     except UserError as further:
         problems.append(further.what)
         fix += f"; then {further.fix}"

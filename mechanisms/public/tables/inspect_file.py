@@ -126,7 +126,7 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
     return tuple(names), line
 
 
-def found_header(path: Path, dialect: Dialect) -> str:
+def likely_header(path: Path, dialect: Dialect) -> str:
     """Which line looks like the header: a word in each field, no two alike, and as many as most lines have."""
     with open_bytes(path, compression(path)) as file:
         lines = file.read(1 << 16).decode(dialect.encoding, errors="ignore").splitlines()
@@ -212,10 +212,10 @@ def table_parts(path: Path) -> tuple[Path, ...]:
     if WILD & set(str(path)) and not path.exists():
         start = Path(path.anchor) if path.is_absolute() else Path()
         fixed = next(i for i, name in enumerate(path.parts) if WILD & set(name))
-        found = {p for p in start.glob(str(path.relative_to(start))) if p.is_file()}
-        parts = sorted(p for p in found if all(name[0] not in "._" for name in p.parts[fixed:]))
+        matches = {p for p in start.glob(str(path.relative_to(start))) if p.is_file()}
+        parts = sorted(p for p in matches if all(name[0] not in "._" for name in p.parts[fixed:]))
         if not parts:
-            problem = f"no file matches this pattern{' but hidden ones and those that begin with _' if found else ''}"
+            problem = f"no file matches this pattern{' but hidden ones and those that begin with _' if matches else ''}"
             raise UserError(problem, where=str(path), fix=ONE_TABLE)
         return tuple(parts)
     return (path,)

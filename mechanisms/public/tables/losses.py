@@ -121,7 +121,7 @@ def refuse_losses(losses: Sequence[ColumnLoss], at_most: float, *, figures: bool
         raise UserError(f"{problem}{more} (NOT private)", where=f"{SETTING}={at_most:g}", fix=fix)
 
 
-def said_losses(losses: Sequence[ColumnLoss]) -> list[str]:
+def loss_lines(losses: Sequence[ColumnLoss]) -> list[str]:
     """A line per column for the operator: NOT private."""
     return [f"{loss}; they {loss.fate}" for loss in losses]
 
@@ -141,7 +141,7 @@ def _usual(text: str) -> bool:
     return len(text) < 2 or text.lower() in USUAL or NO_VALUE.fullmatch(text) is not None
 
 
-def said_lone(lone: Mapping[str, int], unit: str | None) -> list[str]:
+def lone_lines(lone: Mapping[str, int], unit: str | None) -> list[str]:
     """A line for the operator about listed texts that one unit alone holds; none where there are none: NOT private.
 
     Args:

@@ -153,8 +153,8 @@ def addresses(texts: Collection[str], column: str = "", beside: Collection[str] 
         return list(texts)
     signed = {t: match for t in texts if (match := SIGNED.fullmatch(t.strip())) and match[1] in {*texts, *beside}}
     full = [] if CALLED_COLUMN.search(column) else [t for t in texts if _full_name(t)]
-    told = {*full, *(t for t, match in signed.items() if not COMMON.fullmatch(match[2].casefold()))}
-    return [t for t in texts if t in told or ADDRESS.search(t)]
+    candidates = {*full, *(t for t, match in signed.items() if not COMMON.fullmatch(match[2].casefold()))}
+    return [t for t in texts if t in candidates or ADDRESS.search(t)]
 
 
 def of_name_column(column: str, texts: Collection[str]) -> list[str]:
@@ -172,14 +172,14 @@ def may_be_names(column: str, texts: Collection[str]) -> list[str]:
     words = {t: found for t in texts if (found := _words_of_name(t))}
     if len(words) < FEWEST or len(words) < MOSTLY * len(texts) or THING_COLUMN.search(column):
         return []
-    if sum(any(map(COMMON.fullmatch, found)) for found in words.values()) >= HARDLY * len(words):
+    if sum(any(map(COMMON.fullmatch, own_words)) for own_words in words.values()) >= HARDLY * len(words):
         return []
     ((shared, same),) = Counter(word for found in words.values() for word in {*found}).most_common(1)
-    first = sum(found[0] == shared for found in words.values())  # Lord Smith, Team Huber; but not Heart Failure
+    first = sum(found[0] == shared for own_words in words.values())  # Lord Smith, Team Huber; but not Heart Failure
     return list(words) if 2 * same < len(words) or (first == same and not COMMON.fullmatch(shared)) else []
 
 
-def said_persons(column: str, texts: Collection[str], which: str, fate: str = "as they are") -> str:
+def persons_in_words(column: str, texts: Collection[str], which: str, fate: str = "as they are") -> str:
     """That texts of a column may name persons, or that its name says so, as a sentence; empty where nothing does.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Any
 
 import duckdb
 
-from mechanisms.public.errors import UserError, check_head, known_columns
+from mechanisms.public.errors import UserError, check_head, require_columns
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
@@ -22,7 +22,7 @@ from mechanisms.public.tables.inspect_file import (
     State,
     check_same,
     check_table_files,
-    found_header,
+    likely_header,
     states,
 )
 from mechanisms.public.tables.text_forms import AS_THEY_ARE, MINUS, SPACES, NumberForm
@@ -77,8 +77,8 @@ class Opening:
         """What was opened; UserError as of `check_head`."""
         path = "ADDRESS" if self.workdir in self.path.parents else self.path  # fetched rows are gone by then
         look = f"python -m pipeline check data=table data.path={path} data.schema=FILE"
-        found = found_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
-        check_head(names, self.expected, where=str(self.path), look=look, once=found)
+        line = likely_header(self.parts[0], self.dialect) if header and names.count("") > 1 else ""
+        check_head(names, self.expected, where=str(self.path), look=look, once=line)
         opened = {f.name: getattr(self, f.name) for f in fields(Opening)}
         return Source(**opened, names=names, types=types, relation=relation, header=header)
 
@@ -107,7 +107,7 @@ class Source(Opening):
         Raises:
             UserError: the table has no such column; suggests one.
         """
-        known_columns([name], self.names, where=where, of=f" in {self.path.name}", have="the table has:")
+        require_columns([name], self.names, where=where, of=f" in {self.path.name}", have="the table has:")
         return self.names.index(name)
 
     def declared(self, name: str) -> int:

@@ -177,8 +177,8 @@ def write_csv(file: Any, chunks: Chunks) -> None:
             cells += [_id_cells(ids, marks), pa.scalar("\n", pa.large_string())]
         lines = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
         length = int(np.frombuffer(lines.buffers()[1], dtype=np.int64)[len(lines)])
-        made = memoryview(lines.buffers()[2])[:length]
-        file.write(made if dialect.bytes_are_utf8 else encoder.encode(str(made, "utf-8")))
+        view = memoryview(lines.buffers()[2])[:length]
+        file.write(view if dialect.bytes_are_utf8 else encoder.encode(str(view, "utf-8")))
 
 
 def _id_cells(ids: Any, marks: set[str]) -> Any:

@@ -41,23 +41,23 @@ class PrivBasis(Method):
 
     kind: ClassVar[str] = "privbasis"
     items: Clique
-    wanted: int
+    top: int
     pairs: int
     max_cells: int = 256
 
     def slots(self, split: Sequence[float]) -> tuple[list[Reservation], float]:
         """Choices of items, choices of pairs of them (none where all are taken), and the part for the basis."""
         slots = []
-        if self.wanted < len(self.items):
-            slots += [Reservation(CHOOSE, None, 0, split[0] / self.wanted) for _ in range(self.wanted)]
-        if self.pairs < math.comb(self.wanted, 2):
+        if self.top < len(self.items):
+            slots += [Reservation(CHOOSE, None, 0, split[0] / self.top) for _ in range(self.top)]
+        if self.pairs < math.comb(self.top, 2):
             slots += [Reservation(PAIRS, None, 0, split[1] / self.pairs) for _ in range(self.pairs)]
         return slots, split[2]
 
     def run(self, context: Context) -> None:
         """Columns that are in no basis are measured alone. A choice that was charged and lost chooses nothing."""
         domain = context.domain
-        items = _most_frequent(context, CHOOSE, [(i,) for i in self.items], min(self.wanted, len(self.items)))
+        items = _most_frequent(context, CHOOSE, [(i,) for i in self.items], min(self.top, len(self.items)))
         names = domain.canonical(n for (n,) in items)
         among: list[Clique] = list(itertools.combinations(names, 2))
         chosen = _most_frequent(context, PAIRS, among, min(self.pairs, len(among)))
@@ -68,7 +68,7 @@ class PrivBasis(Method):
     def later_cells(self, domain: Domain, slots: Sequence[Reservation]) -> list[tuple[str, int]]:
         """The columns alone, and a basis for each item."""
         alone = [(n, domain[n].size) for n in domain.names]
-        return super().later_cells(domain, slots) + alone + [(LATER, self.max_cells)] * self.wanted
+        return super().later_cells(domain, slots) + alone + [(LATER, self.max_cells)] * self.top
 
 
 def _most_frequent(context: Context, stage: str, among: list[Clique], count: int) -> list[Clique]:

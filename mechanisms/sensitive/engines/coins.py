@@ -22,7 +22,7 @@ def content(source: Source, key: bytes) -> str:
     return f"sha256(concat('{key.hex()}:content:', {parts}))"
 
 
-def of_kept(key: bytes) -> str:
+def of_truncation(key: bytes) -> str:
     """What is hashed before content, number and unit, for the coin by which truncation orders the records of a unit."""
     return f"{key.hex()}:kept:"
 

@@ -216,7 +216,7 @@ def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedT
     """The kept rows, in order, in column files of their own."""
     private_folder(folder)
 
-    def kept(values: NDArray[Any], name: str) -> NDArray[Any]:
+    def stored(values: NDArray[Any], name: str) -> NDArray[Any]:
         path = folder / name
         with path.open("wb") as file:
             for start in range(0, len(values), CHUNK):
@@ -224,8 +224,8 @@ def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedT
                 file.write(np.ascontiguousarray(values[start:stop][keep[start:stop]]).data)
         return mapped(path, values.dtype)
 
-    columns = tuple(kept(column, f"{i:04}.codes") for i, column in enumerate(coded.columns))
-    weights = None if coded.weights is None else kept(coded.weights, "weights")
+    columns = tuple(stored(column, f"{i:04}.codes") for i, column in enumerate(coded.columns))
+    weights = None if coded.weights is None else stored(coded.weights, "weights")
     return replace(coded, columns=columns, weights=weights)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.marginals import STEP, add_counts
-from mechanisms.sensitive.engines.spark_files import KeptRows
+from mechanisms.sensitive.engines.spark_files import StoredRows
 from mechanisms.sensitive.engines.spark_session import spark_errors
 from mechanisms.sensitive.engines.spark_tasks import WEIGHT, code_name, without_values
 
@@ -30,7 +30,7 @@ TASKS = 4096
 AT_ONCE = 1 << 26
 
 
-def counted(rows: KeptRows, domain: Domain, cliques: Sequence[Clique], *, weighted: bool) -> list[NDArray[np.int64]]:
+def counted(rows: StoredRows, domain: Domain, cliques: Sequence[Clique], *, weighted: bool) -> list[NDArray[np.int64]]:
     """The counts of each clique, as of `count_cliques`.
 
     Only the columns that the marginals need are read; what travels are counts, never rows.
@@ -52,7 +52,7 @@ def counted(rows: KeptRows, domain: Domain, cliques: Sequence[Clique], *, weight
     return [part.copy() for part in np.split(flat[: sum(cells)], np.cumsum(cells)[:-1])]
 
 
-def _blocks_of_tasks(rows: KeptRows, task: CountCodes) -> Any:
+def _blocks_of_tasks(rows: StoredRows, task: CountCodes) -> Any:
     """What each task counts."""
     if rows.files is not None:
         given = rows.session.sparkContext.parallelize(rows.files, min(len(rows.files), TASKS))

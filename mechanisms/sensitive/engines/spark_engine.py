@@ -33,7 +33,7 @@ from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows
 from mechanisms.sensitive.engines.engine import Clipped, EngineSettings, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
-from mechanisms.sensitive.engines.spark_files import PATHS, KeptRows, keep, keep_frame, made_parts, path_of
+from mechanisms.sensitive.engines.spark_files import PATHS, StoredRows, keep, keep_frame, coded_parts, path_of
 from mechanisms.sensitive.engines.spark_session import SCRATCH, lost_java, spark_errors, spark_session
 from mechanisms.sensitive.engines.spark_tasks import (
     ROWS,
@@ -157,9 +157,9 @@ class SparkEngine:
     def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
         """As of `Engine`: on the executors; on the driver where the folder has no path."""
         folder = path_of(self.new_place("parts"))
-        return (make(n).columns for n in numbers) if folder is None else made_parts(self.session, make, numbers, folder)
+        return (make(n).columns for n in numbers) if folder is None else coded_parts(self.session, make, numbers, folder)
 
-    def keep(self, task: SliceTask, name: str) -> KeptRows:
+    def keep(self, task: SliceTask, name: str) -> StoredRows:
         """What the task makes of the slices of its table, in the engine's folder."""
         return keep(self.session, task, slices(task.source), self.new_place(name))
 
@@ -183,7 +183,7 @@ class EncodedRows:
     engine: SparkEngine
     given: UnitRows
     schema: Schema
-    rows: KeptRows
+    rows: StoredRows
     report: EncodingReport
     plain: ClassVar[None] = None
 
@@ -222,7 +222,7 @@ class EncodedRows:
                 rows, weighted = _weighted(self._with_sizes(rows, int(heavy)), unit), True
             elif heavy:
                 rows, complete = _truncated(self._with_sizes(rows, int(heavy)), unit, key), False
-        counting = self.rows if complete and not weighted else self._kept(rows, weighted)
+        counting = self.rows if complete and not weighted else self._stored(rows, weighted)
         return Clipped(self._counted(counting, weighted), complete=complete, aside=held)
 
     def _with_sizes(self, rows: Any, heavy: int) -> Any:
@@ -234,12 +234,12 @@ class EncodedRows:
         large = large.where(large["size"] > f.lit(self.given.unit.max_records))
         return rows.join(f.broadcast(large) if heavy <= BROADCAST else large, UNIT, "left")
 
-    def _kept(self, rows: Any, weighted: bool) -> KeptRows:
+    def _stored(self, rows: Any, weighted: bool) -> StoredRows:
         """The rows that count, without their units, in files of their own."""
         fields = pa.schema([*code_fields(self.schema.measured), *([(WEIGHT, pa.int32())] if weighted else [])])
         return keep_frame(self.engine.session, rows, fields, self.engine.new_place("kept"))
 
-    def _counted(self, rows: KeptRows, weighted: bool) -> CountedTable:
+    def _counted(self, rows: StoredRows, weighted: bool) -> CountedTable:
         domain = self.schema.measured
         with spark_errors():
             total = self.report.rows if rows is self.rows else int(rows.frame.count())
@@ -302,7 +302,7 @@ def _truncated(rows: Any, unit: PrivacyUnit, key: bytes) -> Any:
     copy = f.row_number().over(Window.partitionBy(UNIT, CONTENT).orderBy(CONTENT))
     heavy = heavy.withColumn("copy", copy)
     colon = f.lit(":")
-    coin = _coin(coins.of_kept(key), heavy[CONTENT], colon, heavy["copy"], colon, heavy[UNIT])
+    coin = _coin(coins.of_truncation(key), heavy[CONTENT], colon, heavy["copy"], colon, heavy[UNIT])
     order = Window.partitionBy(UNIT).orderBy(coin, heavy[CONTENT], heavy["copy"])
     heavy = heavy.withColumn("place", f.row_number().over(order))
     return light.unionByName(heavy.where(heavy["place"] <= f.lit(unit.max_records)).drop("copy", "place"))

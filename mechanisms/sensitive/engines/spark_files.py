@@ -81,15 +81,15 @@ class KeepRows:
         """No error that leaves it holds a value of a row."""
         for part in parts:
             try:
-                yield self._kept(self.task.slice(*part))
+                yield self._stored(self.task.slice(*part))
             except OSError as error:
                 yield not_written(error, self.folder)
             except Exception as error:
                 raise without_values(error) from None
 
-    def _kept(self, batches: Iterable[Any]) -> Note:
+    def _stored(self, batches: Iterable[Any]) -> Note:
         """Files of SLICE_ROWS rows, about, so that several tasks share what one slice has; at least one, of no rows."""
-        fields, rows = kept_fields(self.task), 0
+        fields, rows = stored_fields(self.task), 0
         files: list[str] = []
         marks: list[list[int]] = []
         with ExitStack() as stack:
@@ -112,13 +112,13 @@ class KeepRows:
         return stack.enter_context(pq.ParquetWriter(file, fields, write_statistics=False))
 
 
-def kept_fields(task: SliceTask) -> Any:
+def stored_fields(task: SliceTask) -> Any:
     """The columns that are kept: marks and faults go to the driver."""
     return pa.schema([field for field in task.fields if field.name not in {MARKS, FAULT}])
 
 
 @dataclass(frozen=True, eq=False)
-class KeptRows:
+class StoredRows:
     """Rows as Parquet in the engine's folder. NOT private.
 
     Attributes:
@@ -153,7 +153,7 @@ class KeptRows:
                     yield from batch.column(0).to_pylist()
 
 
-def keep(session: Any, task: SliceTask, parts: Sequence[Slice], place: str) -> KeptRows:
+def keep(session: Any, task: SliceTask, parts: Sequence[Slice], place: str) -> StoredRows:
     """What a task makes of slices, a partition for each, in a folder that is not there yet.
 
     Raises:
@@ -162,15 +162,15 @@ def keep(session: Any, task: SliceTask, parts: Sequence[Slice], place: str) -> K
     folder = path_of(place)
     with spark_errors():
         if folder is None:
-            return _kept_by_spark(session, task, parts, place)
+            return _stored_by_spark(session, task, parts, place)
         given = session.sparkContext.parallelize(parts, len(parts))
         notes = given.mapPartitions(KeepRows(task, folder)).collect()
     refuse_faults(note.fault for note in notes)
     files = tuple(file for note in notes for file in note.files)
-    return KeptRows(session, kept_fields(task), place, files, [m for note in notes for m in note.marks])
+    return StoredRows(session, stored_fields(task), place, files, [m for note in notes for m in note.marks])
 
 
-def _kept_by_spark(session: Any, task: SliceTask, parts: Sequence[Slice], place: str) -> KeptRows:
+def _stored_by_spark(session: Any, task: SliceTask, parts: Sequence[Slice], place: str) -> StoredRows:
     from pyspark.sql.pandas.types import from_arrow_schema
 
     given = session.createDataFrame(session.sparkContext.parallelize(parts, len(parts)), "part string, relation string")
@@ -181,16 +181,16 @@ def _kept_by_spark(session: Any, task: SliceTask, parts: Sequence[Slice], place:
     marks = []
     if MARKS in rows.columns:
         marks = [row[0] for row in rows.where(rows[MARKS].isNotNull()).select(MARKS).collect()]
-    return KeptRows(session, kept_fields(task), place, None, marks)
+    return StoredRows(session, stored_fields(task), place, None, marks)
 
 
-def keep_frame(session: Any, frame: Any, fields: Any, place: str) -> KeptRows:
+def keep_frame(session: Any, frame: Any, fields: Any, place: str) -> StoredRows:
     """A data frame with these columns, in a folder that is not there yet."""
     with spark_errors():
         frame.select(*fields.names).write.parquet(place)
     folder = path_of(place)
     files = None if folder is None else tuple(str(path) for path in sorted(Path(folder).glob("*.parquet")))
-    return KeptRows(session, fields, place, files)
+    return StoredRows(session, fields, place, files)
 
 
 def path_of(place: str) -> str | None:
@@ -231,7 +231,7 @@ class MakeParts:
         return path
 
 
-def made_parts(
+def coded_parts(
     session: Any, make: Callable[[int], CodedTable], numbers: range, folder: str
 ) -> Iterator[tuple[Any, ...]]:
     """The columns of codes of each part, in the order of the numbers; its file is deleted when the next one is asked.

@@ -70,8 +70,8 @@ def check_java() -> None:
     version = re.search(r'version "(\d+)(?:\.(\d+))?', output.stderr + output.stdout)
     number = 0 if version is None else int(version[2] or 0) if version[1] == "1" else int(version[1])
     if number < JAVA:
-        version_found = f"Java {number}" if number else "something else"
-        raise UserError(f"Spark needs Java {JAVA} or newer, and {java} is {version_found}", where=SETTING, fix=fix)
+        version_text = f"Java {number}" if number else "something else"
+        raise UserError(f"Spark needs Java {JAVA} or newer, and {java} is {version_text}", where=SETTING, fix=fix)
 
 
 def check_master(master: str) -> None:

@@ -74,7 +74,7 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
             arguments, data = _arguments(name, settings, given)
             earlier = outcomes.get(name)
             if earlier is None or earlier.status != "done" or earlier.arguments != arguments:
-                outcomes[name] = _made(folder, name, arguments, data)
+                outcomes[name] = _run_apart(folder, name, arguments, data)
             _say(outcomes[name], f"{place:>2} of {len(chosen)}", again=outcomes[name] is earlier)
             text = json.dumps({n: asdict(o) for n, o in outcomes.items()}, indent=1)
             write_whole(folder.internal / OUTCOMES, text, mode=0o600)
@@ -134,7 +134,7 @@ def _earlier(folder: RunFolder) -> dict[str, ExperimentOutcome]:
     return {n: ExperimentOutcome(**{**o, "arguments": tuple(o["arguments"])}) for n, o in outcomes.items()}
 
 
-def _made(folder: RunFolder, name: str, arguments: tuple[str, ...], data: str) -> ExperimentOutcome:
+def _run_apart(folder: RunFolder, name: str, arguments: tuple[str, ...], data: str) -> ExperimentOutcome:
     """One experiment in its own process, whose words go to a file beside it."""
     home = folder.root / name
     home.mkdir(exist_ok=True, mode=0o700)

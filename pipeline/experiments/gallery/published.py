@@ -10,7 +10,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError, check_known
+from mechanisms.public.errors import UserError, check_names
 from mechanisms.public.json_values import Json, JsonDict, is_number
 from mechanisms.public.units import Neighbouring
 
@@ -44,7 +44,7 @@ def published_of(entries: Sequence[Json]) -> tuple[Published, ...]:
     form = "'experiment.published=[{metric: tvd, epsilon: 1, value: 0.1, place: Table 2}]'"
     published = []
     for entry in entries:
-        check_known(entry, names, "unknown field", where="experiment.published", fix=form)
+        check_names(entry, names, "unknown field", where="experiment.published", fix=form)
         texts = [entry.get("metric"), entry.get("place"), entry.get("dataset", "")]
         numbers = [entry.get("value"), entry.get("epsilon", 1.0)]
         fits = all(isinstance(t, str) for t in texts) and bool(texts[0]) and bool(texts[1])

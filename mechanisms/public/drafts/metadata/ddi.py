@@ -31,8 +31,8 @@ def of_ddi(text: str, name: str, where: str) -> Metadata:
         raise UserError("no variables (var) in this XML", where=where, fix="a DDI-Codebook, with dataDscr")
     unused = {e.tag for v in variables for e in v.iter() if e is not v and e.tag not in USED}
     title = next((e.text for e in root.iter("titl") if e.text), None)
-    said = [f"{tag} (counted from the rows)" if tag in COUNTED else tag for tag in sorted(unused)]
-    return Metadata("a DDI codebook", " ".join((title or name).split()), [*map(_variable, variables)], unused=said)
+    remarks = [f"{tag} (counted from the rows)" if tag in COUNTED else tag for tag in sorted(unused)]
+    return Metadata("a DDI codebook", " ".join((title or name).split()), [*map(_variable, variables)], unused=remarks)
 
 
 def _text(element: Element | None) -> str:
@@ -42,29 +42,29 @@ def _text(element: Element | None) -> str:
 def _variable(var: Element) -> Described:
     form = var.find("varFormat")
     numeric = form is not None and form.get("type") == "numeric"
-    known = Described(
+    described = Described(
         var.get("name") or str(var.get("ID")), said=[label for label in [_text(var.find("labl"))] if label]
     )
     gaps = [g.get("VALUE", "") for g in var.iterfind("invalrng/item")]
     gaps += [_text(c.find("catValu")) for c in var.iterfind("catgry") if c.get("missing") in {"Y", "yes"}]
     codes = {_text(c.find("catValu")): _text(c.find("labl")) for c in var.iterfind("catgry")}
     codes = {code: label for code, label in codes.items() if code and code not in gaps}
-    known.missing = [*dict.fromkeys(filter(None, gaps))] or True
+    described.missing = [*dict.fromkeys(filter(None, gaps))] or True
     if codes and var.get("intrvl") != "contin":
-        known.kind, known.values = "categorical", [*codes]
-        known.said += [words for words in [named(codes)] if words]
-        return known
+        described.kind, described.values = "categorical", [*codes]
+        described.remarks += [words for words in [named(codes)] if words]
+        return described
     if form is not None and form.get("category") in {"date", "time"}:
-        known.kind = "date" if form.get("category") == "date" else ""
-        known.said.append("which format has it?" if known.kind else "a time of the day")
-        return known
-    known.kind = ("float" if var.get("dcml", "0") not in {"0", ""} else "integer") if numeric else "categorical"
+        described.kind = "date" if form.get("category") == "date" else ""
+        described.remarks.append("which format has it?" if described.kind else "a time of the day")
+        return described
+    described.kind = ("float" if var.get("dcml", "0") not in {"0", ""} else "integer") if numeric else "categorical"
     bounds = var.find("valrng/range")
     if numeric and bounds is not None:
-        known.low, known.high = (_number(bounds.get(end), known.kind) for end in ("min", "max"))
-        known.said.append("is the range the form's, or what the rows show?")
-    known.more = {"decimals": int(var.get("dcml", "0"))} if known.kind == "float" else {}
-    return known
+        described.low, described.high = (_number(bounds.get(end), described.kind) for end in ("min", "max"))
+        described.remarks.append("is the range the form's, or what the rows show?")
+    described.more = {"decimals": int(var.get("dcml", "0"))} if described.kind == "float" else {}
+    return described
 
 
 def _number(text: str | None, kind: str) -> float | int | None:

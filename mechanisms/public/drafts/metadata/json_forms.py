@@ -57,9 +57,9 @@ def _sdv(content: Mapping[str, Any], name: str, where: str) -> Metadata:
         name, content = _only(content["tables"], where)
     keys = {content.get("primary_key"), *(content.get("alternate_keys") or ())} - {None}
     person = content.get("sequence_key")
-    known = [_sdv_column(n, c, keys, person) for n, c in content["columns"].items()]
+    described = [_sdv_column(n, c, keys, person) for n, c in content["columns"].items()]
     used = {"columns", "primary_key", "alternate_keys", "sequence_key", "METADATA_SPEC_VERSION"}
-    return Metadata("metadata of SDV", name, known, unused=[k for k in content if k not in used])
+    return Metadata("metadata of SDV", name, described, unused=[k for k in content if k not in used])
 
 
 def _sdv_column(name: str, given: Mapping[str, Any], keys: set[Any], person: object) -> Described:
@@ -71,21 +71,21 @@ def _sdv_column(name: str, given: Mapping[str, Any], keys: set[Any], person: obj
     kind = SDV_KINDS.get(sdtype, "categorical" if sdtype in SDV_PLACES and given.get("pii") is False else "")
     if not kind or given.get("pii") is True:
         return Described(name, said=[f"sdtype {sdtype}: persons or free text"])
-    known = Described(name, kind, said=[f"sdtype {sdtype}"])
+    described = Described(name, kind, said=[f"sdtype {sdtype}"])
     order = given.get("order")
     if kind == "categorical" and isinstance(order, list) and order:
-        known.values, known.more = order, {"ordinal": True}
+        described.values, described.more = order, {"ordinal": True}
     number, form = str(given.get("computer_representation", "Float")), str(given.get("datetime_format") or "")
     if kind == "float" and "Int" in number:
-        known.kind = "integer"
+        described.kind = "integer"
         if number.endswith("Int8"):
-            known.more = {"within": [0, 255] if number.startswith("U") else [-128, 127]}
+            described.more = {"within": [0, 255] if number.startswith("U") else [-128, 127]}
     if kind == "flag":
-        known.more = {"spellings": "common"}
+        described.more = {"spellings": "common"}
     if kind == "datetime":
-        known.kind = "datetime" if not form or any(h in form for h in ("%H", "%I", "%X", "%c")) else "date"
-        known.more = {"format": form} if form and form != "%Y-%m-%d" else {}
-    return known
+        described.kind = "datetime" if not form or any(h in form for h in ("%H", "%I", "%X", "%c")) else "date"
+        described.more = {"format": form} if form and form != "%Y-%m-%d" else {}
+    return described
 
 
 def _frictionless(content: Mapping[str, Any], name: str, unused: list[str]) -> Metadata:
@@ -93,11 +93,11 @@ def _frictionless(content: Mapping[str, Any], name: str, unused: list[str]) -> M
     keys = {keys} if isinstance(keys, str) else {*keys}
     gaps = [g for g in content.get("missingValues", [""]) if g]
     unused += [k for k in content if k not in {"fields", "primaryKey", "missingValues", "$schema", "name", "title"}]
-    known = [_field(given, keys, gaps) for given in content["fields"]]
+    described = [_field(given, keys, gaps) for given in content["fields"]]
     for given in content["fields"]:
         own = [f"{given.get('name')}: {k}" for k in given if k not in OF_FIELD]
         unused += [*own, *(f"{given.get('name')}: {k}" for k in given.get("constraints") or () if k not in CONSTRAINTS)]
-    return Metadata("a Frictionless table schema", name, known, unused=unused)
+    return Metadata("a Frictionless table schema", name, described, unused=unused)
 
 
 def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Described:
@@ -107,25 +107,25 @@ def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Des
         return Described(name, said=["a key: no two rows share it"])
     if kind not in TABLE_KINDS or form in ADDRESSES:
         return Described(name, said=[f"type {kind}{f', format {form}' if form in ADDRESSES else ''}"])
-    known = Described(name, TABLE_KINDS[kind], said=[str(given[k]) for k in ("title", "description") if given.get(k)])
+    described = Described(name, TABLE_KINDS[kind], said=[str(given[k]) for k in ("title", "description") if given.get(k)])
     values, required = rules.get("enum") or given.get("categories") or (), rules.get("required") is True
     own = [str(g["value"] if isinstance(g, Mapping) else g) for g in given.get("missingValues", gaps)]
     codes = {
         v["value"] if isinstance(v, Mapping) else v: v.get("label") if isinstance(v, Mapping) else v for v in values
     }
-    if codes and known.kind in {"categorical", "integer"}:
-        known.kind, known.values = "categorical", [c for c in codes if required or str(c) not in own]
-        known.said += [words for words in [named(codes)] if words]
-        known.more = {"ordinal": True} if given.get("categoriesOrdered") else {}
-    elif known.kind == "flag":
+    if codes and described.kind in {"categorical", "integer"}:
+        described.kind, described.values = "categorical", [c for c in codes if required or str(c) not in own]
+        described.remarks += [words for words in [named(codes)] if words]
+        described.more = {"ordinal": True} if given.get("categoriesOrdered") else {}
+    elif described.kind == "flag":
         sides = ("true", given.get("trueValues")), ("false", given.get("falseValues"))
-        known.more = {side: texts for side, texts in sides if texts}
-    elif known.kind != "categorical":
-        known.low, known.high = rules.get("minimum"), rules.get("maximum")
-    if known.kind == "float":
-        known.more = {"decimal": given["decimalChar"]} if given.get("decimalChar", ".") != "." else {}
-        known.more |= {"strip": [given["groupChar"]]} if given.get("groupChar") else {}
-    if known.kind in {"date", "datetime"} and form not in {"default", "any"}:
-        known.more = {"format": form}
-    known.missing = not required and ([g for g in own if g] or True)
-    return known
+        described.more = {side: texts for side, texts in sides if texts}
+    elif described.kind != "categorical":
+        described.low, described.high = rules.get("minimum"), rules.get("maximum")
+    if described.kind == "float":
+        described.more = {"decimal": given["decimalChar"]} if given.get("decimalChar", ".") != "." else {}
+        described.more |= {"strip": [given["groupChar"]]} if given.get("groupChar") else {}
+    if described.kind in {"date", "datetime"} and form not in {"default", "any"}:
+        described.more = {"format": form}
+    described.missing = not required and ([g for g in own if g] or True)
+    return described

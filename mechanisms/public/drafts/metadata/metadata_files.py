@@ -54,11 +54,11 @@ class Described:
     high: Any = None
     missing: bool | list[str] = True
     more: FieldDict = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
 
     def left_out(self, why: str) -> None:
         """The column is not released."""
-        self.kind, self.said = "", [why]
+        self.kind, self.remarks = "", [why]
 
     @property
     def fields(self) -> FieldDict:
@@ -114,9 +114,9 @@ def draft_of(metadata: Metadata, path: Path) -> str:
             assert not column.kind or parse_schema({"columns": {column.name: column.fields}}, where="it")
         except UserError as error:
             column.left_out(f"as declared there it cannot be: {error.what}")
-    said = {c.name: _one_line("; ".join(c.said)) for c in metadata.columns}
-    drafted = [(c.name, c.fields, said[c.name]) for c in metadata.columns if c.kind]
-    text = head + columns_text(drafted, [(c.name, said[c.name]) for c in metadata.columns if not c.kind])
+    remarks = {c.name: _one_line("; ".join(c.said)) for c in metadata.columns}
+    drafted = [(c.name, c.fields, remarks[c.name]) for c in metadata.columns if c.kind]
+    text = head + columns_text(drafted, [(c.name, remarks[c.name]) for c in metadata.columns if not c.kind])
     names = {name for name, _, _ in drafted}
     if pairs := [p for p in metadata.ordered if names >= {*p}]:
         text += (
@@ -137,9 +137,9 @@ def columns_text(
         quoted: whether the texts in a column's lists have quotes.
     """
     text = "columns:\n"
-    for name, fields, said in columns:
+    for name, fields, remarks in columns:
         lines = dump_yaml({name: fields}, quoted=quoted(fields)).splitlines(keepends=True)
-        text += f"  # {said}\n" * bool(said) + "".join(f"  {line}" for line in lines)
+        text += f"  # {remarks}\n" * bool(remarks) + "".join(f"  {line}" for line in lines)
     return text + "leave_out:\n" * bool(left_out) + "".join(f"  - {as_json(n)}  # {why}\n" for n, why in left_out)
 
 

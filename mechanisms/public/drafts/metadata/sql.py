@@ -38,20 +38,20 @@ def of_sql(text: str, name: str, where: str) -> Metadata:
         raise UserError(problem, where=where, fix="a file with the one of the table")
     types = {s.this.name: s.expression for s in created if s.kind == "TYPE"}
     parts = tables[0].this.expressions
-    known = {p.name: _column(p, types) for p in parts if isinstance(p, exp.ColumnDef)}
+    described = {p.name: _column(p, types) for p in parts if isinstance(p, exp.ColumnDef)}
     for key in [k for p in parts for k in p.find_all(exp.PrimaryKey, exp.UniqueColumnConstraint)]:
         ids = [i.name for i in key.find_all(exp.Identifier)]
-        if len(ids) == 1 and ids[0] in known:
-            known[ids[0]].left_out("a key: no two rows share it")
+        if len(ids) == 1 and ids[0] in described:
+            described[ids[0]].left_out("a key: no two rows share it")
     ordered, unused = [], [p.sql() for p in parts if isinstance(p, exp.ForeignKey)]
     for rule in (r for check in tables[0].find_all(exp.CheckColumnConstraint) for r in _conjuncts(check.this)):
         names = [c.name for c in rule.find_all(exp.Column)]
         if len(names) == 2 and isinstance(rule, BELOW + ABOVE) and not rule.find(exp.Literal):
             ordered.append((names[0], names[1]) if isinstance(rule, BELOW) else (names[1], names[0]))
-        elif len(names) != 1 or names[0] not in known or not _takes(known[names[0]], rule):
+        elif len(names) != 1 or names[0] not in described or not _takes(described[names[0]], rule):
             unused.append(f"CHECK ({rule.sql()})")
     unused += [f"{p.name}: {c.sql()}" for p in parts for c in p.find_all(exp.DefaultColumnConstraint)]
-    return Metadata("a SQL table's declaration", tables[0].this.this.name or name, [*known.values()], ordered, unused)
+    return Metadata("a SQL table's declaration", tables[0].this.this.name or name, [*described.values()], ordered, unused)
 
 
 def _statements(text: str) -> list[Any]:
@@ -69,25 +69,25 @@ def _statements(text: str) -> list[Any]:
 
 def _column(part: Any, types: dict[str, Any]) -> Described:
     """By its type and its own constraints."""
-    said, kind = [part.kind.sql() if part.kind else "no type"], part.kind.this.name if part.kind else ""
-    known = Described(part.name, KINDS.get(kind, ""), said=said)
+    remarks, kind = [part.kind.sql() if part.kind else "no type"], part.kind.this.name if part.kind else ""
+    described = Described(part.name, KINDS.get(kind, ""), remarks=remarks)
     if part.find(*KEYS):
-        known.left_out("a key: no two rows share it")
+        described.left_out("a key: no two rows share it")
     elif refers := part.find(exp.Reference):
-        known.left_out(f"{refers.sql()}: does it name persons? privacy.unit={part.name}")
+        described.left_out(f"{refers.sql()}: does it name persons? privacy.unit={part.name}")
     elif part.find(exp.ComputedColumnConstraint):
-        known.said.append("computed by the database: derive it")
-    if not known.kind:
-        return known
+        described.remarks.append("computed by the database: derive it")
+    if not described.kind:
+        return described
     declared = types.get(part.kind.args.get("kind") and part.kind.args["kind"].name, part.kind)
-    known.values = [v.this for v in declared.find_all(exp.Literal)] if declared.this.name == "ENUM" else ()
+    described.values = [v.this for v in declared.find_all(exp.Literal)] if declared.this.name == "ENUM" else ()
     sizes = [int(p.name) for p in part.kind.find_all(exp.DataTypeParam) if p.name.isdecimal()]
-    known.kind = "flag" if (kind, sizes) == ("TINYINT", [1]) else known.kind
-    known.more = {"decimals": sizes[1]} if known.kind == "float" and len(sizes) == 2 else {}
-    known.more |= {"spellings": "common"} if known.kind == "flag" else {}
+    described.kind = "flag" if (kind, sizes) == ("TINYINT", [1]) else described.kind
+    described.more = {"decimals": sizes[1]} if described.kind == "float" and len(sizes) == 2 else {}
+    described.more |= {"spellings": "common"} if described.kind == "flag" else {}
     null = part.find(exp.NotNullColumnConstraint)
-    known.missing = null is None or bool(null.args.get("allow_null"))
-    return known
+    described.missing = null is None or bool(null.args.get("allow_null"))
+    return described
 
 
 def _conjuncts(rule: Any) -> Iterator[Any]:
