@@ -100,7 +100,7 @@ def remembered(table: CodedTable) -> CodedTable:
     columns = tuple(c.view() for c in table.columns)
     for column in columns:
         column.setflags(write=False)
-    return replace(table, columns=columns, known=table.known or _Remembered())
+    return replace(table, columns=columns, counter=table.counter or _Remembered())
 
 
 class _Remembered:
@@ -149,7 +149,7 @@ def counted_over(
     """Rows that lie elsewhere, over other codes: the counts over their own are summed, in batches that fit in memory.
 
     Args:
-        made_of: each column of the domain → the column that it is made of, and its code for each of that one's codes; a
+        sources: each column of the domain → the column that it is made of, and its code for each of that one's codes; a
             code beyond its size never occurs.
     """
     own = table.domain

@@ -10,14 +10,14 @@ from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
-from mechanisms.public.discovery.found_columns import scouting_schema
+from mechanisms.public.discovery.discovered_columns import scouting_schema
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release_files import check_readable
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.sensitive.kept_table import shared_private, only_one
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable, data_print, load_private
+from mechanisms.sensitive.shared_table import only_one, shared_private
 from pipeline.demo import DEMO_ROWS, write_demo
 from pipeline.folders import RunFolder, bind
 from pipeline.look.run_look import look_before_spending
@@ -59,7 +59,7 @@ def load(state: State) -> State:
         synthesizer = started(specs.synthesizer, config.synthesis, schema, state.start)
         opened = partial(open_with, limits=config.limits, workdir=folder.temporary)
         check_public(public, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-        losses = look_before_spending(private, source, schema, config, folder, state.show, kept=state.kept)
+        losses = look_before_spending(private, source, schema, config, folder, state.show, has_folder=state.has_folder)
     design = replace(design, specs=replace(specs, synthesizer=synthesizer))
     return replace(state, design=design, private=private, losses=losses)
 

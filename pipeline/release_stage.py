@@ -11,10 +11,10 @@ from mechanisms.public.tables.formats import FORMATS
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.value_summaries import rows_clipped
 from mechanisms.sensitive.private_choice import stored_choices
-from pipeline.made_rows import linked
 from pipeline.measuring.acceptance import settle, table_of
 from pipeline.plugins.origins import not_ours
 from pipeline.release_folder import NewRows, check_seal, write_release
+from pipeline.row_maker import linked
 from pipeline.run_context import State, present
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.specs import as_released, two_tables

@@ -97,7 +97,7 @@ class State:
         booked: what the run books in a shared budget.
         folder: locked while the run lasts; `engine` reads the rows.
         shared: a closed folder where the jobs of a sweep keep the encoded table.
-        kept: whether the folder stays.
+        has_folder: whether the folder stays.
         hydra_files: name → content.
         design: what is measured; once what the schema left open is discovered, that of the rest.
         source: the table's file; `facts` are those of the run's manifest.

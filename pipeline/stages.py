@@ -126,7 +126,7 @@ def run(
     hydra_files: Mapping[str, str] | None = None,
     quiet: bool = False,
     shared: Path | None = None,
-    kept: bool = True,
+    has_folder: bool = True,
 ) -> Run:
     """A table in; a private synthetic table, its privacy statement and its scores out.
 
@@ -138,7 +138,7 @@ def run(
         hydra_files: name → content, kept under internal/hydra.
         quiet: show no progress.
         shared: a closed folder where the jobs of a sweep keep the encoded table; who made it deletes it.
-        kept: whether the folder stays; if not, no line names a file in `internal/`.
+        has_folder: whether the folder stays; if not, no line names a file in `internal/`.
     Raises:
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
@@ -149,14 +149,14 @@ def run(
     start, who, signer = ready(specs, design.schema, design.plan, root)
     admission.check(booked := admission.planned_release(specs, design.schema, design.plan, root))
     show = Stages(quiet=quiet or config.quiet, console=config.console)
-    for line in (told := (*design.left_out, *run_warnings(design.specs, design.schema))):
+    for line in (notes := (*design.left_out, *run_warnings(design.specs, design.schema))):
         show.note(line)
     with (
         claimed(root, resume=config.resume) as folder,
         logged(folder.log),
         opened_engine(specs.engine, folder.temporary) as engine,
     ):
-        _log_beginning(config, told, (hydra_files or {}).get("overrides.yaml", ""))
+        _log_beginning(config, notes, (hydra_files or {}).get("overrides.yaml", ""))
         state = State(
             config=specs.config,
             start=start,
@@ -168,7 +168,7 @@ def run(
             show=show,
             design=design,
             shared=shared,
-            kept=kept,
+            has_folder=has_folder,
             hydra_files=hydra_files or {},
         )
         for stage in STAGES:
@@ -178,11 +178,11 @@ def run(
     return _done(state)
 
 
-def _log_beginning(config: Config, told: Sequence[str], overrides: str) -> None:
+def _log_beginning(config: Config, notes: Sequence[str], overrides: str) -> None:
     """What is fixed before any row is read: the version, the command line's settings or else all, what was said."""
     LOG.info("version %s, Python %s on %s", __version__, platform.python_version(), platform.platform())
     LOG.info("settings: %s", yaml.safe_load(overrides) or asdict(config))
-    for line in told:
+    for line in notes:
         LOG.info(line)
 
 

@@ -21,10 +21,10 @@ from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.folders import RunFolder, not_in_release, unwritable
-from pipeline.made_rows import RowMaker, build_condition
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import statement_of_new_rows
 from pipeline.release_folder import read_release, write_release
+from pipeline.row_maker import RowMaker, build_condition
 from pipeline.scores.table_sources import joined, local_units, opened_as_written
 from pipeline.settings.config import DraftConfig, SynthConfig
 from pipeline.settings.memory import check_rows

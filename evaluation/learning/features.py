@@ -65,7 +65,7 @@ def boosted_trees(
     """What gradient-boosted trees that learned y from x tell of each table of asked rows.
 
     Args:
-        told: numbers, of a regression; else of a classification the share of each class, or the odds of the second.
+        method: numbers, of a regression; else of a classification the share of each class, or the odds of the second.
         settings: of scikit-learn's trees.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor  # slow to import

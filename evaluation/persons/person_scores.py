@@ -218,7 +218,11 @@ def violations(rows: PersonRows, most: int | None = None) -> JsonDict:
         changes = person[1:][(person[1:] == person[:-1]) & (codes[1:] != codes[:-1])]
         varying[column.name] = len(np.unique(changes)) / max(len(own.starts), 1)
     beyond = None if most is None else int(np.count_nonzero(own.sizes > most))
-    violations = {"nobody": int(np.count_nonzero(owner == NOBODY)), "apart": runs - len(own.starts), "out_of_order": late}
+    violations = {
+        "nobody": int(np.count_nonzero(owner == NOBODY)),
+        "apart": runs - len(own.starts),
+        "out_of_order": late,
+    }
     return {**violations, "varying": varying, "beyond": beyond}
 
 

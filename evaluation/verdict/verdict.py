@@ -73,7 +73,7 @@ class Verdict:
         if self.reproduced is None:
             return ""
         ours, theirs = self.reproduced
-        return f"{_share_in_words(ours)} of the training rows and {_share_in_words(theirs)} of the holdout's stand in the synthetic table"
+        return f"{_percent(ours)} of the training rows and {_percent(theirs)} of the holdout's stand in the synthetic table"
 
     @property
     def lines(self) -> list[str]:
@@ -106,7 +106,7 @@ class Verdict:
         }
 
 
-def _share_in_words(share: Share) -> str:
+def _percent(share: Share) -> str:
     """A share with its interval and its count."""
     return f"{share.value:.2%} ({share.low:.2%} to {share.high:.2%}; {share.count:,} of {share.of:,})"
 

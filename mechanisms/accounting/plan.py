@@ -15,7 +15,7 @@ from mechanisms.accounting.pairs import POWER, PairNoise
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
-from mechanisms.public.discovery.wanted import DiscoveryQuestion
+from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
@@ -125,7 +125,7 @@ class PlannedCharge:
         return self._asked(PersonQuestion)
 
     @property
-    def discovery_question(self) -> DiscoveryQuestion:
+    def discovery(self) -> DiscoveryQuestion:
         """What is to be discovered; TypeError for another charge."""
         return self._asked(DiscoveryQuestion)
 
@@ -133,8 +133,8 @@ class PlannedCharge:
     def measurement(self) -> PlannedMeasurement:
         """All cells of the marginal that is known ahead, or other counts; TypeError for another charge."""
         event = as_noise(self.event)
-        if self.purpose == "discover" and self.discovery_question.query is not None:
-            return PlannedMeasurement((self.discovery_question.column,), self.discovery_question.query, self.share, event)
+        if self.purpose == "discover" and self.discovery.query is not None:
+            return PlannedMeasurement((self.discovery.column,), self.discovery.query, self.share, event)
         if isinstance(self.asked, PersonQuestion):
             return PlannedMeasurement(self.asked.label, self.asked.query, self.share, event)
         if self.reservation.clique is None:
@@ -230,7 +230,10 @@ class Plan:
     @property
     def cap(self) -> int | None:
         """The largest number of records of a unit that is counted; None where nobody asks how many units have."""
-        return next((c.wanted.sizes.cap for c in self.of("discover") if c.wanted.sizes is not None), None)
+        return next(
+            (c.discovery.sizes.cap for c in self.of("discover") if c.discovery.sizes is not None),
+            None,
+        )
 
     @property
     def open_ended(self) -> bool:

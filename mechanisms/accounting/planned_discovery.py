@@ -19,7 +19,7 @@ from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.plan import Plan, PlannedCharge
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public import units
-from mechanisms.public.discovery.wanted import DiscoveryQuestion
+from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO, KINDS, LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import Identity

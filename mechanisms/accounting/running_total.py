@@ -9,7 +9,7 @@ from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import Book
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.units import rounded_up, bound_in_words
+from mechanisms.public.units import bound_in_words, rounded_up
 
 #: An accountant's total was rounded up: beyond its limit by no more than this factor, it is at the limit.
 ROUNDED = 1 + 1e-6

@@ -30,7 +30,7 @@ class CodedTable:
         domain: what the codes mean.
         columns: one array per attribute: ``rows`` unsigned codes below the attribute's size (may be memory maps).
         weights: None (each row counts 1), or uint32 per row in units of 2**-WEIGHT_BITS records.
-        known: counts marginals of these very rows in place of the given function, which it asks for what it lacks.
+        counter: counts marginals of these very rows in place of the given function, which it asks for what it lacks.
         threads: how many count its rows side by side.
     """
 

@@ -193,7 +193,7 @@ class PrivacyStatement:
 STATEMENT_VERSION = 3
 
 
-def not_ours_in_words(parts: object) -> list[str]:
+def not_ours_lines(parts: object) -> list[str]:
     """Each part in words, from the content of a statement, which may be anybody's."""
     entries = parts if isinstance(parts, list | tuple) else ()
     return [_part_in_words(p) for p in entries if isinstance(p, Mapping)]

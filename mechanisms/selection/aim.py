@@ -77,12 +77,12 @@ class Aim(Method):
             allowed = small_enough(context, turn, round((1 - left + part) * self.max_model_cells))
             scores = penalized(context, {c: weights[c] for c in allowed}, noise, expected, self.penalty)
             clique = context.choose(Part((1 - self.measured) * part, number), allowed, scores)
-            before = len(context.known)
+            before = len(context.answers_so_far)
             if clique is not None:
                 context.ask([(Part(self.measured * part, number), clique, Identity(context.domain.cells(clique)))])
             left, number = left - part if left > part else 0.0, number + 1
             context.advance(1 - left, f"round {number}")
-            if clique is None or len(context.known) == before:
+            if clique is None or len(context.answers_so_far) == before:
                 continue
             old, expected = expected(clique), context.fit()
             if float(np.abs(expected(clique) - old).sum()) <= noise * old.size:  # it taught less than its noise

@@ -15,7 +15,7 @@ from mechanisms.public.designs.allocation import Bought, PairOffer, allocate
 from mechanisms.public.designs.dense import combined_questions
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, TreeModel, shrunk, sides_of, tree_of
-from mechanisms.public.designs.tree import pairs_looked_at, passed_over_in_words
+from mechanisms.public.designs.tree import pairs_looked_at, passed_over_line
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.queries.merged_cells import coarse_groups, merged_query, solid_groups
@@ -107,7 +107,7 @@ class Auto(ScoredPairs):
     def in_words(self) -> str:
         named = ", ".join(f"{n} ({w:g} times)" for n, w in self.important)
         words = [f"errors in marginals of these columns count more: {named}"] if named else []
-        return "; ".join([*words, *([passed_over_in_words(self.passed_over, self.candidates)] if self.passed_over else [])])
+        return "; ".join([*words, *([passed_over_line(self.passed_over, self.candidates)] if self.passed_over else [])])
 
     def run(self, context: Context) -> None:
         """Measure columns, screen all pairs, measure a forest of dependent ones, screen the others, measure the rest.
@@ -120,7 +120,7 @@ class Auto(ScoredPairs):
         ask_given(context, FINE_STAGE)
         expected = context.fit()
         queries = self._queries(context, expected, len(given))
-        spread = {a.clique: a.stddev for a in context.known}
+        spread = {a.clique: a.stddev for a in context.answers_so_far}
         level = LOOK_LEVEL * float(context.reserve.noise(np.array([PAIRS_PART / len(given)]))[0])
         asked, factor = with_residuals(context.domain, queries, context.bound)
         sides = sides_of(given, tuple(queries))
@@ -135,7 +135,7 @@ class Auto(ScoredPairs):
         larger = combined_questions(context.domain, parts, asked, self.combine_cells) if every else []
         together = every and not any(c in certain for c, *_ in larger)
         if first is None or not parts or together:
-            columns = dict(zip(given, shares.known.tolist(), strict=True))
+            columns = dict(zip(given, shares.bought.tolist(), strict=True))
             spend_together(context, parts, asked, columns, self.combine_cells)
             return
         forest, others = [c for c in parts if c in certain], [i for i, c in enumerate(view.pairs) if c not in certain]
@@ -143,7 +143,7 @@ class Auto(ScoredPairs):
         part = _second_part(context, view, len(others)) if rest > LEAST_PART else 0.0
         pays = (1 - part) * WHOLE
         context.ask([(Part(parts[c] * pays, i), c, asked[c]) for i, c in enumerate(forest)])
-        tree = tree_of(context.domain, [a for a in context.known if a.clique in forest], expected)
+        tree = tree_of(context.domain, [a for a in context.answers_so_far if a.clique in forest], expected)
         offer = _screen_again(context, view, tree, first, others, part)
         left = rest * (1 - part)
         if left <= LEAST_PART:
@@ -151,7 +151,7 @@ class Auto(ScoredPairs):
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
         measured = _measured_before(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(measured, offer, lambda part: context.reserve.noise(part * left), context.reserve.power)
-        columns = dict(zip([*given, *forest], plan.known.tolist(), strict=True))
+        columns = dict(zip([*given, *forest], plan.bought.tolist(), strict=True))
         pairs = {c: columns.pop(c) for c in forest}
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
         spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=len(forest) + 1)
@@ -204,7 +204,7 @@ class _Screening:
 
 def _measured_before(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Bought:
     """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
-    noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.known}
+    noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.answers_so_far}
     weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T
     return Bought(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
 
@@ -220,7 +220,7 @@ def _screen(context: Context, view: PairView) -> _Screening | None:
     cells = [view.cells(c, view.expected(c)) for c in view.pairs]
     more = values - np.array([c.base(view.level) for c in cells])
     stddev = context.event(slot).stddev
-    offer = view.wanted(range(len(cells)), cells, more, np.full(more.size, stddev))
+    offer = view.offer_by_distances(range(len(cells)), cells, more, np.full(more.size, stddev))
     return _Screening(cells, more, stddev, offer)
 
 
@@ -261,7 +261,7 @@ def _screen_again(
         further = [j for j in asked if joined[j]]
         rest = joined & ~np.isin(np.arange(len(others)), asked)
         more[rest] *= min(after / before, 1.0) if before > 0 else 1.0
-    return view.wanted(others, cells, more, stddev, further)
+    return view.offer_by_distances(others, cells, more, stddev, further)
 
 
 def _count_again(view: PairView, others: int) -> int:

@@ -83,7 +83,7 @@ class Context(Protocol):
     def domain(self) -> Domain: ...
 
     @property
-    def known(self) -> Sequence[NoisyMarginal]:
+    def answers_so_far(self) -> Sequence[NoisyMarginal]:
         """The answers so far, in the order asked; what was charged and lost is not among them."""
         ...
 

@@ -100,7 +100,7 @@ class Merge(Method):
         """The one-way marginals, then the others with the values merged whose noisy counts are small."""
         given = [(s, s.clique) for s in context.slots(GIVEN)]
         context.ask([(s, c, Identity(context.domain.cells(c))) for s, c in given if len(c) == 1])
-        groups = rare_groups(context.domain, context.known, self.rare, self.floor)
+        groups = rare_groups(context.domain, context.answers_so_far, self.rare, self.floor)
         context.ask([(s, c, merged_query(context.domain, c, groups)) for s, c in given if len(c) > 1])
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int:

@@ -59,7 +59,7 @@ class Mst(Method):
     def run(self, context: Context) -> None:
         """One-way marginals, a tree by the exponential mechanism, its pairs."""
         ask_given(context)
-        groups = rare_groups(context.domain, context.known, self.rare, self.floor)
+        groups = rare_groups(context.domain, context.answers_so_far, self.rare, self.floor)
         queries = {pair: merged_query(context.domain, pair, groups) for pair in self.candidates}
         scores = context.score(lambda: {c: Candidate(c, q) for c, q in queries.items()}, once(context.fit))
         tree = grow_tree(context, self.candidates, scores)

@@ -91,7 +91,7 @@ def small_enough(context: Context, candidates: Sequence[Clique], limit: int) -> 
     Those that the present model cannot answer within memory are left out: their scores could not be computed.
     """
     orders = sorted({len(c) for c in candidates})
-    measured = {s for a in context.known for k in orders for s in itertools.combinations(a.clique, k)}
+    measured = {s for a in context.answers_so_far for k in orders for s in itertools.combinations(a.clique, k)}
     inside = measured.intersection(candidates)
     others = [c for c in candidates if c not in inside]
     allowed = inside | set(context.possible(others, limit))

@@ -14,7 +14,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
-from mechanisms.public.discovery.wanted import OF_UNITS, VALUES
+from mechanisms.public.discovery.discovery_questions import OF_UNITS, VALUES
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
@@ -47,7 +47,7 @@ class ValuesQuestion(JsonAnswer):
 
     @property
     def label(self) -> str:
-        return f"values of {self.planned.discovery_question.column}"
+        return f"values of {self.planned.discovery.column}"
 
     def fits(self, answer: Json) -> bool:
         values = answer.get(VALUES)
@@ -59,7 +59,7 @@ class ValuesQuestion(JsonAnswer):
 
     def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> JsonDict:
         """The values whose noisy weight reaches the threshold: nothing else of them leaves."""
-        threshold = self.planned.discovery_question.threshold
+        threshold = self.planned.discovery.threshold
         assert threshold is not None
         values = released_values(exact.value, self.event, threshold, source)
         return {"event": self.event.id, VALUES: values}
@@ -111,7 +111,7 @@ def discover(
             weights()  # what fails here costs nothing
         for question in due:
             if isinstance(question, ValuesQuestion):
-                yield Exact(weights()[question.planned.wanted.column], question.needed)
+                yield Exact(weights()[question.planned.discovery.column], question.needed)
             elif question.planned.clique == (OF_UNITS,):
                 yield question.exact(_bucketed(histogram, charges) << WEIGHT_BITS)
             elif (name := question.planned.clique[0]) in constants:
@@ -121,13 +121,13 @@ def discover(
                 yield question.exact(next(exact_marginals(table.coded, [clique], batch_cells=BATCH_CELLS)))
 
     answers = leave(questions, exact, ledger, source, progress=progress)
-    named = [charge.wanted.column for charge in charges]
+    named = [charge.discovery.column for charge in charges]
     return {name: _answer(answer) for name, answer in zip(named, answers, strict=True)}
 
 
 def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict[str, NDArray[np.int64]]:
     """Constants of the unit → how many units have each leaf, as the table counted its persons."""
-    trees = {c.wanted.column: c.wanted.tree for c in charges if c.wanted.once and c.wanted.tree is not None}
+    trees = {c.discovery.column: c.discovery.tree for c in charges if c.discovery.once and c.discovery.tree is not None}
     sizes = [tree.leaves + tree.specials for tree in trees.values()]
     if not trees:
         return {}
@@ -138,7 +138,7 @@ def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict
 
 def _bucketed(histogram: NDArray[np.int64] | None, charges: Sequence[PlannedCharge]) -> NDArray[np.int64]:
     """How many units have so many records, in the buckets that the plan asks for."""
-    asked = next(c.wanted.sizes for c in charges if c.wanted.sizes is not None)
+    asked = next(c.discovery.sizes for c in charges if c.discovery.sizes is not None)
     if histogram is None:
         raise RuntimeError("the table holds no counts of records per unit")
     return asked.bucketed(histogram)
@@ -152,8 +152,8 @@ def _answer(answer: Any) -> NDArray[np.float64] | tuple[str, ...] | None:
 
 def _question(charge: PlannedCharge, budget: Budget, folder: Path, place: int) -> MarginalQuestion | ValuesQuestion:
     """The question of a charge; its sensitivity is computed again from what is asked."""
-    needed = budget.moved(charge.wanted, as_noise(charge.event).norm)
-    if charge.wanted.of_values:
+    needed = budget.moved(charge.discovery, as_noise(charge.event).norm)
+    if charge.discovery.of_values:
         return ValuesQuestion(folder / f"{place:05d}.json", charge, needed)
     planned = charge.measurement
     return MarginalQuestion(planned, as_matrix(planned.query), needed, folder / f"{place:05d}.npz")

@@ -44,7 +44,7 @@ class PrivateTable:
         encoding: what encoding could not take as it was; for the internal log alone.
         complete: whether every row of the table is in it.
         aside: which rows of the file belong to units that were set aside; None where none were.
-        kept: the folder in which the runs of a sweep keep it and its counts; None for a run's own.
+        folder: the one in which the runs of a sweep keep it and its counts; None for a run's own.
         sizes: records and units: how many units have so many records, before clipping; None where a record is a unit.
         histogram: how many units have R = 1 … records, a unit with more counted in the last cell, without those that
             were set aside; None where it was not asked for.

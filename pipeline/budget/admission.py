@@ -37,7 +37,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.units import rounded_down, rounded_up, bound_in_words
+from mechanisms.public.units import bound_in_words, rounded_down, rounded_up
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.folders import BOOKING, WHERE, changes, not_in_release
 from pipeline.plugins.origins import rests_on_others
@@ -139,7 +139,9 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         lost = (
             f"; the one of this name before it is gone, with {gone[0]} entries: it counts none of them" if gone else ""
         )
-        limit = bound_in_words(book.limit.epsilon, book.limit.delta)  # a name that was mistyped would begin a second budget
+        limit = bound_in_words(
+            book.limit.epsilon, book.limit.delta
+        )  # a name that was mistyped would begin a second budget
         new_words = f"a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
         print(f"  {SETTING}={ledger.path} is {new_words}{lost}", file=sys.stderr)
     return book

@@ -105,7 +105,7 @@ def fit(
         root = Path(place) / "run" if folder is None else Path(folder).expanduser()
         try:
             with named_as_given({path: "the frame", other: "the frame of units"}):
-                done = run(config, root, quiet=quiet, kept=folder is not None)
+                done = run(config, root, quiet=quiet, has_folder=folder is not None)
         except UserError as error:
             if error.where == WHERE:
                 raise UserError(error.what, where="folder", fix="another folder, or move it away") from None
@@ -128,11 +128,15 @@ def run_settings(settings: Mapping[str, Any], **own: Any) -> Config:
         UserError: as of the command, also of an address with a secret; a keyword near to an argument, or of `fit`
             alone.
     """
-    settings_of_runs = vars(Config())
+    run_fields = vars(Config())
     for name in settings:
-        if name in KEYWORDS and name not in settings_of_runs:
+        if name in KEYWORDS and name not in run_fields:
             raise UserError("nothing is kept or read here that needs it", where=f"{name}=", fix="leave it out")
-        if not {".", "/"} & set(name) and name not in settings_of_runs and (near := did_you_mean(name, [*KEYWORDS, *settings_of_runs])):
+        if (
+            not {".", "/"} & set(name)
+            and name not in run_fields
+            and (near := did_you_mean(name, [*KEYWORDS, *run_fields]))
+        ):
             raise UserError("no such keyword", where=f"{name}=", fix=near)
     overrides = [*overrides_of(settings, REFUSED), *overrides_of({"privacy": own})]
     for override in overrides:

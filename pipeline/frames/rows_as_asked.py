@@ -20,8 +20,8 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Frame, Kinds, opened_stream
-from pipeline.made_rows import RowMaker, build_condition
 from pipeline.measuring.public_tables import ready_again
+from pipeline.row_maker import RowMaker, build_condition
 from pipeline.settings.config import LimitsConfig, SynthesisConfig
 from pipeline.settings.memory import check_rows
 from pipeline.settings.methods import usable_synthesizer

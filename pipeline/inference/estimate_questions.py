@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, require_columns, one_of
+from mechanisms.public.errors import UserError, one_of, require_columns
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema

@@ -78,7 +78,9 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     ends = _ends(question, groups)
     whole = sum(line.low <= ends[0] and ends[1] <= line.high for line in lines)
     near = [question.what == "mean" and _at_end(line, *ends) for line in lines]
-    drowned = [f"{many:,} of {len(lines):,} {remark}" for many, remark in ((whole, DROWNED), (sum(near), AT_END)) if many]
+    drowned = [
+        f"{many:,} of {len(lines):,} {remark}" for many, remark in ((whole, DROWNED), (sum(near), AT_END)) if many
+    ]
     lines = [_supported(replace(line, value=None) if at else line) for line, at in zip(lines, near, strict=True)]
     by = schema.measured.canonical(question.by)
     frame = cells_frame(schema, by) if by else pd.DataFrame(index=range(1))

@@ -46,7 +46,7 @@ class Relation:
         share: about which share of the records lies elsewhere than independent columns would place it, beyond chance
             and noise, in [0, 1].
         least: whether it is at least so much.
-        kept: the same share in the synthetic table; None where its columns are not those that were measured.
+        in_rows: the same share in the synthetic table; None where its columns are not those that were measured.
     """
 
     pair: Clique
@@ -69,7 +69,9 @@ def strongest(measurements: Measurements, synthetic: CodedTable | None) -> tuple
     every = _answered(evidence, records) if distances is None else _compared(evidence, distances, records)
     largest = sorted((f for f in every if f[1] >= LEAST), key=lambda f: -f[1])[:NAMED]
     least = distances is None
-    return tuple(Relation(pair, s, least, _share_in_rows(measurements, synthetic, pair, query)) for pair, s, query in largest)
+    return tuple(
+        Relation(pair, s, least, _share_in_rows(measurements, synthetic, pair, query)) for pair, s, query in largest
+    )
 
 
 def in_words(relations: Sequence[Relation]) -> str:
@@ -83,13 +85,13 @@ def in_words(relations: Sequence[Relation]) -> str:
 
 
 def _in_words(relation: Relation, *, first: bool) -> str:
-    if relation.kept is None:
+    if relation.in_rows is None:
         return ""
-    return f" ({'table: ' if first else ''}{relation.kept:.0%}{', lost' * _is_lost(relation)})"
+    return f" ({'table: ' if first else ''}{relation.in_rows:.0%}{', lost' * _is_lost(relation)})"
 
 
 def _is_lost(relation: Relation) -> bool:
-    return relation.kept is not None and relation.kept < LOST * relation.share
+    return relation.in_rows is not None and relation.in_rows < LOST * relation.share
 
 
 def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: float) -> Iterator[Pair]:
@@ -149,7 +151,9 @@ def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Va
             yield a.clique, a.query, a.values, np.full(a.values.size, a.stddev)
 
 
-def _share_in_rows(measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix) -> float | None:
+def _share_in_rows(
+    measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix
+) -> float | None:
     """The share of the synthetic rows that lie elsewhere than independent columns would place them, beyond chance."""
     if synthetic is None or not synthetic.rows:
         return None

@@ -30,7 +30,7 @@ from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.ratio_intervals import ALPHA
 from pipeline.inference.relations import in_words, strongest
 from pipeline.release_folder import check_columns, read_release
-from pipeline.report.answer_noise import coverage, cell_lines
+from pipeline.report.answer_noise import cell_lines, coverage
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
 from pipeline.statement.digests import read_manifest

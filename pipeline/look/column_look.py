@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
-from mechanisms.public.schema.readings import ISO, drawn_digits_lines, zip_fields
+from mechanisms.public.schema.readings import ISO, digit_lines, zip_fields
 from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
 from mechanisms.public.schema.spellings import folded as loosely
-from mechanisms.public.tables.doubts import listed_gaps, limits_in_words
+from mechanisms.public.tables.doubts import limits_in_words, listed_gaps
 from mechanisms.public.tables.losses import ColumnLoss, declared_texts, one_unit, percent
 from mechanisms.public.tables.persons import persons_in_words
 from mechanisms.public.tables.text_forms import (
@@ -263,7 +263,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFact
     hints: list[str] = []
     if not column.constant and facts.rows and not lost:
         hints += _constant(column, values, present, facts.rows) if present or not _others(column, counts) else []
-    hints += [] if column.width is None else drawn_digits_lines(zip_fields(column))
+    hints += [] if column.width is None else digit_lines(zip_fields(column))
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
     elif column.kind == "categorical" and not column.constant:

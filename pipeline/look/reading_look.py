@@ -40,7 +40,7 @@ from mechanisms.public.tables.text_forms import (
     NumberForm,
     Texts,
     day_and_month,
-    said_thousands,
+    thousands_in_words,
 )
 from pipeline.look.column_look import FEW_ROWS, listed, two_notations
 
@@ -84,7 +84,7 @@ def read_wrongly(look: Look, column: Column, facts: ColumnFacts, report: Encodin
     warnings += mixed_units(source, column) if amounts and not typed else []
     warnings += clock_times(source, column, facts.plain) if amounts else []
     if not column.width and reading.plain and (column.decimals or 0) < THOUSANDTHS and reading.doubtful(shapes):
-        warnings += [said for said in [said_thousands(reading, shapes)] if said]
+        warnings += [remark for remark in [thousands_in_words(reading, shapes)] if remark]
     warnings += short_years(look.trimmed(index)) if column.kind == "categorical" else []
     if column.numeric and not warnings:
         often, each = look.trimmed(index), facts.rows / max(facts.distinct, 1)

@@ -37,7 +37,7 @@ BATCH, MOST_NAMED = 1 << 17, 6
 NO_RULE = "and a release will not hold to it without the rule"
 
 
-def relations_without_a_rule(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
+def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
     """Columns that ascend, follow or are skipped, and dates with their weekdays or hours, where no rule says so."""
     rules = schema.rules
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
@@ -82,7 +82,7 @@ def relations_without_a_rule(source: Source, schema: Schema, coded: CodedTable) 
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     varied = {n: c for n, c in columns.items() if n not in constants}
-    held, agreeing, _ = guess_calendar(source, varied, ASCENDING)
+    held, both, _ = guess_calendar(source, varied, ASCENDING)
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
@@ -91,7 +91,7 @@ def relations_without_a_rule(source: Source, schema: Schema, coded: CodedTable) 
         for time, (own, rule, bins) in parts.items()
     ]
     return hints + [
-        f"{name!r} is the {part} of {time!r} in {agreeing[time, name][0]:,} of {agreeing[time, name][1]:,} rows, {NO_RULE}: "
+        f"{name!r} is the {part} of {time!r} in {both[time, name][0]:,} of {both[time, name][1]:,} rows, {NO_RULE}: "
         f"calendar: {as_json({time: {part: name}})}"
         for time, parts_held in held.items()
         for part, name in parts_held.items()

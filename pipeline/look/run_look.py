@@ -14,10 +14,10 @@ from mechanisms.public.errors import shown
 from mechanisms.public.files import stored_values, write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.losses import ColumnLoss, losses_of, percent, refuse_losses, lone_lines
+from mechanisms.public.tables.losses import ColumnLoss, lone_lines, losses_of, percent, refuse_losses
 from mechanisms.public.tables.scan import Source
-from mechanisms.sensitive.kept_table import only_one
 from mechanisms.sensitive.private_table import PrivateTable
+from mechanisms.sensitive.shared_table import only_one
 from pipeline.folders import REHEARSAL, RunFolder
 from pipeline.look.column_look import ONE_SIDED
 from pipeline.look.table_look import TableLook, check, look_at
@@ -45,7 +45,7 @@ def look_before_spending(
     folder: RunFolder,
     show: Stages,
     *,
-    kept: bool = True,
+    has_folder: bool = True,
 ) -> tuple[ColumnLoss, ...]:
     """What the columns lose; the warnings of `check` on a terminal, and its whole look in `internal/check.txt`.
 
@@ -54,15 +54,19 @@ def look_before_spending(
 
     Guarantee: none; what stands in a log follows from settings alone, a refusal aside.
     Args:
-        kept: as of `run`.
+        has_folder: as of `run`.
 
     Raises:
         UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
     """
     encoding = private.encoding
     unknown = [c.name for c in schema.columns if c.discover is not None and c.discover.values]
-    placed_by_schema = replace(encoding, outside={n: k for n, k in encoding.outside.items() if n not in unknown})
-    each = (("outside", placed_by_schema.outside), ("unplaced", encoding.unplaced), ("contradict it", encoding.conflicts))
+    placing = replace(encoding, outside={n: k for n, k in encoding.outside.items() if n not in unknown})
+    each = (
+        ("outside", placing.outside),
+        ("unplaced", encoding.unplaced),
+        ("contradict it", encoding.conflicts),
+    )
     placed = [f"{name}: {n} {words}" for words, counts in each for name, n in counts.items() if n]
     placed += [f"{n}: its values are discovered" for n in unknown]
     LOG.info("%r; values that the schema does not place: %s", private, "; ".join(placed) or "nothing")
@@ -79,7 +83,7 @@ def look_before_spending(
         except Exception as error:
             lines, more = failure_lines(error), []
         write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
-        where = f"{folder.look} (NOT private)" if kept else NO_FOLDER
+        where = f"{folder.look} (NOT private)" if has_folder else NO_FOLDER
         show.note("" if show.tells else f"what the schema does to the rows: {where}")
         warned += more
         one_sided = [m for m in more if ONE_SIDED in m]
@@ -88,7 +92,7 @@ def look_before_spending(
     for line in warned:
         LOG.warning(line)
     rehearsed = "made-up rows: " * (source.path == folder.root / REHEARSAL)
-    show.warn_privately([f"{rehearsed}{line}" for line in (*warned, *unplaced_lines(placed_by_schema))])
+    show.warn_privately([f"{rehearsed}{line}" for line in (*warned, *unplaced_lines(placing))])
     return losses
 
 
@@ -102,7 +106,7 @@ def _look(
     private: PrivateTable, source: Source, schema: Schema, config: Config, folder: RunFolder
 ) -> tuple[list[str], list[str]]:
     """The lines of `check`, and its warnings; the jobs of a sweep that share the encoded table share them too."""
-    place = private.kept or folder.temporary / "look"
+    place = private.folder or folder.temporary / "look"
     place.mkdir(mode=0o700, exist_ok=True)
 
     def make() -> tuple[list[str], list[str]]:

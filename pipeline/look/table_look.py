@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.discovery.found_columns import scouting_schema
+from mechanisms.public.discovery.discovered_columns import scouting_schema
 from mechanisms.public.drafts.column_facts import Look, looks
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts
 from mechanisms.public.progress import Progress
@@ -35,14 +35,14 @@ from pipeline.look.column_look import (
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
-    far_bounds,
     differ_in_case,
+    far_bounds,
     gaps_among_numbers,
     joined_cells,
     other_words,
     read_wrongly,
 )
-from pipeline.look.relation_look import broken, conflicts, relations_without_a_rule, one_to_one
+from pipeline.look.relation_look import broken, conflicts, one_to_one, unruled_relations
 from pipeline.look.unit_look import LossBar, units_look
 from pipeline.scores.table_sources import joined, local, open_records, units_table_look
 from pipeline.settings.config import CheckConfig
@@ -151,13 +151,18 @@ def look_at(
     with source.connect() as engine:
         for look, index in looks(source, engine, gaps=gaps):
             name = source.names[index]
-            of_totals += [f"column {name!r}: {said}" for said in look.of_totals(index)]
+            of_totals += [f"column {name!r}: {remark}" for remark in look.of_totals(index)]
             column, seen[name] = held.get(name), look.facts[index]
             if column is not None:
                 seen[name] = look.under(index, column)
                 of_columns[name] = _column(look, total, column, (coded, report), seen[name], unit.column, bar.at_most)
     units, warned = units_look(source, schema, unit, seen, coded, bar)
-    hints = (*one_to_one(total, coded), *relations_without_a_rule(source, schema, coded), *_unlisted(source, schema), *units)
+    hints = (
+        *one_to_one(total, coded),
+        *unruled_relations(source, schema, coded),
+        *_unlisted(source, schema),
+        *units,
+    )
     hints += (*conflicts(source, coded, schema, workdir),)
     warned = [*broken(source, schema, coded), *of_totals, *warned]
     columns = tuple(of_columns[name] for name in held)

@@ -73,7 +73,7 @@ def units_look(
         many = [n for n in apart if seen[n].distinct > FEW_IDS]
         kin = ids_of_others(source, unit.column, many)
         hints += _entered_twice(source, unit.column)
-        hints += [f"{n!r}: {said}: {KIN}" for n, said in kin.items() if n not in schema.domain.names]
+        hints += [f"{n!r}: {remark}: {KIN}" for n, remark in kin.items() if n not in schema.domain.names]
         listed_ids = [n for n in kin if n in schema.domain.names]
         warned += [f"column {n!r}: {kin[n]}, and it would be measured: leave_out: [{n}]; {KIN}" for n in listed_ids]
     return [*hints, *persons], [*warned, *asked]
@@ -112,9 +112,9 @@ def _of_units(
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
     some = counted.field("values")[:: max(1, sizes.size // LOOKED_AT)]
-    warned = [f"unit {unit.column!r}: {said}" for said in two_shapes(some.to_pylist())]
+    warned = [f"unit {unit.column!r}: {remark}" for remark in two_shapes(some.to_pylist())]
     usual = float(np.quantile(sizes, USUAL)) if sizes.size else 0.0
-    warned += [f"unit {unit.column!r}: {said}" for said in ids_of_many(texts, usual)]
+    warned += [f"unit {unit.column!r}: {remark}" for remark in ids_of_many(texts, usual)]
     if nobody := ids_of_nobody(texts, usual):
         each = ", ".join(f"{text!r} is the id of {texts[text]:,} records" for text in nobody)
         cure = f"privacy.missing_unit_values={listed([*unit.missing_values, *nobody])}"
@@ -123,7 +123,7 @@ def _of_units(
     text = source.text(source.index(unit.column, where="privacy.unit"))
     cut = f"regexp_full_match(trim({text}), {literal(CUT_SHORT.pattern)})"
     held = source.lines(f"SELECT min({text}), count(*) FROM {source.relation} WHERE {cut} HAVING count(*) > 0")
-    warned += [f"unit {unit.column!r}: {said}" for said in cut_short(dict(held), unit.column, names=True)]
+    warned += [f"unit {unit.column!r}: {remark}" for remark in cut_short(dict(held), unit.column, names=True)]
     lost = {"have no id": without if unit.missing == "drop" else 0, "lie beyond the bound": beyond}
     if sum(lost.values()) > bar.at_most * rows:
         why = " or ".join(words for words, records in lost.items() if records)
@@ -204,8 +204,10 @@ def _entered_twice(source: Source, unit: str) -> list[str]:
     """A question about rows of one unit that are alike in all columns."""
     cells = ", ".join(map(source.text, range(len(source.names))))
     ((count,),) = source.lines(f"SELECT count(*) - count(DISTINCT hash({cells})) FROM {source.relation}")
-    said = f"{count:,} rows are the same as another of their {unit!r} in every column: entered twice? Each is a record"
-    return [said] * (count > 0)
+    remark = (
+        f"{count:,} rows are the same as another of their {unit!r} in every column: entered twice? Each is a record"
+    )
+    return [remark] * (count > 0)
 
 
 def _of_codes(column: Column, facts: ColumnFacts) -> bool:
@@ -295,14 +297,14 @@ def _of_constants(
             )
         least, most = np.where(gaps, values, codes), np.where(gaps, -1, codes)
         count = int((np.maximum.reduceat(most, starts) > np.minimum.reduceat(least, starts)).sum())
-        said = (
+        remark = (
             f"unit: constant: {name!r} has several values in {count:,} of the {several:,} persons with several records"
         )
-        said += "; one of them is taken, by a keyed hash"
+        remark += "; one of them is taken, by a keyed hash"
         if count > CONSTANT * several:
-            warnings.append(f"{said}: is it constant? if not, take it out of unit: constant")
+            warnings.append(f"{remark}: is it constant? if not, take it out of unit: constant")
         elif count:
-            hints.append(said)
+            hints.append(remark)
     return hints, warnings
 
 

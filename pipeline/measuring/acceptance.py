@@ -57,7 +57,7 @@ def settle(state: State) -> Taken:
             return taken
         raise _withheld(state, _figures(state, taken.scores))
     tried: dict[int, Taken] = {}
-    with state.show.kept_back():  # a line per stage would tell how many tries there were
+    with state.show.held_back():  # a line per stage would tell how many tries there were
         winner = selection.pick(_most_tries(state), lambda n: _verdict(state, _attempt(state, n), tried))
         accepted = None if winner is None else tried.get(winner) or _tried(state, _attempt(state, winner))
     if accepted is None:

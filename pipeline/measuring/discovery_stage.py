@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.plan import PlannedCharge
-from mechanisms.public.discovery.found_columns import discovered_schema
-from mechanisms.public.discovery.wanted import ASSUMED, OF_UNITS
+from mechanisms.public.discovery.discovered_columns import discovered_schema
+from mechanisms.public.discovery.discovery_questions import ASSUMED, OF_UNITS
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.tables.losses import losses_of
 from mechanisms.sensitive.contribution import UnitRows
@@ -60,26 +60,28 @@ def discovered(state: State) -> Discovered:
 
     @cache
     def weights() -> dict[str, ValueWeights]:
-        weights_by_column: dict[str, ValueWeights] = {}
-        asked = [c.wanted for c in charges if c.wanted.of_values]
+        by_column: dict[str, ValueWeights] = {}
+        asked = [c.discovery for c in charges if c.discovery.of_values]
         for most in sorted({w.most for w in asked}):  # one value of a constant, C of others
             columns, unit = [schema[w.column] for w in asked if w.most == most], replace(private.unit, max_records=most)
             table = UnitRows(source, unit, folder.temporary / ANSWERS)
-            weights_by_column |= value_weights(table, columns, key=state.key, norm=plan.norm, holdout=holdout, engine=state.engine)
-        return weights_by_column
+            by_column |= value_weights(
+                table, columns, key=state.key, norm=plan.norm, holdout=holdout, engine=state.engine
+            )
+        return by_column
 
     with show.stage("discover") as report:
         ledger = state.opened_ledger(folder.ledger, plan)
         noise = noise_source(state.config.privacy.noise_seed)
         ask = partial(discover_with_noise, private, weights, ledger, noise, answers_dir=folder.internal / ANSWERS)
         answers = ask(histogram=private.histogram, progress=report)
-        scales = {c.wanted.column: as_noise(c.event).scale for c in charges}
+        scales = {c.discovery.column: as_noise(c.event).scale for c in charges}
         whole = discovered_schema(schema, answers, kind=plan.noise, scales=scales) if schema.to_discover else schema
     if lost := [name for name, answer in answers.items() if answer is None]:
         problem = f"what was asked about {', '.join(lost)} is spent without an answer"
         show.warn([f"{problem} (a crash between charge and draw)"])
-    answered = frozenset(c.event.id for c in charges if answers[c.wanted.column] is not None)
-    asked = next((c for c in charges if c.wanted.sizes is not None), None)
+    answered = frozenset(c.event.id for c in charges if answers[c.discovery.column] is not None)
+    asked = next((c for c in charges if c.discovery.sizes is not None), None)
     return Discovered(whole, plan, answered, None if asked is None else discovered_bound(asked, answers[OF_UNITS]))
 
 
@@ -88,7 +90,7 @@ def discovered_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequen
 
     Where they were charged and lost, it is the assumed one.
     """
-    sizes, noise = charge.wanted.sizes, charge.wanted.noise
+    sizes, noise = charge.discovery.sizes, charge.discovery.noise
     assert sizes is not None
     if answer is None:
         return {"noisy": None, "chosen": ASSUMED}

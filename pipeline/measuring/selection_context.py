@@ -87,7 +87,7 @@ class AdaptiveRun:
     def slots(self, stage: str) -> list[Slot]:
         """The slots of a stage."""
         asked = enumerate(slot.reservation for slot in self.plan.slots)
-        return [Slot(i, wanted.clique or ()) for i, wanted in asked if wanted.stage == stage]
+        return [Slot(i, reservation.clique or ()) for i, reservation in asked if reservation.stage == stage]
 
     def event(self, payment: Payment, scores: int = 0) -> NoiseEvent:
         """The charge whose noise an answer has, or so many distances out of the reserve; in records."""
@@ -260,4 +260,4 @@ def _released_distances(
     order = sorted(range(len(cliques)), key=lambda i: steps.domain.axes(cliques[i]))
     placed = tuple(cliques[i] for i in order)
     whole = np.array([isinstance(queries.get(c, Identity(0)), Identity) for c in placed], np.bool_)
-    return NoisyDistances(placed, whole, values[order], len(steps.known), event.kind, event.scale, event.id)
+    return NoisyDistances(placed, whole, values[order], len(steps.answers_so_far), event.kind, event.scale, event.id)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
-from mechanisms.public.designs.tree import MOST_PAIRS, passed_over_in_words
+from mechanisms.public.designs.tree import MOST_PAIRS, passed_over_line
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import first_few
 from mechanisms.public.marginals import Values
@@ -21,7 +21,7 @@ from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, plain_edges
-from mechanisms.public.schema.readings import drawn_digits_lines, zip_fields
+from mechanisms.public.schema.readings import digit_lines, zip_fields
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from pipeline.inference.decided import pairs_of_columns
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
@@ -150,7 +150,7 @@ class Coverage:
             shown = f"what the public table {self.start!r} shows" if self.start else "no more than the schema says"
             cure = "Pairs come with a larger privacy.epsilon, a smaller privacy.max_records, coarser bins"
             if not self.pairs_asked:  # whatever ε is
-                cure = passed_over_in_words(self.pairs, ()) if self.pairs > MOST_PAIRS else f"{NEVER_PAIRS}{cure}"
+                cure = passed_over_line(self.pairs, ()) if self.pairs > MOST_PAIRS else f"{NEVER_PAIRS}{cure}"
             lines.append(
                 f"no pair of columns was measured: of how they depend on each other the synthetic table shows {shown}. "
                 f"{cure}, or a list in selection.marginals"
@@ -330,4 +330,4 @@ def _fewer(column: Column) -> str:
 
 def digits_drawn(schema: Schema) -> list[str]:
     """A sentence for each column of codes whose last digits are invented."""
-    return [f"{c.name!r}: {s}" for c in schema.columns if c.width is not None for s in drawn_digits_lines(zip_fields(c))]
+    return [f"{c.name!r}: {s}" for c in schema.columns if c.width is not None for s in digit_lines(zip_fields(c))]

@@ -14,7 +14,7 @@ from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
 from mechanisms.public.json_values import JsonDict
-from mechanisms.public.release import not_ours_in_words
+from mechanisms.public.release import not_ours_lines
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.losses import beyond, loss_lines
@@ -125,7 +125,7 @@ def where_to_look(done: Run, *, tells: bool, listed: bool = False) -> list[list[
     """
     from pipeline.inference.decided import decided  # a scoring needs none of these
     from pipeline.inference.relations import in_words
-    from pipeline.report.answer_noise import coverage, digits_drawn, cell_lines
+    from pipeline.report.answer_noise import cell_lines, coverage, digits_drawn
 
     statement, folder = done.statement, done.folder
     words = words_of(statement.to_json())
@@ -177,7 +177,7 @@ def release_warnings(done: Run, covered: Coverage | None = None) -> list[str]:
     from pipeline.report.answer_noise import coverage, digits_drawn, drowned_lines
 
     own = covered or coverage(done.measurements, done.schema, start=start_named(done.statement.to_json()))
-    parts = [f"not covered by our audit: {part}" for part in not_ours_in_words(done.statement.not_ours)]
+    parts = [f"not covered by our audit: {part}" for part in not_ours_lines(done.statement.not_ours)]
     parts += [*own.warnings, *drowned_lines(done.measurements), *discovered_names(done.schema)]
     if covered:
         return parts
@@ -222,7 +222,7 @@ def discovered_names(schema: Schema) -> list[str]:
     """That discovered texts, which the release holds, may name persons."""
     discovered = [c for c in schema.columns if "values" in c.discovered]
     every = [(c.name, persons_in_words(c.name, c.values, "discovered")) for c in discovered]
-    return [f"{name!r}: {said}; leave_out it" for name, said in every if said]
+    return [f"{name!r}: {remark}; leave_out it" for name, remark in every if remark]
 
 
 def rehearsed(done: Run) -> str:

@@ -13,14 +13,14 @@ from mechanisms.public.criterion import compared
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
-from mechanisms.public.units import plain_digits, bound_in_words
+from mechanisms.public.units import bound_in_words, plain_digits
 from mechanisms.public.workload import Workload
 from mechanisms.selection.selections import method_of
 from pipeline.budget.admission import planned_release
 from pipeline.budget.ledger_report import planned_json
 from pipeline.inference.decided import named_pairs, never_asked
 from pipeline.report.plan_theory import theory, theory_in_words
-from pipeline.report.plan_words import candidate_noise, expectations, in_words, mean_errors, error_lines
+from pipeline.report.plan_words import candidate_noise, error_lines, expectations, in_words, mean_errors
 from pipeline.settings.build import build_plan, build_schema, build_workload
 from pipeline.settings.config import Config
 from pipeline.settings.memory import model_sizes, predicted_memory_bytes, scores_bytes

@@ -60,9 +60,9 @@ class FirstLook:
         """The scores with all this, and with the correlations of both tables."""
         nothing = (np.zeros((real.rows, 0)), np.zeros((synthetic.rows, 0)))
         maps = correlation_maps(self.names, self.values or nothing, (real, synthetic))
-        synthetic_figures, own = card.rows["synthetic"], card.rows["real"]
-        as_many = abs(synthetic_figures - own) <= OFF * own
-        far = [] if as_many else [f"rows, and so totals, far from the real ones: {synthetic_figures:,} (real {own:,})"]
+        theirs, own = card.rows["synthetic"], card.rows["real"]
+        as_many = abs(theirs - own) <= OFF * own
+        far = [] if as_many else [f"rows, and so totals, far from the real ones: {theirs:,} (real {own:,})"]
         if self.values is not None:
             far += far_figures(self.numbers, self.names, self.values[0], as_many=as_many)
         return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=(*card.notices, *far))
@@ -84,23 +84,23 @@ def far_figures(
     """
     far, wide = [], []
     for each in numbers:
-        own, synthetic_figures, values = each["real"], each["synthetic"], real[:, names.index(each["column"])]
-        if not isinstance(own["mean"], float) or not isinstance(synthetic_figures["mean"], float) or not own["stddev"]:
+        own, theirs, values = each["real"], each["synthetic"], real[:, names.index(each["column"])]
+        if not isinstance(own["mean"], float) or not isinstance(theirs["mean"], float) or not own["stddev"]:
             continue
-        off, both_sides = abs(synthetic_figures["mean"] - own["mean"]), own["quantiles"][0] < 0 < own["quantiles"][-1]
-        by_chance = CHANCE * own["stddev"] / math.sqrt(synthetic_figures["count"])
+        off, both_sides = abs(theirs["mean"] - own["mean"]), own["quantiles"][0] < 0 < own["quantiles"][-1]
+        by_chance = CHANCE * own["stddev"] / math.sqrt(theirs["count"])
         if off > max(OFF * abs(own["mean"]), OFF * own["stddev"] * both_sides, by_chance):
             ordered = np.sort(values[~np.isnan(values)])
             total = 0.0 if both_sides else float(ordered.sum())
             held = float(ordered[-max(int(TOP * ordered.size), 1) :].sum()) / total if total else 0.0
             rows = f"; {TOP:.0%} of the real rows hold {held:.0%} of the total" if held >= HEAVY else ""
-            line = f"{each['column']} {plain_digits(synthetic_figures['mean'])} (real {plain_digits(own['mean'])}{rows})"
+            line = f"{each['column']} {plain_digits(theirs['mean'])} (real {plain_digits(own['mean'])}{rows})"
             far.append((off / max(abs(own["mean"]), 1e-300), line))
             continue
-        ratio = 1.0 if synthetic_figures["stddev"] is None else synthetic_figures["stddev"] / own["stddev"]  # one row has none
+        ratio = 1.0 if theirs["stddev"] is None else theirs["stddev"] / own["stddev"]  # one row has none
         fourth = float(np.nanmean(((values - own["mean"]) / own["stddev"]) ** 4))
-        if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / synthetic_figures["count"]) / 2:
-            line = f"{each['column']} {plain_digits(synthetic_figures['stddev'])} (real {plain_digits(own['stddev'])})"
+        if not 1 / WIDER <= ratio <= WIDER and abs(ratio - 1) > CHANCE * math.sqrt(fourth / theirs["count"]) / 2:
+            line = f"{each['column']} {plain_digits(theirs['stddev'])} (real {plain_digits(own['stddev'])})"
             wide.append((max(ratio, 1 / max(ratio, 1e-300)), line))
     means = "means, and so totals," if as_many else "means"
     return [*_farthest(means, far), *_farthest("standard deviations,", wide)]

@@ -18,12 +18,12 @@ from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.losses import losses_of, loss_lines
+from mechanisms.public.tables.losses import loss_lines, losses_of
 from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import unit_numbers
-from mechanisms.sensitive.kept_table import shared_truth
 from mechanisms.sensitive.private_table import PrivateTable
+from mechanisms.sensitive.shared_table import shared_truth
 from pipeline.run_context import State, present
 from pipeline.scores.first_look import first_look
 from pipeline.scores.read_values import shared_schema, subject_texts, wants_values, with_schema
@@ -85,7 +85,7 @@ def share_floors(state: State, floors: Path) -> None:
     """
     private, source, schema = present(state.private), present(state.source), state.design.schema
     path = floors_file(floors, state.facts)
-    if private.kept is not None and not path.exists():
+    if private.folder is not None and not path.exists():
         truth, _ = _truth(private, source, schema, state.folder.temporary)
         schema, tables = together(schema, {"real": truth})
         spec = affordable(present(state.design.scoring), truth.rows)
@@ -160,7 +160,7 @@ def _truth(
     private: PrivateTable, source: Source, schema: Schema, temporary: Path
 ) -> tuple[CodedTable, CodedTable | None]:
     """All rows of the table, with all values: those that scores compare with, and those that were set aside."""
-    if private.kept is not None:
+    if private.folder is not None:
         return shared_truth(private, source, schema), None
     if (plain := private.as_read(schema)) is not None:
         return plain, None

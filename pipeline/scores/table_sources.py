@@ -18,8 +18,8 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.fetched import FetchRoom, fetched
 from mechanisms.public.tables.formats import persons_of
-from mechanisms.public.tables.found_dialect import dialect_of
 from mechanisms.public.tables.scan import Source, open_table, private_folder
+from mechanisms.public.tables.sniffed_dialect import dialect_of
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.joined_units import misfits, with_units
 from pipeline.frames.frame_files import Table, table_files

@@ -30,7 +30,7 @@ from pipeline.scores.table_sources import declared_dialect, file_facts, opened, 
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.read_where import check_read, check_tables_read
-from pipeline.settings.scoring import build_places, build_scores, roles_of, ready_roles, with_subjects
+from pipeline.settings.scoring import build_places, build_scores, ready_roles, roles_of, with_subjects
 from pipeline.stage_bars import Stages, unplaced_lines
 
 #: The tables to score, the text of each row's subject where a table has the column, what to score, and the roles.

@@ -21,8 +21,8 @@ from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.planning import Request, make_plan, with_least_noise
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.criterion import Criterion, Over
-from mechanisms.public.discovery.found_columns import questions_of
-from mechanisms.public.discovery.wanted import INVENTED, OF_UNITS, RECORDS, SizeQuestion, DiscoveryQuestion
+from mechanisms.public.discovery.discovered_columns import questions_of
+from mechanisms.public.discovery.discovery_questions import INVENTED, OF_UNITS, RECORDS, DiscoveryQuestion, SizeQuestion
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.json_values import is_number
@@ -162,7 +162,10 @@ def build_discovery(specs: Specs, schema: Schema) -> Plan | None:
     """
     config, share = specs.config, specs.config.privacy.discovery_share
     sizes = unit_sizes(specs, schema)
-    questions = (*(() if sizes is None else (DiscoveryQuestion(OF_UNITS, (RECORDS,), sizes=sizes),)), *questions_of(schema))
+    questions = (
+        *(() if sizes is None else (DiscoveryQuestion(OF_UNITS, (RECORDS,), sizes=sizes),)),
+        *questions_of(schema),
+    )
     if not questions:
         return None
     if config.accept and config.accept_tries > 1:

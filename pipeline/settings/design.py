@@ -10,8 +10,8 @@ from evaluation.metrics import ScoreSpec
 from mechanisms.accounting.autodp_check import check_with_autodp
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.plugin_costs import check_costs
-from mechanisms.public.discovery.found_columns import possible
-from mechanisms.public.discovery.wanted import VALUES
+from mechanisms.public.discovery.discovered_columns import possible
+from mechanisms.public.discovery.discovery_questions import VALUES
 from mechanisms.public.errors import UserError
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema

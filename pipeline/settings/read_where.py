@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from evaluation.metric import MAP
 from evaluation.metrics import METRICS, declared_settings, users
-from mechanisms.public.discovery.found_columns import questions_of
+from mechanisms.public.discovery.discovered_columns import questions_of
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.persons.person_questions import questions_of as person_questions
 from mechanisms.public.schema.table_schema import Schema
@@ -19,7 +19,7 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WORD
 from pipeline.settings.config import schema_path
 from pipeline.settings.inputs import DEMO, OWN
-from pipeline.settings.scoring import asked_metrics, roles_of, ready_roles
+from pipeline.settings.scoring import asked_metrics, ready_roles, roles_of
 
 Read: TypeAlias = "Callable[[Any, Schema | None], bool]"
 RECORD = "record"

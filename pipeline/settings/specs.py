@@ -10,7 +10,7 @@ from typing import Any
 from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.discovery.wanted import ASSUMED
+from mechanisms.public.discovery.discovery_questions import ASSUMED
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect

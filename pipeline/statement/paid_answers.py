@@ -13,8 +13,16 @@ from numpy.typing import ArrayLike
 
 from mechanisms.accounting.events import Exponential, booked_event
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold
+from mechanisms.public.discovery.discovery_questions import (
+    ASSUMED,
+    INVENTED,
+    OF_UNITS,
+    RECORDS,
+    VALUES,
+    DiscoveryQuestion,
+    SizeQuestion,
+)
 from mechanisms.public.discovery.leaf_tree import LeafTree
-from mechanisms.public.discovery.wanted import ASSUMED, INVENTED, OF_UNITS, RECORDS, VALUES, SizeQuestion, DiscoveryQuestion
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.person_questions import by_label, questions_about_units

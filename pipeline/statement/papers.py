@@ -23,7 +23,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS
-from mechanisms.public.release import STATEMENT_VERSION, not_ours_in_words
+from mechanisms.public.release import STATEMENT_VERSION, not_ours_lines
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
@@ -194,7 +194,7 @@ def _promise(statement: Json, words: Json) -> str:
     """What the release promises, and to whom; or that it does not."""
     if not statement["private"]:
         return f"NOT private: {'; '.join(words['reasons_not_private'])}."
-    others = not_ours_in_words(statement.get("not_ours"))
+    others = not_ours_lines(statement.get("not_ours"))
     sentences = [words["unit_ids"], *(f"Warning: {w}" for w in words["warnings"])]
     sentences.append(f"Not covered by the audit of this software: {'; '.join(others)}" if others else "")
     return " ".join([words["promise"], *(f"{part}." for part in sentences if part)])
@@ -236,7 +236,7 @@ def registry_record(statement: Json, bound: Manifest) -> str:
         said=statement,
         words=all_words(statement),
         charges=Counter(e["mechanism"] for e in statement["events"]),
-        others=not_ours_in_words(statement.get("not_ours")),
+        others=not_ours_lines(statement.get("not_ours")),
         part=only_rows_with(bound.given),
         slug=re.sub(r"[^a-z0-9]+", "-", f"synthetic {statement['table']}".lower()).strip("-"),
         left=left,
@@ -272,7 +272,7 @@ def render_statement(statement: Json, bound: Manifest, digests: Mapping[str, str
         measured=_measured(statement["events"]),
         groups=[(g["units"], g["epsilon"], g["delta"]) for g in statement["group_privacy"]],
         lost=sum(not e["answered"] for e in statement["events"]),
-        others=not_ours_in_words(statement.get("not_ours")),
+        others=not_ours_lines(statement.get("not_ours")),
         curve=_curve(statement["curve"], statement["guarantee"]),
         rows_asked=bound.rows_asked,
         given=bound.given,

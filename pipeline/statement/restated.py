@@ -14,7 +14,7 @@ from mechanisms.accounting.events import booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.criterion import ACCEPT
-from mechanisms.public.discovery.wanted import DISCOVERY, INVENTED, OF_UNITS, DiscoveryQuestion
+from mechanisms.public.discovery.discovery_questions import DISCOVERY, INVENTED, OF_UNITS, DiscoveryQuestion
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS, questions_about_units
@@ -52,11 +52,19 @@ ASKED = ("id", "share", "stage", "scores", "accept", "noisy", "clique", "cells",
 CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 #: What privacy.json, the manifest and the table say, or leave out, on the word of the run alone; of a fact or a stop
 #: its kind is the name.
-BY_THE_RUN: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "unit.table", "holdout")
-BY_THE_RUN += ("outside.unplaced", "public_facts.public_table", "public_facts.public_start", "public_facts.query")
-BY_THE_RUN += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
-BY_THE_RUN += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
-BY_THE_RUN += ("versions", "published", "running_total", "not_ours", "manifest.given", "manifest.rows_asked", "table.rows")
+FROM_RUN: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "unit.table", "holdout")
+FROM_RUN += ("outside.unplaced", "public_facts.public_table", "public_facts.public_start", "public_facts.query")
+FROM_RUN += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
+FROM_RUN += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
+FROM_RUN += (
+    "versions",
+    "published",
+    "running_total",
+    "not_ours",
+    "manifest.given",
+    "manifest.rows_asked",
+    "table.rows",
+)
 
 
 def restated(release: Path, statement: Json, index: Json) -> Finding:

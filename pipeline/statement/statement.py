@@ -13,7 +13,7 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, worst_case
 from mechanisms.public.criterion import ACCEPT
-from mechanisms.public.discovery.wanted import OF_UNITS
+from mechanisms.public.discovery.discovery_questions import OF_UNITS
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.sources import names_the_table
@@ -296,7 +296,7 @@ def public_facts(schema: Schema, neighbouring: Neighbouring, own: Declared, even
         if c.discovered
     ]
     own_unit = schema.rules.unit
-    if own_unit is not None and own_unit.found and cap is None:
+    if own_unit is not None and own_unit.discovered and cap is None:
         discovered.append({"column": OF_UNITS, "what": ["C"], "release": "earlier"})
     confirmed = "schema" if schema.confirmed_public else "settings" if own.confirmed else None
     named = {"fact": "schema", "name": schema.name, "source": schema.source}

@@ -15,9 +15,9 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError, shown
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.plain_files import check_plain, holds, read_mapping
-from mechanisms.public.release import not_ours_in_words
+from mechanisms.public.release import not_ours_lines
 from mechanisms.public.tables.formats import released_table
-from mechanisms.public.units import delta, bound_in_words
+from mechanisms.public.units import bound_in_words, delta
 from pipeline.plugins.origins import check_loaded
 from pipeline.settings.config import VerifyConfig
 from pipeline.statement.advisories import advisories_of
@@ -26,7 +26,7 @@ from pipeline.statement.format_2 import as_fields, is_older
 from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import BROKEN, texts_of
-from pipeline.statement.restated import BY_THE_RUN, restated
+from pipeline.statement.restated import FROM_RUN, restated
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
 from pipeline.statement.statement import SECURE
@@ -119,10 +119,10 @@ def verify(release: Path, *, key: str | None = None) -> Verification:
             checks.append(Check(name, None, f"not compared: made by version {' and '.join(others)}, not {__version__}"))
         else:
             checks.append(_guarded(name, partial(compared, release), statement, index))
-    checks += [] if others else [Check("told", None, f"by the run alone: {', '.join(BY_THE_RUN)}")]
+    checks += [] if others else [Check("told", None, f"by the run alone: {', '.join(FROM_RUN)}")]
     checks.append(_guarded("private", _private, statement, index))
     checks += [
-        Check("parts", None, f"not covered by our audit: {part}") for part in not_ours_in_words(statement.get("not_ours"))
+        Check("parts", None, f"not covered by our audit: {part}") for part in not_ours_lines(statement.get("not_ours"))
     ]
     checks += _advisories(statement, index)
     return Verification(tuple(checks), others)

@@ -118,20 +118,22 @@ def _little(values: Values, far: NDArray[np.int64], stddev: float) -> dict[int, 
     """
     records = np.maximum(values, 0.0)
     independent = records.sum(axis=1)[:, None] * records.sum(axis=0) / max(float(records.sum()), 1e-300)
-    little, left = _holding_little(values[:, far], independent[:, far], stddev)
+    little, left = _sparse(values[:, far], independent[:, far], stddev)
     gaps = np.flatnonzero(np.diff(far) > 1)
     first = int(gaps[-1]) + 1 if gaps.size else 0
     done = np.zeros(values.shape[0], np.bool_)
     for place in range(first, far.size - 1) if far.size and far[first] > 0 else ():
         tail = far[place:]
-        own, sums = _holding_little(values[:, tail].sum(axis=1), independent[:, tail].sum(axis=1), stddev * math.sqrt(tail.size))
+        own, sums = _sparse(
+            values[:, tail].sum(axis=1), independent[:, tail].sum(axis=1), stddev * math.sqrt(tail.size)
+        )
         new = own & ~done
         little[new, place:], left[new, place + 1 :], left[new, place] = True, 0.0, sums[new]
         done |= own
     return {int(one): (little[:, place], left[:, place]) for place, one in enumerate(far)}
 
 
-def _holding_little(answers: Values, independent: Values, stddev: float) -> tuple[NDArray[np.bool_], Values]:
+def _sparse(answers: Values, independent: Values, stddev: float) -> tuple[NDArray[np.bool_], Values]:
     """Whether answers say that there is little, and what they still count then."""
     little = (answers < LITTLE * stddev) & (independent - answers > BELOW * stddev)
     shown = np.maximum(answers, 1e-9 * stddev)

@@ -106,7 +106,7 @@ def arranged(
         codes[name] = np.repeat(own, sizes).astype(code_dtype(coded.domain[name].size))
     rows = CodedTable(coded.domain, tuple(codes[a.name] for a in coded.domain.attributes))
     assert not broken(codes, coded.domain, schema.rules.linked).any(), "links keep to the rules that name constants"
-    return Owned(rows, owners, {n: v[order] for n, v in values.items()}, linked.sentences)
+    return Owned(rows, owners, {n: v[order] for n, v in values.items()}, linked.notes)
 
 
 def _orders(schema: Schema) -> list[list[str]]:

@@ -225,7 +225,7 @@ def _recounted(
     Args:
         slot: that changed; `whole` where others did too.
         changed: what did, as bits of `QuestionArrays`.
-        kept: how many changes of another person are remembered.
+        changes: how many of another person are remembered.
     """
     person, low, high = links.owners[slot], slot - 1, slot + 1
     rise, begin = 0.0, links.begins[person]

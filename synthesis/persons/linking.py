@@ -56,7 +56,7 @@ class Linked:
         time_of: (records,) the row whose time each row takes: a permutation within the codes of the time's column.
         constants: (constants, persons) codes, in the order of `unit.constant`.
         costs: before the first sweep, and after each.
-        told: in sentences, how many persons got constants anew, and how many records persons, by rules that name them.
+        notes: in sentences, how many persons got constants anew, and how many records persons, by rules that name them.
     """
 
     members: Ints
@@ -64,7 +64,7 @@ class Linked:
     time_of: Ints
     constants: Codes
     costs: tuple[float, ...] = ()
-    sentences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def linked_persons(
@@ -106,14 +106,14 @@ def linked_persons(
     targets = targets_of(asked, by_size, world.counts_of(asked, rng))
     for target in (t for t in targets if zeros and t.asked.kinds() == (Trait.RECORDS, Trait.CONSTANT)):
         of_size, constant = target.asked.question.features
-        groups, rows = np.array(of_size.groups)[sizes - 1], target.wanted.reshape(target.asked.values.shape)
+        groups, rows = np.array(of_size.groups)[sizes - 1], target.goal.reshape(target.asked.values.shape)
         constants[unit.constant.index(constant.column)] = drawn_cells(rows, groups, rng)
     world, links, room, goals, aims = _opened(world, targets, by_name, rng)
     costs = _descended(links, room, goals, aims, rng, sweeps, progress)
     for row, name in enumerate(sheet_of([t.asked.question for t in targets]).constants):
         world.constants[unit.constant.index(name)] = links.constants[row]
     time_of = np.asarray(token_rows[links.tokens], np.int64)
-    return Linked(links.members, world.starts, time_of, world.constants, costs, world.sentences)
+    return Linked(links.members, world.starts, time_of, world.constants, costs, world.notes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class _World:
     constants: Codes
     token_rows: Ints
     zeros: Sequence[Zeros]
-    sentences: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def persons(self, members: Ints, times: Ints, sheet: Sheet) -> Persons:
         """An arrangement as what tallies count: (records,) who stands where, and the time that each record holds."""
@@ -181,18 +181,21 @@ def _opened(
     members, state = np.zeros(records, np.int64), np.array([rng.integers(1, 2**63)], np.uint64)
     owners = np.repeat(np.arange(sizes.size), sizes)
     bans = bans_of(world.zeros, world.table, world.unit.constant, world.constants)
-    drawn_aims = drawn_levels(means, groups, _signs(levels), rng)
+    drawn = drawn_levels(means, groups, _signs(levels), rng)
     if world.zeros:  # of what a person may hold, first what few others may
-        levels, drawn_aims = np.column_stack([levels, bans.shares()]), np.column_stack([drawn_aims, np.zeros(sizes.size)])
+        levels, drawn = (
+            np.column_stack([levels, bans.shares()]),
+            np.column_stack([drawn, np.zeros(sizes.size)]),
+        )
     deal(
         members, slot_of_token, owners, world.bins, bin_begins, stay, columns[same[0]].size if same else 1,
-        levels, staying, drawn_aims, bans, state,
+        levels, staying, drawn, bans, state,
     )  # fmt: skip
     if world.zeros and records:
         codes = [columns[n].size for n in world.unit.constant]
         rules, bound = [Rule(bans, i, codes) for i in range(len(bans.strides))], world.unit.bound
-        constants, starts, order, sentences = brought(rules, world.constants, members, world.starts, tokens, bound, rng)
-        world, bans = replace(world, starts=starts, constants=constants, told=sentences), bans.of(constants)
+        constants, starts, order, notes = brought(rules, world.constants, members, world.starts, tokens, bound, rng)
+        world, bans = replace(world, starts=starts, constants=constants, notes=notes), bans.of(constants)
         members, tokens = members[order], tokens[order]
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)
     own_tokens[members], own_times[members] = tokens, token_times[tokens]
@@ -235,7 +238,7 @@ def _groups(targets: Sequence[PersonTarget], sizes: Ints) -> Ints:
 
 def _goals(targets: Sequence[PersonTarget], sheet: Sheet, world: _World, sizes: Ints) -> Goals:
     """Targets and weights of all cells, and of wider ones: what is off by little in many cells is off in their sum."""
-    cells = sum(t.wanted.size for t in targets)
+    cells = sum(t.goal.size for t in targets)
     goals, within = [np.zeros((2, 0))], np.full((cells, 3), cells)  # one more cell, for what lies in no wider one
     for kind, wide_of in enumerate((lambda _, c: c, _blocks, _all_sizes)):
         first = 0
@@ -246,7 +249,7 @@ def _goals(targets: Sequence[PersonTarget], sheet: Sheet, world: _World, sizes: 
                 number = np.unique(wide, axis=1, return_inverse=True)[1].ravel()
                 within[first : first + number.size, kind] = number + sum(g.shape[1] for g in goals)
                 goals.append(_weighed(target, number, sizes))
-            first += target.wanted.size
+            first += target.goal.size
         goals += [np.zeros((2, 1))] * (kind == 0)
     targets_of_cells, weights = np.concatenate(goals, axis=1)
     codes = world.persons(np.zeros(world.times.size, np.int64), world.times, sheet).codes
@@ -274,22 +277,25 @@ def _weighed(target: PersonTarget, number: Ints, sizes: Ints) -> NDArray[np.floa
     Args:
         number: the cell in which each cell of the question counts.
     """
-    asked, part = target.asked, np.ones(target.wanted.size)
+    asked, part = target.asked, np.ones(target.goal.size)
     if asked.by_size:
         rows, groups = asked.values.shape[0], np.array(asked.question.features[0].groups)[sizes - 1]
         mean = np.bincount(groups, sizes, rows) / np.maximum(np.bincount(groups, minlength=rows), 1)
         part = np.repeat(mean / max(sizes.sum() / max(sizes.size, 1), 1), part.size // rows)
-    share = target.wanted + 1e-9
-    target_counts, variance = np.bincount(number, share), np.bincount(number, np.maximum(target.variance, asked.stddev**2 / 8))
-    return np.array([target_counts, np.bincount(number, part * share) / target_counts / (variance / 4 + 1 + target_counts / 200)])
+    share = target.goal + 1e-9
+    goals, variance = (
+        np.bincount(number, share),
+        np.bincount(number, np.maximum(target.variance, asked.stddev**2 / 8)),
+    )
+    return np.array([goals, np.bincount(number, part * share) / goals / (variance / 4 + 1 + goals / 200)])
 
 
 def _gaps(targets: Sequence[PersonTarget], time: Column | None, rng: np.random.Generator) -> Ints:
-    """Times between records, as often as they are goals."""
+    """Times between records, as often as they are wanted."""
     target = next((t for t in targets if Trait.GAP in t.asked.kinds()), None)
-    if target is None or time is None or not target.wanted.sum() > 0:
+    if target is None or time is None or not target.goal.sum() > 0:
         return np.zeros(0, np.int64)
-    cells = target.wanted.reshape(-1, target.asked.values.shape[-1]).sum(axis=0)[:-1]
+    cells = target.goal.reshape(-1, target.asked.values.shape[-1]).sum(axis=0)[:-1]
     edges = gap_edges(time).astype(np.int64)
     cell = rng.choice(cells.size, GAPS, p=cells / cells.sum())
     return np.asarray(edges[cell] + (rng.random(GAPS) * (edges[cell + 1] - edges[cell])).astype(np.int64))

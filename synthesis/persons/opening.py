@@ -63,7 +63,7 @@ def stays(
     same = next((t for t in alike if t.asked.question.features[1].column == column), None)
     if same is None or times.size == 0:
         return np.zeros(times.size, np.bool_)
-    cells = same.wanted.reshape(same.asked.values.shape[0], 2, -1)
+    cells = same.goal.reshape(same.asked.values.shape[0], 2, -1)
     before, gap = np.concatenate(([0], times[:-1])), np.zeros(times.size, np.int64)
     if cells.shape[2] > 1:
         edges = same.asked.question.features[-1].groups
@@ -90,7 +90,7 @@ def drawn_levels(
     rank = rng.random(groups.size)
     for row, (target, sign) in enumerate(zip(means, signs, strict=True)):
         shape = target.asked.values.shape
-        cell, last = drawn_cells(target.wanted.reshape(shape), groups, rng), shape[1] - 1
+        cell, last = drawn_cells(target.goal.reshape(shape), groups, rng), shape[1] - 1
         order = rank * sign if sign else rng.random(groups.size)
         for group in np.unique(groups):
             inside = np.flatnonzero(groups == group)
@@ -119,7 +119,7 @@ def planned_times(
     """A time for each slot: a first one and steps from it up to the span; as many fall in each bin as there are.
 
     Args:
-        known: the times of the records that have one.
+        dated_tokens: the times of the records that have one.
     """
     sizes, records = np.diff(starts), int(starts[-1])
     owners = np.repeat(np.arange(sizes.size), sizes)
@@ -131,13 +131,13 @@ def planned_times(
     longest = (time.high - time.low) / resolution(time)
     within = rng.random(sizes.size)
     edges = np.array([*span.asked.question.features[1].groups, longest + 1], np.float64)
-    cell = np.minimum(drawn_cells(span.wanted.reshape(span.asked.values.shape), groups, rng), edges.size - 2)
+    cell = np.minimum(drawn_cells(span.goal.reshape(span.asked.values.shape), groups, rng), edges.size - 2)
     length = edges[cell] + rng.random(sizes.size) * np.maximum(edges[cell + 1] - edges[cell] - 1, 0)
     walked = _walk(targets, starts, groups, owners, length, rng)
     if first is None:  # by chance it lies anywhere before what its steps leave
         room = np.maximum(dated_tokens.max() - dated_tokens.min() - walked[starts[1:] - 1], 0)
         return np.asarray((dated_tokens.min() + within * room)[owners] + walked)
-    rows = first.wanted.reshape(first.asked.values.shape)[:, : low.size]
+    rows = first.goal.reshape(first.asked.values.shape)[:, : low.size]
     rows = rows + dated_tokens.size / records / (rows.shape[0] * rows.shape[1])
     there = np.bincount(_bins(dated_tokens, low), minlength=low.size) / dated_tokens.size
     return _begun(rows, groups, owners, walked, low, high, there, rng)
@@ -187,7 +187,7 @@ def _walk(
         return np.asarray(even)
     edges = gap_edges(target.asked.columns[target.asked.question.features[-1].column])
     shape = target.asked.values.shape
-    rows = target.wanted.reshape(shape[0], -1, shape[-1]).sum(axis=1)[:, :-1]
+    rows = target.goal.reshape(shape[0], -1, shape[-1]).sum(axis=1)[:, :-1]
     best, off = even, np.full(length.size, np.inf)
     for _ in range(WALKS):
         cell = np.zeros(records, np.int64)

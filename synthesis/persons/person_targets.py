@@ -67,10 +67,10 @@ def _within_spans(gaps: PersonTarget, spans: PersonTarget, by_size: Ints) -> Per
     sizes, numbers = np.array(spans.asked.question.features[0].groups), np.arange(1, by_size.size + 1)
     starts = np.array(feature.groups, np.float64)
     middles = (starts + np.append(starts[1:] - 1, starts[-1])) / 2
-    rows = gaps.wanted.reshape(gaps.asked.values.shape).copy()
+    rows = gaps.goal.reshape(gaps.asked.values.shape).copy()
     for group in range(len(rows)):
         persons = by_size[sizes == group].sum()
-        span = spans.wanted.reshape(spans.asked.values.shape)[group, :-1]
+        span = spans.goal.reshape(spans.asked.values.shape)[group, :-1]
         if persons == 0 or not rows[group].sum() > 0 or not span.sum() > 0:
             continue
         inverse = (by_size[sizes == group] / np.maximum(numbers[sizes == group] - 1, 1)).sum() / persons
@@ -88,7 +88,7 @@ def _within_spans(gaps: PersonTarget, spans: PersonTarget, by_size: Ints) -> Per
             low, high = ((low + high) / 2, high) if above else (low, (low + high) / 2)
         own *= np.exp(-low * middles)
         own *= total / max(own.sum(), 1e-12)
-    return replace(gaps, wanted=rows.ravel())
+    return replace(gaps, goal=rows.ravel())
 
 
 def _signal(asked: Asked, base: Values) -> tuple[float, Values]:

@@ -30,7 +30,7 @@ class Aims(NamedTuple):
         bins: (records,) the bin of time of each record.
         bin_begins: (bins + 1,) the first token of each bin.
         token_times: (records,) the time of each token, ascending; none last.
-        known: how many tokens have a time.
+        dated: how many tokens have a time.
         columns: (aims,) rows of codes in which a record may be like its neighbour, the leading one first.
         sizes: (aims,) codes of each; `offsets` where its parts begin in `begins`.
         begins: for each bin and code, where its records begin in `records`.
@@ -114,9 +114,9 @@ def _free(
 @compiled_in_place
 def _token_at(aims: Aims, time: int, state: NDArray[np.uint64]) -> int:
     """A token of a time, or the first later one."""
-    low = int(np.searchsorted(aims.token_times[: aims.known], time, side="left"))
-    high = int(np.searchsorted(aims.token_times[: aims.known], time, side="right"))
-    return min(low, aims.known - 1) if high == low else low + below(state, high - low)
+    low = int(np.searchsorted(aims.token_times[: aims.dated], time, side="left"))
+    high = int(np.searchsorted(aims.token_times[: aims.dated], time, side="right"))
+    return min(low, aims.dated - 1) if high == low else low + below(state, high - low)
 
 
 @compiled_in_place

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.events import as_choice, as_noise
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.public.discovery.wanted import DISCOVERY, OF_UNITS
+from mechanisms.public.discovery.discovery_questions import DISCOVERY, OF_UNITS
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import PrivacyUnit

@@ -46,12 +46,12 @@ def write_town(folder: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_look_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look at the rows that fails stops no run; in tests it does, where they do not ask for it (`not_made`)."""
+    """A look at the rows that fails stops no run; in tests it does, where they do not ask for it (`failure_lines`)."""
 
     def raised(error: Exception) -> list[str]:
         raise error
 
-    monkeypatch.setattr(run_look, "not_made", raised)
+    monkeypatch.setattr(run_look, "failure_lines", raised)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from pipeline.statement import other_files as compared_files
 from pipeline.statement.other_files import other_files
 from pipeline.statement.paid_answers import sensitivities
 from pipeline.statement.papers import _Dumper
-from pipeline.statement.restated import BY_THE_RUN, restated
+from pipeline.statement.restated import FROM_RUN, restated
 from pipeline.statement.verify import _CHECKS, BROKEN, _private, verify
 from pipeline.version import __version__
 from tests.pipeline.conftest import TOWN, command, done_once, edit, rebound
@@ -157,7 +157,7 @@ def told(place, statement) -> bool:
     for list_of, kind in (("public_facts", "fact"), ("outside", "stop")):
         if names[0] == list_of and len(place) > 1 and isinstance(place[1], int):
             names.insert(1, statement[list_of][place[1]][kind])
-    return any(names[: len(t.split("."))] == t.split(".") for t in BY_THE_RUN)
+    return any(names[: len(t.split("."))] == t.split(".") for t in FROM_RUN)
 
 
 def holds(work: Path, said, index) -> bool:
@@ -251,9 +251,9 @@ def test_a_column_of_one_code_whose_answer_moves_less_changes_no_level(town):
 
 def test_what_the_run_alone_tells_is_said_by_verify_and_by_the_docs(release_of):
     lines = verify(release_of("pairs")).as_text().splitlines()
-    assert f"  --  told         by the run alone: {', '.join(BY_THE_RUN)}" in lines
+    assert f"  --  told         by the run alone: {', '.join(FROM_RUN)}" in lines
     (row,) = [r for r in Path("docs/statement.md").read_text(encoding="utf-8").splitlines() if r.startswith("| `told`")]
-    assert tuple(re.findall(r"`([\w.]+)`", row.partition("alone: ")[2].partition(". ")[0])) == BY_THE_RUN
+    assert tuple(re.findall(r"`([\w.]+)`", row.partition("alone: ")[2].partition(". ")[0])) == FROM_RUN
 
 
 @pytest.mark.parametrize("at_most", ["0.2", "1"])

@@ -26,12 +26,12 @@ from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.kept_table import shared_private
 from mechanisms.sensitive.private_table import EMBEDDED
+from mechanisms.sensitive.shared_table import shared_private
 from pipeline import api
 from pipeline.folders import RunFolder
 from pipeline.look import run_look
-from pipeline.look.run_look import look_before_spending, failure_lines
+from pipeline.look.run_look import failure_lines, look_before_spending
 from pipeline.measuring.attempts import DrawChunk, streamed_rows
 from pipeline.release_folder import read_release
 from pipeline.settings import build, memory
@@ -276,7 +276,7 @@ QUIET = ["data=table", "data.schema=town.yaml", "evaluation.enabled=false", "syn
 
 def test_a_look_that_cannot_be_made_stops_no_run_and_says_nothing_of_it(town, capsys, monkeypatch):
     """One text that is no UTF-8, in a column that the schema leaves out: no answer depends on it, nor does the run."""
-    monkeypatch.setattr(run_look, "not_made", failure_lines)
+    monkeypatch.setattr(run_look, "failure_lines", failure_lines)
     table = pa.Table.from_pandas(people(600), preserve_index=False)
     parts = [None, pa.py_buffer(np.arange(601, dtype=np.int32)), pa.py_buffer(b"\xff" + b"x" * 599)]
     odd = pa.Array.from_buffers(pa.string(), 600, parts)
@@ -298,13 +298,13 @@ def test_a_look_changes_no_file_of_the_table_that_the_jobs_of_a_sweep_share(town
     schema = load_schema(town / "town.yaml")
     rows = source(town / "town.csv")
     private = shared_private(tmp_path / "shared", rows, schema, PrivacyUnit(), data="", key=bytes(32))
-    assert private.as_read(schema) is None and private.kept is not None
-    before = {p: p.stat().st_mtime_ns for p in private.kept.rglob("*.codes")}
+    assert private.as_read(schema) is None and private.folder is not None
+    before = {p: p.stat().st_mtime_ns for p in private.folder.rglob("*.codes")}
     folder = RunFolder(tmp_path / "run")
     folder.internal.mkdir(parents=True)
     look_before_spending(private, rows, schema, Config(), folder, Stages(quiet=True))
     assert folder.look.read_text().startswith("town.csv: 600 rows") and before
-    assert {p: p.stat().st_mtime_ns for p in private.kept.rglob("*.codes")} == before
+    assert {p: p.stat().st_mtime_ns for p in private.folder.rglob("*.codes")} == before
 
 
 def test_the_jobs_of_a_sweep_share_no_table_that_is_read_in_another_dialect(town, tmp_path):

@@ -24,7 +24,7 @@ from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables import fetched as places
 from mechanisms.public.tables.fetched import FetchRoom, check_no_secret, fetched
-from mechanisms.public.tables.found_dialect import sniffed_dialect
+from mechanisms.public.tables.sniffed_dialect import sniffed_dialect
 from mechanisms.public.tables.write_table import write_table
 from pipeline.settings.config import ReleaseConfig
 from pipeline.settings.specs import as_released

@@ -715,7 +715,7 @@ BOLD = BOLD.replace(
 )
 ASKS_BOLDLY = ["run", *TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out"]
 UNPAID = """            free = NoisyMarginal(clique, Identity(9), np.zeros(9), "gaussian", 1.0, "9:free")
-            context.known.append(free)
+            context.answers_so_far.append(free)
 """
 
 

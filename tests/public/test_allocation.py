@@ -55,13 +55,13 @@ def promised(known, wanted, noise):
 def test_parts_sum_to_one():
     for sigma in (1.0, 30.0, 1000.0):
         shares = allocate(*world([9000, 10, 4000, 0, 700, 2500]), noise_of(sigma), POWER)
-        assert shares.known.sum() + shares.parts.sum() == pytest.approx(1.0)
+        assert shares.bought.sum() + shares.parts.sum() == pytest.approx(1.0)
 
 
 def test_without_dependence_columns_share_by_their_cells():
     plan = allocate(*world([0.0] * 6), noise_of(5.0), POWER)
     loads = np.array([4, 3, 5, 6]) ** POWER
-    assert plan.chosen == () and plan.known == pytest.approx(loads / loads.sum())
+    assert plan.chosen == () and plan.bought == pytest.approx(loads / loads.sum())
 
 
 def test_where_noise_drowns_every_pair_only_columns_are_measured():
@@ -78,7 +78,7 @@ def test_a_column_of_many_pairs_gets_a_larger_part_than_the_same_column_of_few()
     """Its error shows in every pair that has it: on a wide table columns need more of the budget than pairs."""
     few = allocate(*world([3000] * 3, sizes=(5, 5, 5)), noise_of(8.0), POWER)
     many = allocate(*world([3000] * 45, sizes=(5,) * 10), noise_of(8.0), POWER)
-    pair_by_column = [s.parts.max() / s.known.max() for s in (few, many)]
+    pair_by_column = [s.parts.max() / s.bought.max() for s in (few, many)]
     assert pair_by_column[1] < pair_by_column[0]
 
 
@@ -142,7 +142,7 @@ def test_a_pair_that_counts_more_gets_a_larger_part_and_its_columns_too():
         return shares.parts[shares.chosen.index(place)]
 
     assert part(more) > 1.5 * part(alike)
-    assert (more.known / alike.known)[[1, 3]].min() > (more.known / alike.known)[[0, 2]].max()
+    assert (more.bought / alike.bought)[[1, 3]].min() > (more.bought / alike.bought)[[0, 2]].max()
 
 
 def test_weights_that_are_all_the_same_change_nothing():
@@ -151,7 +151,7 @@ def test_weights_that_are_all_the_same_change_nothing():
     tripled = replace(known, weights=np.full(4, 3.0)), replace(wanted, weights=np.full(6, 3.0))
     again = allocate(*tripled, noise_of(20.0), POWER)
     assert again.chosen == plain.chosen
-    assert again.parts == pytest.approx(plain.parts) and again.known == pytest.approx(plain.known)
+    assert again.parts == pytest.approx(plain.parts) and again.bought == pytest.approx(plain.bought)
 
 
 EXPECTED = np.array([0.3, 2.0, 7.0, 30.0, 120.0, 400.0])

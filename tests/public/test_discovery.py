@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.discovery.found_columns import (
+from mechanisms.public.discovery.discovered_columns import (
     bounds_of,
     discovered_schema,
     equal_mass,

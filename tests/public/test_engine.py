@@ -16,8 +16,8 @@ import pytest
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.found_dialect import dialect_of
 from mechanisms.public.tables.scan import open_table
+from mechanisms.public.tables.sniffed_dialect import dialect_of
 from tests.public.table_worlds import codes as encode
 from tests.public.table_worlds import csv, encoded, schema, source
 

@@ -19,8 +19,8 @@ from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.accounting.thresholds import weight_of
-from mechanisms.public.discovery.found_columns import questions_of, scouting_schema
-from mechanisms.public.discovery.wanted import union_sensitivity
+from mechanisms.public.discovery.discovered_columns import questions_of, scouting_schema
+from mechanisms.public.discovery.discovery_questions import union_sensitivity
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_questions import records_per_unit

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechanisms.public.discovery.found_columns import scouting_schema
+from mechanisms.public.discovery.discovered_columns import scouting_schema
 from mechanisms.public.persons.person_questions import questions_of
 from mechanisms.public.persons.tally import WHOLE, by_question
 from mechanisms.public.schema.table_schema import Schema, parse_schema

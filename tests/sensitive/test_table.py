@@ -29,8 +29,8 @@ from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.joined_units import misfits, with_units
-from mechanisms.sensitive.kept_table import shared_counts
 from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
+from mechanisms.sensitive.shared_table import shared_counts
 from mechanisms.sensitive.value_weights import value_weights
 from tests.public.table_worlds import csv, schema, source
 
@@ -205,7 +205,7 @@ def test_each_list_of_marginals_has_its_own_counts(tmp_path):
 
 
 def test_what_has_no_room_is_counted_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("mechanisms.sensitive.kept_table.MOST_BYTES", 10)
+    monkeypatch.setattr("mechanisms.sensitive.shared_table.MOST_BYTES", 10)
     known = table(50, shared_counts(tmp_path))
     assert count_cliques(known, CLIQUES)[1].sum() == 50
     assert not list(tmp_path.glob("*.npy"))

@@ -80,13 +80,13 @@ def mean_changes(truth: Cube, synthetic: Cube, threshold: float) -> NDArray[np.f
     Args:
         truth, synthetic: times × series; no true one is constant.
     """
-    units, synthetic_series, count = unit_series(truth), unit_series(synthetic), truth.shape[1]
-    totals, strong = np.abs(1.0 - (synthetic_series * synthetic_series).sum(axis=0)), np.ones(count)
+    units, theirs, count = unit_series(truth), unit_series(synthetic), truth.shape[1]
+    totals, strong = np.abs(1.0 - (theirs * theirs).sum(axis=0)), np.ones(count)
     step = max(CELLS // max(count, 1), 1)
     for start in range(0, count, step):
         r = inner(units[:, start : start + step], units[:, start:])
         one, two = np.nonzero(np.triu(np.abs(r) > threshold, 1))
-        changes = np.abs(r[one, two] - np.einsum("ij,ij->j", synthetic_series[:, start + one], synthetic_series[:, start + two]))
+        changes = np.abs(r[one, two] - np.einsum("ij,ij->j", theirs[:, start + one], theirs[:, start + two]))
         for series in (start + one, start + two):
             totals += np.bincount(series, changes, count)
             strong += np.bincount(series, minlength=count)

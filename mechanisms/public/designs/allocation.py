@@ -70,11 +70,11 @@ class Shares:
     """Parts of a budget, which sum to 1.
 
     Attributes:
-        known: per known marginal the part for measuring it once more.
+        bought: per known marginal the part for measuring it once more.
         chosen: the pairs to measure, by place, the most useful first; `parts` their parts.
     """
 
-    known: Values
+    bought: Values
     chosen: tuple[int, ...]
     parts: Values
 
@@ -106,7 +106,7 @@ class _Errors:
         return np.maximum(rise / (noise * (step - 1 / step)), 1.0)
 
 
-def allocate(known: Bought, offer: PairOffer, noise: Noise, power: float) -> Shares:
+def allocate(bought: Bought, offer: PairOffer, noise: Noise, power: float) -> Shares:
     """Share a budget out among the known marginals and the pairs that are worth their noise.
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
@@ -121,8 +121,8 @@ def allocate(known: Bought, offer: PairOffer, noise: Noise, power: float) -> Sha
         noise: the mean absolute noise of a marginal, in records, from its part of the budget.
         power: of the loads.
     """
-    work = _Work.of(known, offer, noise, power)
-    loads = np.array([e.size for e in known.expected], np.float64) ** power
+    work = _Work.of(bought, offer, noise, power)
+    loads = np.array([e.size for e in bought.expected], np.float64) ** power
     nothing = Shares(loads / loads.sum(), (), np.zeros(0))
     best, error = nothing, work.error(nothing)
     for certain in dict.fromkeys(((*offer.certain, *offer.further), offer.certain, ())):
@@ -138,7 +138,7 @@ def allocate(known: Bought, offer: PairOffer, noise: Noise, power: float) -> Sha
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    known: Bought
+    bought: Bought
     offer: PairOffer
     ones: _Errors
     pairs: _Errors
@@ -146,18 +146,18 @@ class _Work:
     power: float
 
     @classmethod
-    def of(cls, known: Bought, offer: PairOffer, noise: Noise, power: float) -> _Work:
+    def of(cls, bought: Bought, offer: PairOffer, noise: Noise, power: float) -> _Work:
         """With the errors of all marginals, at levels of noise that may occur."""
         smallest = float(noise(np.ones(1))[0])
-        largest = max(float(np.max(e)) for e in known.expected)  # more noise than the largest cell changes no error
+        largest = max(float(np.max(e)) for e in bought.expected)  # more noise than the largest cell changes no error
         levels = np.geomspace(smallest / 2, 2 * max(largest, smallest), LEVELS)
-        ones = _Errors.of(lambda i, at: noise_error(known.expected[i], at), len(known.expected), levels)
-        return cls(known, offer, ones, _Errors.of(offer.left, offer.cells.size, levels), noise, power)
+        ones = _Errors.of(lambda i, at: noise_error(bought.expected[i], at), len(bought.expected), levels)
+        return cls(bought, offer, ones, _Errors.of(offer.left, offer.cells.size, levels), noise, power)
 
     def before(self) -> Values:
         """The parts of the budget that would have given the known marginals the noise that they have."""
-        once = self.known.factor * self.noise(np.ones(1))[0]
-        return np.asarray((once / self.known.noise) ** (1 / self.strength))
+        once = self.bought.factor * self.noise(np.ones(1))[0]
+        return np.asarray((once / self.bought.noise) ** (1 / self.strength))
 
     @property
     def strength(self) -> float:
@@ -166,12 +166,12 @@ class _Work:
 
     def side_errors(self, parts: Values, places: NDArray[np.intp] | int) -> Values:
         """The errors of known marginals that get these parts once more."""
-        before, more = self.known.noise[places], self.known.factor[places] * self.noise(np.maximum(parts, 1e-12))
+        before, more = self.bought.noise[places], self.bought.factor[places] * self.noise(np.maximum(parts, 1e-12))
         return self.ones.at(places, 1 / np.sqrt(before**-2.0 + more**-2.0))
 
     def errors(self, shares: Shares) -> tuple[Values, Values, Values]:
         """Those of the known marginals; per pair that of its two sides; and the pairs' own."""
-        ones = self.side_errors(shares.known, np.arange(len(self.known.expected)))
+        ones = self.side_errors(shares.bought, np.arange(len(self.bought.expected)))
         own = self.offer.gaps.copy()
         if shares.chosen:
             places = np.array(shares.chosen, np.intp)
@@ -181,15 +181,15 @@ class _Work:
     def error(self, shares: Shares) -> float:
         """The expected L1 error of all pairs and known marginals together, in records, each as often as it counts."""
         ones, both, own = self.errors(shares)
-        return float((self.known.weights * ones).sum() + (self.offer.weights * (own + both)).sum())
+        return float((self.bought.weights * ones).sum() + (self.offer.weights * (own + both)).sum())
 
     def loads(self, shares: Shares, weights: Values) -> tuple[Values, Values]:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
-        places = np.arange(len(self.known.expected))
-        total = self.before() + shares.known
+        places = np.arange(len(self.bought.expected))
+        total = self.before() + shares.bought
         factor, often = self.offer.factor, self.offer.weights
-        rises = self.known.factor * weights
-        rises = rises * self.ones.slope(places, self.known.factor * self.noise(np.maximum(total, 1e-12)))
+        rises = self.bought.factor * weights
+        rises = rises * self.ones.slope(places, self.bought.factor * self.noise(np.maximum(total, 1e-12)))
         parts = np.full(self.offer.cells.size, np.nan)
         parts[list(shares.chosen)] = shares.parts
         loads = (often * self.offer.cells * factor) ** self.power
@@ -201,14 +201,14 @@ class _Work:
 
     def step(self, shares: Shares, certain: Sequence[int], *, first: bool) -> Shares:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
-        count, sides, often = len(self.known.expected), self.offer.sides, self.offer.weights
+        count, sides, often = len(self.bought.expected), self.offer.sides, self.offer.weights
         errors, both, _ = self.errors(shares)
-        weights = self.known.weights.copy()
+        weights = self.bought.weights.copy()
         for end in (0, 1):
             np.add.at(weights, sides[:, end], often * (errors[sides[:, end]] / np.maximum(both, 1e-9)))
         if first:
-            cells = np.array([e.size for e in self.known.expected], np.float64)
-            loads = (weights * cells * self.known.factor) ** self.power
+            cells = np.array([e.size for e in self.bought.expected], np.float64)
+            loads = (weights * cells * self.bought.factor) ** self.power
             pair_loads = (often * self.offer.cells * self.offer.factor) ** self.power
         else:
             loads, pair_loads = self.loads(shares, weights)

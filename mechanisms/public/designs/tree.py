@@ -32,7 +32,7 @@ def pairs_looked_at(names: Sequence[str], important: Collection[str]) -> tuple[C
     return ()
 
 
-def passed_over_in_words(count: int, looked_at: Collection[Clique]) -> str:
+def passed_over_line(count: int, looked_at: Collection[Clique]) -> str:
     """That so many pairs are not looked at, and the way out, in words."""
     seen = (
         f"{len(looked_at):,} pairs with important columns alone are looked at"

@@ -267,17 +267,17 @@ class Look:
         """
         texts, named = self.sample(index), self.source.names[index] == self.unit
         often = dict(itertools.islice(texts.items(), DOUBTED))
-        found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
-        found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
-        found += text_doubts(self.shapes(index)) if kind is None and self.facts[index].distinct >= FEWEST else []
-        found += short_years(often) if kind == "categorical" else []
+        remarks = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
+        remarks += numbers_apart(texts, reading) if not remarks and kind in {"integer", "float"} else []
+        remarks += text_doubts(self.shapes(index)) if kind is None and self.facts[index].distinct >= FEWEST else []
+        remarks += short_years(often) if kind == "categorical" else []
         if kind in {"integer", "float"}:
-            found += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
+            remarks += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
         where = self.source.names[index], texts, "frequent", "where a schema lists or discovers them"
         names = persons_in_words(*where) if kind in {"categorical", "flag"} else ""
-        found += [f"{names}: leave it out where they name persons"] if names else []
-        found += cut_short(texts, self.source.names[index], names=named)
-        return found + self.of_totals(index)
+        remarks += [f"{names}: leave it out where they name persons"] if names else []
+        remarks += cut_short(texts, self.source.names[index], names=named)
+        return remarks + self.of_totals(index)
 
     def of_totals(self, index: int) -> list[str]:
         """That some rows are sums of others, as a sentence."""
@@ -297,7 +297,7 @@ class Look:
         rows = self._engine.execute(f"SELECT i, t FROM seen WHERE ok GROUP BY i, t {few}").fetchall()
         return {(int(i), str(text)) for i, text in rows}
 
-    def told(self, index: int, texts: Mapping[str, int]) -> dict[str, int]:
+    def listable(self, index: int, texts: Mapping[str, int]) -> dict[str, int]:
         """Those of the texts that so many units hold that a draft may tell them, and that name nobody's address.
 
         A text with a zero byte is none: no schema can list it.

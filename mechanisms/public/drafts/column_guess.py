@@ -12,8 +12,8 @@ from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS
 from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
-from mechanisms.public.schema.readings import ISO, drawn_digits_lines
-from mechanisms.public.tables.doubts import numbers_of_others, limits_in_words, shorter_codes
+from mechanisms.public.schema.readings import ISO, digit_lines
+from mechanisms.public.tables.doubts import limits_in_words, numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
@@ -36,8 +36,8 @@ from mechanisms.public.tables.text_forms import (
     gap_words,
     may_be_id,
     number_reading,
-    said_thousands,
     share_of,
+    thousands_in_words,
 )
 
 #: A column is of a kind where at least this share of its values can be read so.
@@ -85,7 +85,7 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, "one sign in all rows, as of objects that no table holds: make texts or numbers of them first"
     full = facts.rows >= FEW_ROWS and facts.filled == facts.rows
     values = [*look.sample(index)] if full and facts.distinct <= 2 else []
-    if len(values) == 1 and look.told(index, {values[0]: facts.rows}):
+    if len(values) == 1 and look.listable(index, {values[0]: facts.rows}):
         whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
         fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
         return fields, "the same value in all rows: not measured; is it public?"
@@ -142,7 +142,7 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return _of_numbers(facts.plain, AS_THEY_ARE, facts, *_gaps(look, index, words, odd), shapes)
     if facts.distinct <= MAX_VALUES:
         return None
-    doubt = _unread(odd, facts, look.told(index, words)) + _other_way(AS_THEY_ARE, look.shapes(index))
+    doubt = _unread(odd, facts, look.listable(index, words)) + _other_way(AS_THEY_ARE, look.shapes(index))
     return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], doubt, shapes)
 
 
@@ -157,7 +157,7 @@ def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
 
 def _gaps(look: Look, index: int, texts: Mapping[str, int], odd: int) -> tuple[list[str], str]:
     """Those of the odd cells' texts that are taken for gaps; and that they are, and that others cannot be read."""
-    listed = look.told(index, texts)
+    listed = look.listable(index, texts)
     gaps = gap_words(texts, numbers=True, frequent=listed)
     doubt = f"; do {', '.join(map(repr, gaps))} mean a gap?" if gaps else ""
     unread = odd - sum(texts[g] for g in gaps)
@@ -192,7 +192,7 @@ def _of_numbers(
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
     fields, words = _bins(seen, low, high)
-    if remark := said_thousands(reading, shapes):
+    if remark := thousands_in_words(reading, shapes):
         for name in ("decimals", "multiple_of"):
             fields.pop(name, None)  # who writes it decides
         doubt += f"; {remark}"
@@ -264,7 +264,9 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if fields["kind"] == "datetime" and seen.multiple_of is not None and written:
         fields["multiple_of"] = seen.multiple_of  # seconds that are not written need no step
     words, doubt = _gaps(look, index, rest, facts.filled - n)
-    taken = [t for t in look.told(index, texts) if any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)]
+    taken = [
+        t for t in look.listable(index, texts) if any((m := as_moment(t, f)) and m.date() in seen.gaps for f in forms)
+    ]
     gaps = sorted({*facts.gaps, *words, *taken})
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += f"; {few_units(look.unit)} {few}" if (few := seen.few_beyond()) else ""
@@ -302,14 +304,14 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     """Codes of digits with leading zeros, too many to list: postal codes and the like."""
     named = bool(POSTAL_NAME.search(look.source.names[index]))
     texts = look.sample(index, NO_DIGITS, 4)
-    gaps = sorted({*facts.gaps, *gap_words(look.told(index, texts), numbers=False)})
+    gaps = sorted({*facts.gaps, *gap_words(look.listable(index, texts), numbers=False)})
     many = facts.distinct > MAX_VALUES and (named or facts.distinct <= MOSTLY * facts.rows)
     mostly = facts.digits >= 0.9 * facts.filled and (facts.padded > 0 or named)
     if not many or not mostly or facts.longest > 9 or (facts.shortest < facts.longest and not named):
         return None
     first = min(3, facts.longest)
     fields: FieldDict = {"kind": "zip", "digits": facts.longest, "prefix": first}
-    words = "; ".join([f"codes of {facts.longest} digits, measured by the first {first}", *drawn_digits_lines(fields)])
+    words = "; ".join([f"codes of {facts.longest} digits, measured by the first {first}", *digit_lines(fields)])
     possible = len(look.begun(index, first)) * 10 ** (facts.longest - first)
     if facts.distinct < MOSTLY * possible:
         words += f"; about {percent(facts.distinct / possible)} of such codes do: "
@@ -317,8 +319,8 @@ def _digits(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     odd = facts.filled - facts.digits
     if odd > FEW_ROWS and any(LETTERED.fullmatch(t) and len(t) == facts.longest for t in texts):
         return None  # by their beginnings nobody is lost
-    doubt = _unread(odd, facts, look.told(index, texts)) if odd and not set(texts) <= set(gaps) else ""
-    doubt += "".join(f"; {said}" for said in shorter_codes(look.shapes(index), facts.longest))
+    doubt = _unread(odd, facts, look.listable(index, texts)) if odd and not set(texts) <= set(gaps) else ""
+    doubt += "".join(f"; {remark}" for remark in shorter_codes(look.shapes(index), facts.longest))
     return {**fields, "missing": gaps or facts.empty or odd > 0}, words + doubt
 
 

@@ -91,13 +91,13 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{many}: {ids} persons', privacy.unit names the column; where a public list has them, list them"
     if codes := _codes(look, index, facts, texts):
         return codes
-    spelled = _spelled(texts, look.told(index, texts))
+    spelled = _spelled(texts, look.listable(index, texts))
     if len(texts) == SAMPLED or len(spelled) > MAX_VALUES:
         return _long_list(look, index, facts, spelled)
     return _list(look, index, facts, spelled)
 
 
-def _spelled(texts: Mapping[str, int], told: Mapping[str, int]) -> dict[str, dict[str, int]]:
+def _spelled(texts: Mapping[str, int], listable: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """One spelling of each text → all that differ from it in capitals and spaces, with their rows.
 
     It is one that may be told, where there is one; then without spaces around it; then the most frequent one.
@@ -105,19 +105,19 @@ def _spelled(texts: Mapping[str, int], told: Mapping[str, int]) -> dict[str, dic
     alike: dict[str, dict[str, int]] = {}
     for text, n in texts.items():
         alike.setdefault(folded(text), {})[text] = n
-    return {max(own, key=lambda t: (t in told, t == t.strip(), own[t])): own for own in alike.values()}
+    return {max(own, key=lambda t: (t in listable, t == t.strip(), own[t])): own for own in alike.values()}
 
 
 def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapping[str, int]]) -> Guess:
     """All texts but rare ones."""
     counts = {text: sum(own.values()) for text, own in spelled.items()}
     codes = {f"{c:g}" for c in CODES_OF_GAPS if c < -1}
-    coded = look.told(index, {v: own[v] for v, own in spelled.items() if v in codes})
+    coded = look.listable(index, {v: own[v] for v, own in spelled.items() if v in codes})
     gaps = sorted({*facts.gaps, *coded}) if len(counts) > 1 else list(facts.gaps)
     values = sorted(v for v in counts if v not in gaps)
     doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
-    told = look.told(index, {v: spelled[v][v] for v in values})
-    frequent = [v for v in values if v in told]
+    listable = look.listable(index, {v: spelled[v][v] for v in values})
+    frequent = [v for v in values if v in listable]
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
     named = addresses(values, look.source.names[index])
     rare += f", or that hold {PERSONAL}" if named else ""
@@ -189,15 +189,15 @@ def _flag(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int]) 
     odd = {t: n for t, n in texts.items() if t not in answers}
     if not answers or len(texts) == SAMPLED or not spelled_yes_or_no(list(answers)):
         return None
-    told = look.told(index, odd)
-    gaps = gap_words(told, numbers=False)
-    crosses = [t for t in told if folded(t) in CROSSES]
+    listable = look.listable(index, odd)
+    gaps = gap_words(listable, numbers=False)
+    crosses = [t for t in listable if folded(t) in CROSSES]
     rest = [t for t in odd if t not in {*gaps, *crosses}]
     sides = {folded(t) in YES for t in answers}
-    several = len({folded(t) for t in answers}) >= ANSWER_WORDS or not set(told) & set(rest)
+    several = len({folded(t) for t in answers}) >= ANSWER_WORDS or not set(listable) & set(rest)
     if odd and (share_of(texts, answers.__contains__) < ANSWERS or len(sides) < 2 or not several):
         return None
-    own = _own_words(list(look.told(index, answers)))
+    own = _own_words(list(look.listable(index, answers)))
     true = list(dict.fromkeys([*own.get("true", ["yes"]), *(folded(t) for t in crosses)]))
     own |= {"true": true} if crosses else {}
     fields: FieldDict = {"kind": "flag", "spellings": "common", **own}
@@ -205,7 +205,7 @@ def _flag(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int]) 
     words += f"; {_few(crosses)} taken for yes: is it?" if crosses else ""
     words += f"; do {_few(gaps)} mean a gap?" if gaps else ""
     if rest:
-        shown = [t for t in rest if t in told][:3]
+        shown = [t for t in rest if t in listable][:3]
         words += f"; {sum(odd[t] for t in rest):,} cells are neither{f', such as {_few(shown)}' if shown else ''}"
         words += ": they become missing"
     signs = sorted({*facts.gaps, *gaps})
@@ -272,12 +272,12 @@ def _codes(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int])
 def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapping[str, int]]) -> Guess:
     """The most frequent texts: as many as make up most of the cells, or a few that each have many rows."""
     many = f"about {facts.distinct:,} distinct texts"
-    told = look.told(index, {v: own[v] for v, own in [*spelled.items()][:MAX_VALUES]})
-    each = {v: sum(spelled[v].values()) for v in told}
-    few = [*told][:FREQUENT]
-    often = few if sum(each[v] for v in few) >= LISTED * facts.filled else [*told]
+    listable = look.listable(index, {v: own[v] for v, own in [*spelled.items()][:MAX_VALUES]})
+    each = {v: sum(spelled[v].values()) for v in listable}
+    few = [*listable][:FREQUENT]
+    often = few if sum(each[v] for v in few) >= LISTED * facts.filled else [*listable]
     enough = sum(each[v] for v in often) >= LISTED * facts.filled
-    gaps = sorted({*facts.gaps, *gap_words({t: told[t] for t in often}, numbers=False)})
+    gaps = sorted({*facts.gaps, *gap_words({t: listable[t] for t in often}, numbers=False)})
     values = sorted(t for t in often if t not in gaps)
     if not values or (facts.filled < ROWS_EACH * facts.distinct and not enough):
         named = addresses(look.sample(index), look.source.names[index])

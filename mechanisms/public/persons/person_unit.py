@@ -34,7 +34,7 @@ class PersonUnit:
         order: what the records of a unit are sorted by, the first column first; equal ones, and all where it is empty,
             keep the order of the file.
         counted: C, the records of one unit that count in what is asked of records, where they are fewer; else None.
-        found: whether it follows from noisy counts of units.
+        discovered: whether it follows from noisy counts of units.
     """
 
     column: str

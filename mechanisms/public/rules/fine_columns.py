@@ -75,4 +75,4 @@ def without_fine(table: Rows, schema: Schema) -> Rows:
         return table
     if isinstance(table, CountedTable):
         return replace(table, domain=schema.synthesized)
-    return replace(table.over(schema.synthesized.names), known=table.known)
+    return replace(table.over(schema.synthesized.names), counter=table.counter)

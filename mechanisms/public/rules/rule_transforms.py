@@ -22,7 +22,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.facts_file import facts_in_order
 from mechanisms.public.schema.fields import FieldDict, Fields, as_text, check_fields, whole_number
 
-ColumnsByName = Mapping[str, Column]
+ByName = Mapping[str, Column]
 #: The fields of each of these rules.
 RULE_FIELDS = {
     "derive": ("from", "map", "otherwise", "conflict"),
@@ -36,7 +36,7 @@ BINS = "joint_bins: {count: 10}, {level: a level of the hierarchy}, or {starts: 
 
 
 def parse_derive(
-    name: str, given: object, columns_by_name: ColumnsByName, *, where: str, folder: Path
+    name: str, given: object, columns_by_name: ByName, *, where: str, folder: Path
 ) -> tuple[Derive, FieldDict]:
     """`derive: {column: {from: column, map: {value: value}, otherwise: value, conflict: mapping}}`.
 
@@ -126,7 +126,7 @@ def _place(
 
 
 def parse_recode(
-    name: str, given: object, columns: ColumnsByName, *, zeros: Sequence[Zeros], where: str, folder: Path
+    name: str, given: object, columns: ByName, *, zeros: Sequence[Zeros], where: str, folder: Path
 ) -> tuple[Recode, FieldDict]:
     """`recode: {name: {columns: [a, b], combinations: all | rows | path.csv, conflict: mapping}}`.
 
@@ -158,7 +158,7 @@ def parse_recode(
     return Recode.of(name, names, sizes, possible, again["conflict"]), again
 
 
-def parse_availability(name: str, given: object, columns: ColumnsByName, *, where: str) -> tuple[Availability, FieldDict]:
+def parse_availability(name: str, given: object, columns: ByName, *, where: str) -> tuple[Availability, FieldDict]:
     """`availability: {name: {columns: [received, on_scene], shared: when, conflict: mapping}}`.
 
     For columns (times, mostly) that hold the same value wherever they are not missing.
@@ -186,7 +186,7 @@ def parse_availability(name: str, given: object, columns: ColumnsByName, *, wher
     return Availability(takes=names, gives=gives, conflict=conflict), again
 
 
-def _columns(given: object, columns: ColumnsByName, rule: str, where: str) -> tuple[str, ...]:
+def _columns(given: object, columns: ByName, rule: str, where: str) -> tuple[str, ...]:
     """Two or more columns, in the order of the table."""
     if not isinstance(given, list | tuple) or len(given) < 2 or len(set(map(str, given))) < len(given):
         raise UserError(f"{rule}: columns: got {given!r}", where=where, fix="two or more columns, each named once")

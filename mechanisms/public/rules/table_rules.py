@@ -69,13 +69,15 @@ class Rules:
         """The column of synthetic unit ids behind all others; empty where there is none."""
         return self.unit.column if self.unit is not None else self.unit_ids.name if self.unit_ids is not None else ""
 
-    def counting(self, records: int, *, found: bool = False) -> Rules:
-        """The rules, of whose persons so many records count: at most as many as one has; found: by noisy counts."""
-        if self.unit is None or (records == self.unit.bound and not found):
+    def counting(self, records: int, *, discovered: bool = False) -> Rules:
+        """The rules, of whose persons so many records count: at most as many as one has; discovered so."""
+        if self.unit is None or (records == self.unit.bound and not discovered):
             return self
-        records_field = {"max": self.unit.max_records, COUNTED: records} | ({DISCOVERED: True} if found else {})
-        unit = replace(self.unit, counted=records, found=found)
-        return replace(self, declared={**self.declared, "unit": {**self.declared["unit"], "records": records_field}}, unit=unit)
+        records_field = {"max": self.unit.max_records, COUNTED: records} | ({DISCOVERED: True} if discovered else {})
+        unit = replace(self.unit, counted=records, discovered=discovered)
+        return replace(
+            self, declared={**self.declared, "unit": {**self.declared["unit"], "records": records_field}}, unit=unit
+        )
 
     @property
     def computed(self) -> tuple[Computed, ...]:

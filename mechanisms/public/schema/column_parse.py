@@ -66,7 +66,7 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     given = {("true" if k else "false") if isinstance(k, bool) else str(k): v for k, v in fields.items()}
     kind = one_of(given.get("kind"), FIELDS, where, "kind")
     common = ("kind", "discovered") if kind == "constant" else COMMON
-    check_fields(given, sorted({*common, *FIELDS[kind]}), "", where, known=f"{kind} knows")
+    check_fields(given, sorted({*common, *FIELDS[kind]}), "", where, label=f"{kind} knows")
     if kind == "constant":
         constant = Column(name, missing=False, **parse_constant(given, where))
         return replace(constant, discovered=parse_discovered(given.pop("discovered", None), where))

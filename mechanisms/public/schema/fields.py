@@ -13,18 +13,18 @@ FieldDict: TypeAlias = dict[str, Any]
 
 
 def check_fields(
-    given: Iterable[object], allowed: Iterable[str], rule: str, where: str, *, known: str = "known fields:"
+    given: Iterable[object], allowed: Iterable[str], rule: str, where: str, *, label: str = "known fields:"
 ) -> None:
     """UserError where a field is not among those allowed.
 
     Args:
         rule: what declares them, as messages begin; empty where `where` says it.
-        known: how the list of those allowed begins.
+        label: how the list of those allowed begins.
     """
     allowed = tuple(allowed)
     for field in map(str, given):
         if field not in allowed:
-            fix = f"{did_you_mean(field, allowed)} {known} {', '.join(allowed)}".strip()
+            fix = f"{did_you_mean(field, allowed)} {label} {', '.join(allowed)}".strip()
             raise UserError(f"{rule}: unknown field {field!r}".removeprefix(": "), where=where, fix=fix)
 
 

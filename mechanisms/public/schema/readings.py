@@ -96,7 +96,7 @@ def zip_fields(column: Column) -> FieldDict:
     return {"kind": "zip", "digits": column.width, "prefix": prefix}
 
 
-def drawn_digits_lines(fields: Fields) -> list[str]:
+def digit_lines(fields: Fields) -> list[str]:
     """That the last digits of codes (`zip_fields`) are invented; none where all are measured."""
     drawn = int(fields["digits"]) - int(fields["prefix"])
     last = f"the last {drawn} digits are" if drawn > 1 else "the last digit is"

@@ -216,8 +216,8 @@ def _write(database: Database, address: Address, path: Path, room: FetchRoom) ->
 
     faults: list[Exception] = []
     source = Source(path, (), room.folder, room.memory_limit_bytes, threads=1)  # bytes depend on threads
-    query = _query(address.wanted)
-    if not _is_select(address.wanted):
+    query = _query(address.inner)
+    if not _is_select(address.inner):
         database.columns(query)  # a name that is not there gets the database's own words
     query = checked_query(query, database, source, promised=room.promised)
     columns = database.columns(query)

@@ -44,7 +44,7 @@ class Owned:
         coded: the rows.
         ids: of their units; None where none are known.
         values: column → decoded values of all rows, where they were drawn already: those by which rows are in order.
-        told: what rules about constants of persons took, in sentences.
+        notes: what rules about constants of persons took, in sentences.
     """
 
     coded: CodedTable
@@ -116,7 +116,7 @@ def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator, prog
     if rules.arranged is not None:
         rows: Owned = rules.arranged(coded, schema, rng, progress=progress)
         return rows
-    if rules.unit_ids is None or not rules.unit_ids.known:
+    if rules.unit_ids is None or not rules.unit_ids.can_give_ids:
         return Owned(coded)
     order, ids = assign_units(coded, rules.unit_ids, rng)
     return Owned(coded.at(order), ids)

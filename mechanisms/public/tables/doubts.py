@@ -131,11 +131,11 @@ def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
         return []
     if all(int(t) % 60 == 0 for t in digits) or _in_digits({t: 1 for t in digits if len(t) == width}):
         return []  # times in seconds, or days
-    sentence = (
+    text = (
         f"whole numbers of {width} digits, about {each:,.0f} rows each: ids of others (prescribers, employers, meters)?"
     )
     cure = "leave_out, or kind: categorical with a public list; amounts may stay"
-    return [f"{sentence} Synthetic ones may be somebody's: {cure}"]
+    return [f"{text} Synthetic ones may be somebody's: {cure}"]
 
 
 def codes_of_others(texts: Texts, name: str) -> bool:
@@ -271,15 +271,15 @@ def _in_digits(texts: Texts) -> list[str]:
     lengths = {len(t) for t in texts}
     whole = [float(t) for t in texts if re.fullmatch("[0-9]{10}([0-9]{3})?", t)]
     if len(whole) == len(texts) >= FEWEST and (unit := since_1970(min(whole), max(whole))):
-        sentence = f"the numbers are {'milli' * (unit == 'ms')}seconds since 1970, all of 2001 to 2030"
-        return [f"{sentence}: write 2024-08-29 10:15 in the table (pandas.to_datetime(…, unit='{unit}')); kind: datetime"]
+        text = f"the numbers are {'milli' * (unit == 'ms')}seconds since 1970, all of 2001 to 2030"
+        return [f"{text}: write 2024-08-29 10:15 in the table (pandas.to_datetime(…, unit='{unit}')); kind: datetime"]
     if _share(texts, MONTHS) >= NEARLY_ALL:
         return ["nearly all numbers are months, as 5.2021: write a day of each, 2021-05-01, in the table; kind: date"]
     shares = [(-_of_days(texts, form), form) for form, width in COMPACT_FORMS.items() if width in lengths]
     if forms := [form for share, form in sorted(shares) if share <= -NEARLY_ALL]:  # 010203 is a day in three
         which = " or ".join(f'"{form}"' for form in forms)
-        sentence = "nearly all numbers are days or times, and synthetic ones would often be none"
-        return [f"{sentence}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
+        text = "nearly all numbers are days or times, and synthetic ones would often be none"
+        return [f"{text}: kind: {'datetime' if '%H' in which else 'date'}, format: {which}"]
     days = _share(texts, DAYS) >= NEARLY_ALL
     if days or (lengths == {5, 6} and _share(texts, SHORT_DAYS) >= NEARLY_ALL and len(texts) >= FEWEST):
         asked = f"nearly all numbers are days without a zero in front, as {'8292024' if days else '70524'}"

@@ -38,9 +38,9 @@ OPEN_PARAMETERS = {"postgresql": LIBPQ, "postgres": LIBPQ, "s3": {"region", "sch
 KEYWORDS = re.compile(rf"\s*({'|'.join(sorted(LIBPQ | {'password', 'sslpassword'}))})\s*=")
 SELECT = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
 LOCAL = ("localhost", "127.0.0.1", "::1")
-SETTINGS_SHOWN = "the settings of a run are kept, and the list of processes shows them; "
-AS_DATABASES = SETTINGS_SHOWN + "PGPASSWORD, ~/.pgpass or a service file (postgresql:///?service=NAME) hold PostgreSQL's"
-AS_FILES = SETTINGS_SHOWN + "fetch the file yourself, and name it as data.path=FILE"
+SHOWN = "the settings of a run are kept, and the list of processes shows them; "
+AS_DATABASES = SHOWN + "PGPASSWORD, ~/.pgpass or a service file (postgresql:///?service=NAME) hold PostgreSQL's"
+AS_FILES = SHOWN + "fetch the file yourself, and name it as data.path=FILE"
 #: So many bytes are fetched at a time.
 CHUNK = 1 << 22
 
@@ -180,7 +180,11 @@ def _check_open(scheme: str, location: str, where: str) -> None:
     file, parameters = not STORES[scheme].database, OPEN_PARAMETERS.get(scheme, set())
     given = [part.partition("=")[0] for part in re.split("[?&;]", unquote(url))[1:]]
     if (scheme != "sqlite" and not {*given} <= parameters) or (file and fragment):
-        taken = f"of what stands behind a ? only {', '.join(sorted(parameters))}" if parameters else "nothing behind a ?, ; or #"
+        taken = (
+            f"of what stands behind a ? only {', '.join(sorted(parameters))}"
+            if parameters
+            else "nothing behind a ?, ; or #"
+        )
         problem = f"an address may hold a secret anywhere: {taken} is taken of {scheme}://"
         raise UserError(problem, where=where, fix=AS_FILES if file else AS_DATABASES)
 

@@ -169,13 +169,13 @@ def may_be_names(column: str, texts: Collection[str]) -> list[str]:
 
     Rather too many columns than too few: who leaves out the wards Brown and Green loses a column, and no secret.
     """
-    words = {t: found for t in texts if (found := _words_of_name(t))}
+    words = {t: own_words for t in texts if (own_words := _words_of_name(t))}
     if len(words) < FEWEST or len(words) < MOSTLY * len(texts) or THING_COLUMN.search(column):
         return []
     if sum(any(map(COMMON.fullmatch, own_words)) for own_words in words.values()) >= HARDLY * len(words):
         return []
-    ((shared, same),) = Counter(word for found in words.values() for word in {*found}).most_common(1)
-    first = sum(found[0] == shared for own_words in words.values())  # Lord Smith, Team Huber; but not Heart Failure
+    ((shared, same),) = Counter(word for own_words in words.values() for word in {*own_words}).most_common(1)
+    first = sum(own_words[0] == shared for own_words in words.values())  # Lord Smith, Team Huber; but not Heart Failure
     return list(words) if 2 * same < len(words) or (first == same and not COMMON.fullmatch(shared)) else []
 
 
@@ -186,8 +186,8 @@ def persons_in_words(column: str, texts: Collection[str], which: str, fate: str 
         which: texts these are: listed, frequent.
         fate: how they would be released, or where.
     """
-    found = of_name_column(column, texts), addresses(texts, column), may_be_names(column, texts)
-    if named := len(max(found, key=len)):
+    groups = of_name_column(column, texts), addresses(texts, column), may_be_names(column, texts)
+    if named := len(max(groups, key=len)):
         most = f"{named:,} of the {len(texts):,} {which} texts hold {PERSONAL}"
         rest = "" if named == len(texts) else " (look at all of them: this finds some names, not all)"
         return f"{most}, and would be released {fate}{rest}"

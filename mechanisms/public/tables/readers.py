@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.tables import inspect_file
-from mechanisms.public.tables.found_dialect import with_all_faults
 from mechanisms.public.tables.scan import DURATION, Opening, Source, listed, literal, private_folder
+from mechanisms.public.tables.sniffed_dialect import with_all_faults
 
 #: Bytes that are read at a time.
 CHUNK = 1 << 22

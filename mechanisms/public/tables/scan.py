@@ -15,7 +15,6 @@ from mechanisms.public.errors import UserError, check_head, require_columns
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
-from mechanisms.public.tables.found_dialect import with_all_faults
 from mechanisms.public.tables.inspect_file import (
     DAMAGED,
     SEVERAL_TEXTS,
@@ -25,6 +24,7 @@ from mechanisms.public.tables.inspect_file import (
     likely_header,
     states,
 )
+from mechanisms.public.tables.sniffed_dialect import with_all_faults
 from mechanisms.public.tables.text_forms import AS_THEY_ARE, MINUS, SPACES, NumberForm
 
 #: Rows per streamed batch.

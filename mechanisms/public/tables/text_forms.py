@@ -346,7 +346,7 @@ def may_be_thousands(texts: Texts, mark: str = ".") -> int:
     return rows if sum(bare.values()) - rows - small <= HARDLY_ANY * rows else 0
 
 
-def said_thousands(reading: NumberForm, texts: Texts) -> str:
+def thousands_in_words(reading: NumberForm, texts: Texts) -> str:
     """That the numbers which so read may be others, with their mark as the other one; empty where that is certain.
 
     Money is: no price has three decimals.

@@ -63,7 +63,7 @@ class Indif(ScoredPairs):
         """
         ones = ask_given(context)
         expected = once(context.fit)
-        merged = rare_groups(context.domain, context.known, self.rare, self.floor)
+        merged = rare_groups(context.domain, context.answers_so_far, self.rare, self.floor)
         chosen = self._chosen(context, expected(), merged) if self.candidates else []
         if any(int(own.max()) + 1 < own.size for own in merged.values()) and chosen:
             share_out(context, chosen, lambda c: merged_query(context.domain, c, merged), whole=False)

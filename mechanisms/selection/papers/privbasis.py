@@ -34,7 +34,7 @@ class PrivBasis(Method):
 
     Attributes:
         items: the binary columns; code 1 means that a row has the item.
-        wanted: how many items are chosen.
+        top: how many items are chosen.
         pairs: how many pairs of them are chosen.
         max_cells: of a basis.
     """

@@ -33,7 +33,7 @@ from mechanisms.sensitive.engines.duckdb_engine import CONTENT, UNIT, aside_rows
 from mechanisms.sensitive.engines.engine import Clipped, EngineSettings, Scored, ValueCount
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.engines.spark_counts import counted
-from mechanisms.sensitive.engines.spark_files import PATHS, StoredRows, keep, keep_frame, coded_parts, path_of
+from mechanisms.sensitive.engines.spark_files import PATHS, StoredRows, coded_parts, keep, keep_frame, path_of
 from mechanisms.sensitive.engines.spark_session import SCRATCH, lost_java, spark_errors, spark_session
 from mechanisms.sensitive.engines.spark_tasks import (
     ROWS,
@@ -157,7 +157,9 @@ class SparkEngine:
     def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
         """As of `Engine`: on the executors; on the driver where the folder has no path."""
         folder = path_of(self.new_place("parts"))
-        return (make(n).columns for n in numbers) if folder is None else coded_parts(self.session, make, numbers, folder)
+        return (
+            (make(n).columns for n in numbers) if folder is None else coded_parts(self.session, make, numbers, folder)
+        )
 
     def keep(self, task: SliceTask, name: str) -> StoredRows:
         """What the task makes of the slices of its table, in the engine's folder."""

@@ -311,7 +311,7 @@ def test_what_dealing_does_not_bring_is_told_and_answers_clear_what_cannot_be():
     assert closed.pop(("records: sex", "hits")) == [[1, 2]] and not any(closed.values())
     even = table.at(np.flatnonzero(table.column("team") % 2 == 0))
     alike = linked_persons(even, times[: even.rows], UNIT, COLUMNS, answers, linked, seed=1)
-    assert (alike.constants[0] == 1).all() and alike.sentences[0].endswith("since rules about constants left no other way")
+    assert (alike.constants[0] == 1).all() and alike.notes[0].endswith("since rules about constants left no other way")
     one_of_each = table.at(np.array([int(np.argmax(table.column("team") % 2 == own)) for own in (0, 1)]))
     two = answers_of(*world(3, 1, size=2), UNIT, 0.0)
     split = linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, linked, seed=1)

@@ -43,7 +43,7 @@ def _variable(var: Element) -> Described:
     form = var.find("varFormat")
     numeric = form is not None and form.get("type") == "numeric"
     described = Described(
-        var.get("name") or str(var.get("ID")), said=[label for label in [_text(var.find("labl"))] if label]
+        var.get("name") or str(var.get("ID")), remarks=[label for label in [_text(var.find("labl"))] if label]
     )
     gaps = [g.get("VALUE", "") for g in var.iterfind("invalrng/item")]
     gaps += [_text(c.find("catValu")) for c in var.iterfind("catgry") if c.get("missing") in {"Y", "yes"}]

@@ -65,13 +65,13 @@ def _sdv(content: Mapping[str, Any], name: str, where: str) -> Metadata:
 def _sdv_column(name: str, given: Mapping[str, Any], keys: set[Any], person: object) -> Described:
     sdtype = str(given.get("sdtype"))
     if name == person:
-        return Described(name, said=[f"sequence_key: does it name persons? privacy.unit={name}"])
+        return Described(name, remarks=[f"sequence_key: does it name persons? privacy.unit={name}"])
     if name in keys or sdtype == "id":
-        return Described(name, said=["an id"])
+        return Described(name, remarks=["an id"])
     kind = SDV_KINDS.get(sdtype, "categorical" if sdtype in SDV_PLACES and given.get("pii") is False else "")
     if not kind or given.get("pii") is True:
-        return Described(name, said=[f"sdtype {sdtype}: persons or free text"])
-    described = Described(name, kind, said=[f"sdtype {sdtype}"])
+        return Described(name, remarks=[f"sdtype {sdtype}: persons or free text"])
+    described = Described(name, kind, remarks=[f"sdtype {sdtype}"])
     order = given.get("order")
     if kind == "categorical" and isinstance(order, list) and order:
         described.values, described.more = order, {"ordinal": True}
@@ -104,10 +104,12 @@ def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Des
     name, kind, form = str(given.get("name")), str(given.get("type", "string")), str(given.get("format", "default"))
     rules = given.get("constraints") or {}
     if name in keys or rules.get("unique") is True:
-        return Described(name, said=["a key: no two rows share it"])
+        return Described(name, remarks=["a key: no two rows share it"])
     if kind not in TABLE_KINDS or form in ADDRESSES:
-        return Described(name, said=[f"type {kind}{f', format {form}' if form in ADDRESSES else ''}"])
-    described = Described(name, TABLE_KINDS[kind], said=[str(given[k]) for k in ("title", "description") if given.get(k)])
+        return Described(name, remarks=[f"type {kind}{f', format {form}' if form in ADDRESSES else ''}"])
+    described = Described(
+        name, TABLE_KINDS[kind], remarks=[str(given[k]) for k in ("title", "description") if given.get(k)]
+    )
     values, required = rules.get("enum") or given.get("categories") or (), rules.get("required") is True
     own = [str(g["value"] if isinstance(g, Mapping) else g) for g in given.get("missingValues", gaps)]
     codes = {

@@ -44,7 +44,7 @@ class Described:
         values: its texts in order, where they are listed; low, high: its bounds, where they are known.
         missing: whether it may be empty, or the texts that mean so.
         more: further fields of the declaration.
-        said: what a person should know or look at.
+        remarks: what a person should know or look at.
     """
 
     name: str
@@ -114,7 +114,7 @@ def draft_of(metadata: Metadata, path: Path) -> str:
             assert not column.kind or parse_schema({"columns": {column.name: column.fields}}, where="it")
         except UserError as error:
             column.left_out(f"as declared there it cannot be: {error.what}")
-    remarks = {c.name: _one_line("; ".join(c.said)) for c in metadata.columns}
+    remarks = {c.name: _one_line("; ".join(c.remarks)) for c in metadata.columns}
     drafted = [(c.name, c.fields, remarks[c.name]) for c in metadata.columns if c.kind]
     text = head + columns_text(drafted, [(c.name, remarks[c.name]) for c in metadata.columns if not c.kind])
     names = {name for name, _, _ in drafted}

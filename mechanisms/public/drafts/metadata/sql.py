@@ -51,7 +51,9 @@ def of_sql(text: str, name: str, where: str) -> Metadata:
         elif len(names) != 1 or names[0] not in described or not _takes(described[names[0]], rule):
             unused.append(f"CHECK ({rule.sql()})")
     unused += [f"{p.name}: {c.sql()}" for p in parts for c in p.find_all(exp.DefaultColumnConstraint)]
-    return Metadata("a SQL table's declaration", tables[0].this.this.name or name, [*described.values()], ordered, unused)
+    return Metadata(
+        "a SQL table's declaration", tables[0].this.this.name or name, [*described.values()], ordered, unused
+    )
 
 
 def _statements(text: str) -> list[Any]:

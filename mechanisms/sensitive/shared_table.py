@@ -122,11 +122,11 @@ def shared_private(
 
 def shared_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:
     """All rows of the table, with all values and without the schema's steps, encoded and counted once; NOT private."""
-    place = private.kept
+    place = private.folder
     if place is None:
         raise ValueError("the table is not kept")
     if (plain := private.as_read(schema)) is not None:
-        return replace(plain, known=shared_counts(place / "counts"))
+        return replace(plain, counter=shared_counts(place / "counts"))
     whole = place / "whole"
 
     def make() -> tuple[list[list[str]], list[str]]:
@@ -136,7 +136,7 @@ def shared_truth(private: PrivateTable, source: Source, schema: Schema) -> Coded
     with only_one(place, "whole"):
         files, apart = stored_values(whole / FACTS, make)
     domain = with_apart(schema, apart).domain
-    return CodedTable(domain, _mapped(whole, files), known=shared_counts(whole / "counts"))
+    return CodedTable(domain, _mapped(whole, files), counter=shared_counts(whole / "counts"))
 
 
 def _emptied(place: Path) -> Path:
@@ -181,5 +181,5 @@ def _read(place: Path, facts: Json, schema: Schema, unit: PrivacyUnit) -> Privat
     counts = shared_counts(place / ("counts" if weights is None else "weighted"))
     coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights, counts)
     report = EncodingReport(*facts["encoding"])
-    private = PrivateTable(coded, unit, report, complete=facts["complete"], kept=place)
+    private = PrivateTable(coded, unit, report, complete=facts["complete"], folder=place)
     return replace(private, sizes=sizes, histogram=histogram, persons=persons)
