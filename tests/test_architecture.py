@@ -44,6 +44,26 @@ def test_no_two_modules_share_a_name():
     assert [name for name, n in Counter(p.stem for p in MODULES).items() if n > 1] == []
 
 
+def names_in(path: Path) -> set[str]:
+    """What a file names anew: itself, functions, classes, arguments and variables."""
+    names = {path.stem}
+    for node in nodes(path):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.arg):
+            names.add(node.arg)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+    return names
+
+
+def test_no_name_says_only_that_a_thing_was_found_or_made():
+    empty = {"found", "known", "said", "made", "wanted", "kept", "told"}
+    for path in SOURCES:
+        words = {name: {w.lower() for w in re.split(r"_|(?<=[a-z])(?=[A-Z])", name)} for name in names_in(path)}
+        assert [name for name, own in words.items() if own & empty] == [], path
+
+
 def test_no_two_public_classes_share_a_name():
     names = Counter(n.name for p in SOURCES for n in nodes(p) if isinstance(n, ast.ClassDef) and n.name[0] != "_")
     assert [name for name, n in names.items() if n > 1] == []

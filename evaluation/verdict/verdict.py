@@ -73,7 +73,8 @@ class Verdict:
         if self.reproduced is None:
             return ""
         ours, theirs = self.reproduced
-        return f"{_percent(ours)} of the training rows and {_percent(theirs)} of the holdout's stand in the synthetic table"
+        both = f"{_percent(ours)} of the training rows and {_percent(theirs)} of the holdout's"
+        return f"{both} stand in the synthetic table"
 
     @property
     def lines(self) -> list[str]:

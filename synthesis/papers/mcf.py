@@ -47,7 +47,7 @@ def fewest_changes(counts: Whole, target: Whole, shape: tuple[int, ...]) -> tupl
     2^attributes arcs per cell that is over or under its target, not one per pair of cells.
 
     Args:
-        counts, wanted: rows per cell now and after (flat), with equal sums; `shape` the attributes' sizes.
+        counts, target: rows per cell now and after (flat), with equal sums; `shape` the attributes' sizes.
     """
     over, under = np.flatnonzero(counts > target), np.flatnonzero(counts < target)
     none = np.zeros(0, np.int64)
