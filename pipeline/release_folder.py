@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -196,6 +196,18 @@ def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:
     """One row per cell of a marginal, in C order: the label of each attribute's code."""
     codes = np.unravel_index(np.arange(schema.measured.cells(clique)), schema.measured.shape(clique))
     return pd.DataFrame({n: np.array(_distinct(schema, n), object)[c] for n, c in zip(clique, codes, strict=True)})
+
+
+def names_asked(given: object, where: str) -> tuple[str, ...]:
+    """The names of columns in an argument: a list of them, or one.
+
+    Raises:
+        UserError: something else.
+    """
+    names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    if wrong := [n for n in names if not isinstance(n, str)]:
+        raise UserError(f"{wrong[0]!r} is no name of a column", where=where, fix=f"{where}=[a,b]")
+    return names
 
 
 def check_columns(schema: Schema, where: str, names: Collection[str]) -> None:
