@@ -194,7 +194,7 @@ def table_files(tables: Mapping[str, Table | None], schema: Schema | None = None
                 path = Path(folder) / f"{name}.parquet"
                 paths[name] = str(path)
                 written[path] = "the frame" if name in ("frame", "table") else f"the {name} frame"
-                write_frame(table, path, schema)
+                write_frame(table, path, schema)  # type: ignore[arg-type]  # None is refused there
         with named_as_given(written):
             yield paths
 
