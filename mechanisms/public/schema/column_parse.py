@@ -90,8 +90,9 @@ def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Pa
     if joint["unmeasured"] and kind != "categorical":
         raise UserError(f"unmeasured: the column is {kind}", where=where, fix="one_way_only, or leave the column out")
     joint |= {"discover": discover, "discovered": parse_discovered(given.get("discovered"), where)}
-    if alone and joint["joint_bins"] is not None:
-        raise UserError("both joint_bins and one_way_only", where=where, fix="one of the two")
+    both = [name for name, there in (("one_way_only", alone), ("fine", column.fine)) if there]
+    if both and joint["joint_bins"] is not None:
+        raise UserError(f"both joint_bins and {both[0]}", where=where, fix="one of the two")
     if given.keys() & set(PLACES):
         joint["places"] = parse_places(given, column.labels, where=where, folder=folder)
     column = replace(column, **joint, **parse_relations(column, given, where=where, folder=folder))
