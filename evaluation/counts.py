@@ -116,6 +116,7 @@ class _Remembered:
         counted = dict(zip(absent, count(table, absent), strict=True)) if absent else {}
         for clique, counts in counted.items():
             if counts.size <= self._room:
+                counts.setflags(write=False)
                 self._counts[clique] = counts
                 self._room -= counts.size
         return [counted[c] if c in counted else self._counts[c] for c in cliques]

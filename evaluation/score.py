@@ -23,6 +23,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up, notebook_table
 
 if TYPE_CHECKING:
+    from evaluation.metric import Options
     from evaluation.verdict.verdict import Verdict
 
 BANNER = "These numbers were computed from raw rows. They are NOT private: do not publish them."
@@ -141,6 +142,14 @@ class Scorecard:
         return out | ({"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {})
 
 
+def _unchanged(options: Options) -> Options:
+    """The same, with a holdout and values that no metric can change."""
+    holdout, values = options.holdout, options.values
+    if values is not None:
+        values = replace(values, tables={name: remembered(table) for name, table in values.tables.items()})
+    return replace(options, holdout=None if holdout is None else remembered(holdout), values=values)
+
+
 def _words(name: str, outcome: Outcome) -> tuple[str, ...]:
     """A metric's name, score, interval, label and words."""
     read = outcome.reading
@@ -174,7 +183,7 @@ def score_tables(
     """
     from evaluation.verdict.verdict import judge  # settings are read without scipy
 
-    options = replace(spec.options, progress=progress, shared={})
+    options = _unchanged(replace(spec.options, progress=progress, shared={}))
     real, synthetic = remembered(real), remembered(synthetic)
     outcomes = {}
     if progress is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -27,9 +27,11 @@ from mechanisms.public.release_files import load_measurements, load_released_sch
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.decode import Owned
+from mechanisms.public.tables.format_trial import check_rows
 from mechanisms.public.tables.formats import TableFormat
 from mechanisms.public.tables.write_table import write_table
 from pipeline.folders import RunFolder, whole_folder
+from pipeline.plugins.offers import offered_by
 from pipeline.plugins.origins import check_loaded
 from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
@@ -83,6 +85,8 @@ def write_release(
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
         second = parts / form.released_persons if rows.two and rows.rows.ids is not None else None
         write_table(parts / form.released, rows.rows, rows.drawn_by, rows.rng, persons=second, progress=progress)
+        if ("format", form.name) in offered_by:
+            check_rows(form, parts / form.released, rows.rows.coded.rows)
         save_measurements(measurements, parts / "measurements")
         for file, frame in marginal_frames(schema, measurements).items():
             write_whole(parts / "marginals" / file, frame.to_csv(index=False, lineterminator="\n"))
@@ -196,6 +200,18 @@ def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:
     """One row per cell of a marginal, in C order: the label of each attribute's code."""
     codes = np.unravel_index(np.arange(schema.measured.cells(clique)), schema.measured.shape(clique))
     return pd.DataFrame({n: np.array(_distinct(schema, n), object)[c] for n, c in zip(clique, codes, strict=True)})
+
+
+def names_asked(given: object, where: str) -> tuple[str, ...]:
+    """The names of columns in an argument: a list of them, or one.
+
+    Raises:
+        UserError: something else.
+    """
+    names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+    if wrong := [n for n in names if not isinstance(n, str)]:
+        raise UserError(f"{wrong[0]!r} is no name of a column", where=where, fix=f"{where}=[a,b]")
+    return names
 
 
 def check_columns(schema: Schema, where: str, names: Collection[str]) -> None:

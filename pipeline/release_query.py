@@ -32,7 +32,7 @@ from pipeline.inference.marginal_estimates import (
     marginal_estimate,
 )
 from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
-from pipeline.release_folder import attribute_labels, cells_frame, check_columns, read_release
+from pipeline.release_folder import attribute_labels, cells_frame, check_columns, names_asked, read_release
 from pipeline.settings.overrides import encoded
 from pipeline.statement.words import noted
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
@@ -91,17 +91,15 @@ def answer(
     Raises:
         UserError: neither or both asked for; unknown columns or values; no measured marginal tells.
     """
-    if bool(marginal) == bool(where):
+    names = names_asked(marginal, "marginal")
+    if bool(names) == bool(where):
         fix = "marginal=[a,b], or where={a: [20, 40]}"
-        raise UserError("one question at a time" if marginal else "nothing asked", where="query", fix=fix)
+        raise UserError("one question at a time" if names else "nothing asked", where="query", fix=fix)
     schema, measurements = at_level(schema, measurements, level)
-    for name in (*marginal, *(where or {})):
-        if not isinstance(name, str):
-            raise UserError(f"{name!r} is no name of a column", where="marginal", fix="marginal=[a,b]")
-    check_columns(schema, "marginal" if marginal else "where", (*marginal, *(where or {})))
-    if solution is not None and not marginal:
+    check_columns(schema, "marginal" if names else "where", names or names_asked(where, "where"))
+    if solution is not None and not names:
         raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
-    clique = schema.measured.canonical(tuple(marginal))
+    clique = schema.measured.canonical(names)
     if where:
         frame = _count(schema, measurements, where)
     elif solution is not None:

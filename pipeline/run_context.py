@@ -66,7 +66,7 @@ class Discovered:
         schema: without open ends; it follows from noisy answers and public facts alone.
         plan: the charges that it was asked under.
         answered: ids of the charges that were not lost.
-        bound: what a statement says of C beside what was asked, where it was asked for (see `found_bound`).
+        bound: what a statement says of C beside what was asked, where it was asked for (see `discovered_bound`).
     """
 
     schema: Schema

@@ -74,12 +74,15 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     return path, new.given
 
 
-def draft(table: str, config: DraftConfig, orders: Mapping[str, Sequence[str]] | None = None) -> str:
+def draft(
+    table: str, config: DraftConfig, orders: Mapping[str, Sequence[str]] | None = None, name: str | None = None
+) -> str:
     """A commented draft of a schema: from a table, at which it looked, and says so; or from metadata alone.
 
     Args:
         config: `cluster` says how hierarchies are built by clustering (see `cluster_from_settings`).
         orders: column → its values in the order that a frame declares.
+        name: of the schema; None: as the file is called.
     """
     check_read(replace(config, table=table))
     if is_metadata(table):
@@ -95,7 +98,7 @@ def draft(table: str, config: DraftConfig, orders: Mapping[str, Sequence[str]] |
     places = {c: places_from_settings(s, trees[c], where=where) for c, (s, where) in given.items()}
     with tempfile.TemporaryDirectory(prefix="schema-") as folder, shared_engine(Path(folder) / "engine"):
         source = opened_as_written(table, config, Path(folder))
-        name = source.path.name.split(".")[0]
+        name = source.path.name.split(".")[0] if name is None else name
         if config.units.files:
             unit = PrivacyUnit(config.privacy.unit)
             if unit.column in (None, GUESS, RECORD):

@@ -59,7 +59,7 @@ def draft(
 
     Args:
         frame: or a table's path.
-        name: of the schema.
+        name: of the schema; a path's is that of the file.
         unit: the column that says to whom a record belongs; None: it is guessed.
         units: another frame with one row per person, joined by `unit`.
         cluster: hierarchies by clustering: {"place": {"coordinates": "places.csv", "levels": [5, 25]}}.
@@ -69,9 +69,10 @@ def draft(
     trees = [] if cluster is None else [f"cluster={quoted(json.dumps(cluster))}"]
     overrides = [*overrides_of(settings, DRAFTED), *overrides_of(own), *trees]
     config = typed(compose_config("schema_draft", overrides), DraftConfig)
-    with table_files({name: frame} | ({} if units is None else {"units": units})) as paths:
-        config.units.path = None if units is None else paths["units"]
-        text = synth_again.draft(paths[name], config, declared_orders(frame, units))
+    own_name = None if isinstance(frame, Path | str) else str(name)
+    with table_files({"frame": frame, "units": units}) as paths:
+        config.units.path = paths.get("units")
+        text = synth_again.draft(paths["frame"], config, declared_orders(frame, units), own_name)
     return CommandResult(yaml.safe_load(text), text)
 
 

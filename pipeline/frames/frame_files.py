@@ -190,11 +190,11 @@ def table_files(tables: Mapping[str, Table | None], schema: Schema | None = None
         for name, table in tables.items():
             if isinstance(table, Path | str):
                 paths[name] = str(Path(table).expanduser())
-            elif table is not None:
+            elif table is not None or name in ("frame", "real", "synthetic"):  # what is missing by a mistake
                 path = Path(folder) / f"{name}.parquet"
                 paths[name] = str(path)
                 written[path] = "the frame" if name in ("frame", "table") else f"the {name} frame"
-                write_frame(table, path, schema)
+                write_frame(table, path, schema)  # type: ignore[arg-type]  # None is refused there
         with named_as_given(written):
             yield paths
 

@@ -323,4 +323,6 @@ def _read(name: str, facts: JsonDict) -> Kind:
         exact = pd.ArrowDtype(exact) if "dtype" in facts else exact
     elif "dtype" in facts:
         exact = pd.api.types.pandas_dtype(facts["dtype"])
-    return Kind(facts.get("label", name), str(facts["family"]), exact, bool(facts["category"]), bool(facts["ordered"]))
+    if not isinstance(label := facts.get("label", name), int | str):
+        raise ValueError(f"label {label!r}")
+    return Kind(label, str(facts["family"]), exact, bool(facts["category"]), bool(facts["ordered"]))

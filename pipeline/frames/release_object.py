@@ -131,8 +131,7 @@ class Release(RowSource):
         Raises:
             UserError: an unknown column or solution; without one, no measured marginal tells.
         """
-        names = [columns] if isinstance(columns, str) else columns
-        answered = answer(self.schema, self.measurements, marginal=names, solution=solution, level=level)
+        answered = answer(self.schema, self.measurements, marginal=columns, solution=solution, level=level)
         return noted(answered, self.statement)
 
     def distances(self) -> pd.DataFrame:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, one_of, require_columns
+from mechanisms.public.json_values import is_number
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.person_level import LEVELS
-from pipeline.release_folder import check_columns
+from pipeline.release_folder import check_columns, names_asked
 from pipeline.release_query import code_weights
 
 #: What may be estimated.
@@ -60,7 +61,10 @@ class EstimateQuestion:
     level: str = LEVELS[0]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by", (self.by,) if isinstance(self.by, str) else tuple(self.by))
+        object.__setattr__(self, "by", names_asked(self.by, "by"))
+        for where, name in (("column", self.column), ("other", self.other)):
+            if not isinstance(name, str | None):
+                raise UserError(f"{name!r} is no name of a column", where=where, fix=f"{where}=COLUMN")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,7 +106,7 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     if asks != (question.value is not None):
         fix = "value=VALUE, value=[A,B] or value=[low,high]" if asks else "leave value away"
         raise UserError(f"a {question.what} of {question.column or 'records'}", where="value", fix=fix)
-    if question.quantile is not None and not 0 < question.quantile < 1:
+    if question.quantile is not None and not (is_number(question.quantile) and 0 < question.quantile < 1):
         raise UserError(f"got {question.quantile}", where="quantile", fix="a number between 0 and 1; 0.5 is the median")
 
 

@@ -29,7 +29,7 @@ from pipeline.inference.noise_bounds import NoiseTerm, tail
 from pipeline.inference.person_level import LEVELS, at_level
 from pipeline.inference.ratio_intervals import ALPHA
 from pipeline.inference.relations import in_words, strongest
-from pipeline.release_folder import check_columns, read_release
+from pipeline.release_folder import check_columns, names_asked, read_release
 from pipeline.report.answer_noise import cell_lines, coverage
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
@@ -87,9 +87,9 @@ def table_bounds(
 ) -> pd.DataFrame:
     """`bounds` of a release that is loaded already; `table` is its synthetic table, or the file of that."""
     names = [c.name for c in schema.columns if as_a_column(schema, c.name) and schema.domain[c.name].size > 1]
-    if marginal:
-        check_columns(schema, "marginal", marginal)
-        asked = [schema.domain.canonical(tuple(marginal))]
+    if one := names_asked(marginal, "marginal"):
+        check_columns(schema, "marginal", one)
+        asked = [schema.domain.canonical(one)]
         if schema.domain.cells(asked[0]) > MAX_CELLS:
             problem = f"{schema.domain.cells(asked[0]):,} cells"
             raise UserError(problem, where="marginal", fix=f"a marginal of at most {MAX_CELLS:,} cells")

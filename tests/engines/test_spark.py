@@ -97,7 +97,7 @@ def test_every_kind_of_id_that_spark_writes_is_one(spark, tmp_path) -> None:
 def test_a_release_of_spark_is_the_embedded_engines_byte_for_byte(spark, town, monkeypatch) -> None:
     monkeypatch.setattr("pipeline.settings.memory.CHUNK_ROWS", 1000)
     drawn = []
-    monkeypatch.setattr(spark_engine, "made_parts", lambda *a: drawn.append(a[2]) or coded_parts(*a))
+    monkeypatch.setattr(spark_engine, "coded_parts", lambda *a: drawn.append(a[2]) or coded_parts(*a))
     settings = ["privacy.unit=person", "privacy.max_records=2", "synthesis=independent", "synthesis.rows=2500"]
     same_release(town, *TOWN, *settings)
     assert drawn == [range(3)]

@@ -184,21 +184,21 @@ def test_a_scorer_without_a_formula_says_how_to_get_a_label():
     assert told not in compute(METRICS["tvd"], *tables).reading.words
 
 
-def told_apart(real, synthetic, rows, holdout=None):
+def separation(real, synthetic, rows, holdout=None):
     return result_of("two_sample_auc", real, synthetic, {"auc_rows": rows}, holdout=holdout)
 
 
 def test_a_classifier_tells_what_is_not_real_and_stands_beside_real_records():
     rng = np.random.default_rng(5)
     real, other, held = (crowd(1000, rng) for _ in range(3))
-    honest = told_apart(real, other, 700, held)
+    honest = separation(real, other, 700, held)
     assert honest.ends.low < 0.5 < honest.ends.high + 0.01
     beside, against = honest.details["reference"], honest.details["reference"]["of"]
     assert beside["auc"] == honest.ends.honest == pytest.approx(0.5, abs=0.06) and against == "the holdout"
-    lost = told_apart(real, apart(real, rng), 700)
+    lost = separation(real, apart(real, rng), 700)
     assert lost.ends.low > 0.56 and lost.details["reference"]["of"].startswith("the other half")
     assert lost.to_json()["rows"] == 700 and lost.to_json()["reference"]["rows"] == 500
-    assert told_apart(real, other, 700, held).to_json() == honest.to_json()
+    assert separation(real, other, 700, held).to_json() == honest.to_json()
 
 
 def test_copies_err_more_often_than_chance_and_are_suspicious():
@@ -212,9 +212,9 @@ def test_copies_err_more_often_than_chance_and_are_suspicious():
 
 def test_too_few_records_are_a_reason():
     rng = np.random.default_rng(7)
-    few = told_apart(crowd(15, rng), crowd(100, rng), 100)
+    few = separation(crowd(15, rng), crowd(100, rng), 100)
     assert few.score is None and "fewer than 20 records" in few.to_json()["reason"]
-    assert told_apart(crowd(30, rng), crowd(30, rng), 100).details["reference"] is None
+    assert separation(crowd(30, rng), crowd(30, rng), 100).details["reference"] is None
 
 
 def test_without_its_library_a_metric_says_how_to_get_it(monkeypatch):

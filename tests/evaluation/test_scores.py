@@ -11,6 +11,7 @@ import yaml
 
 from evaluation import counts
 from evaluation.counts import Cells
+from evaluation.metric import Metric, Options
 from evaluation.metrics import ScoreSpec
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.levels import at_levels, axes_at, cell_labels
@@ -20,6 +21,7 @@ from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, chosen_targets, pr
 from evaluation.mgd.targets import GROUPS, Targets, read_targets, target
 from evaluation.score import score_tables
 from evaluation.tvd import distances
+from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -159,10 +161,24 @@ def test_metrics_that_ask_for_the_same_marginal_count_it_once_while_there_is_roo
     assert counted == [("age",), ("age", "sex"), ("job",), ("age", "sex")], "6 and 4 cells have room, 12 have not"
 
 
-def test_a_metric_cannot_change_the_rows_that_the_others_score():
+def test_a_metric_cannot_change_the_rows_that_the_others_score(monkeypatch):
     """One that counted in place made the distances of all others 0.7 for 0.01, without a word."""
-    table = people(50, 1)
-    for shared in counts.remembered(table).columns:
+    table, seen = people(50, 1), []
+    values = Values((), {"real": table, "synthetic": table, "holdout": table})
+
+    def run(inputs):
+        of_values, known = inputs.options.values.tables.values(), inputs.real
+        seen.extend(c for t in (known, inputs.synthetic, inputs.options.holdout, *of_values) for c in t.columns)
+        seen.extend(known.known(known, [("age",), ("age", "sex")], count_cliques))
+        raise UserError("nothing to score")
+
+    facts = {"name": "counter", "title": "Counter", "goal": "low", "reference": "", "source": "here"}
+    metric = Metric(**facts, perfect=0, run=run)
+    monkeypatch.setattr("evaluation.score.METRICS", {"tvd": metric})
+    options = Options(values=values, holdout=table)
+    score_tables(table, table, schema_of(TOWN), ScoreSpec(metrics=("tvd",), options=options))
+    assert len(seen) == 6 * 4 + 2
+    for shared in seen:
         with pytest.raises(ValueError, match="read-only"):
             shared[:] = 0
     assert all(own.flags.writeable for own in table.columns)

@@ -91,6 +91,24 @@ def test_a_draft_is_a_mapping_that_fit_takes_and_a_text_to_be_corrected():
         pipeline.draft(clinic(), cluster={"ward": {"coordinates": "none.csv", "levels": [2]}})
 
 
+def test_the_name_of_a_draft_names_no_file(tmp_path):
+    """Rows were written to that path, over what lay there, and stayed; a name ended at its first point."""
+    mine = tmp_path / "visits.parquet"
+    mine.write_text("mine", encoding="utf-8")
+    for name in (str(mine.with_suffix("")), "2024.visits"):
+        assert pipeline.draft(patients(400), name=name)["name"] == name
+    assert [mine] == [*tmp_path.iterdir()] and mine.read_text(encoding="utf-8") == "mine"
+
+
+def test_no_frame_and_arrays_in_a_schema_are_one_message():
+    for ask in (pipeline.draft, lambda f: pipeline.check(f, CLINIC), lambda f: pipeline.score(clinic(), f)):
+        with pytest.raises(UserError, match="frame: got NoneType"):
+            ask(None)
+    listed = {"columns": {"ward": {"kind": "categorical", "values": np.array(["a", "b"])}}}
+    with pytest.raises(UserError, match="a list of texts"):
+        pipeline.check(clinic(), listed)
+
+
 def test_a_draft_keeps_the_order_of_categories_that_have_one():
     """Of a dose (low, mid, high) it made the alphabet's list."""
     levels, some = ["low", "never", "mid", "high"], np.array(["high", "low", "mid"] * 40)
@@ -323,6 +341,13 @@ def test_gaps_columns_and_ranges_of_a_frame_are_conditions(hospital):
     for some in (pd.Series(["a", "b"]), np.array(["a", "b"]), pd.Index(["a", "b"])):
         assert set(hospital.sample(60, where={"ward": some})["ward"]) == {"a", "b"}
     assert hospital.sample(30, where={"stay": range(2, 5)})["stay"].isin([2, 3, 4]).all()
+
+
+@pytest.mark.parametrize("asked", [{"by": 5}, {"by": [["sex"]]}, {"other": ["sex"]}, {"quantile": "0.5"}])
+def test_what_is_no_column_and_no_number_is_one_message(hospital, asked):
+    for ask in (lambda: hospital.estimate("mean", "age", **asked), lambda: hospital.bounds(asked)):
+        with pytest.raises(UserError):
+            ask()
 
 
 def test_a_keyword_that_estimates_have_not_is_told_with_the_way_to_ask(hospital):

@@ -375,6 +375,16 @@ def test_a_release_is_read_with_the_fine_cells_of_a_length(length):
     check_readable(ran)
 
 
+def test_a_column_with_as_many_bins_as_joint_bins_has_one_fine_column():
+    """Where a run discovered so many bins, it ended with two columns of one name after it was charged."""
+    charge = {"kind": "float", "min": 0, "max": 10, "bins": {"count": 2}, "joint_bins": {"count": 2}}
+    ran = with_fine_columns(parse_schema({"columns": {"charge": charge}}, where="charges"), 256)
+    assert ran.measured.names == ("charge", "charge (fine)")
+    check_readable(ran)
+    with pytest.raises(UserError, match="both joint_bins and fine"):
+        parse_schema({"columns": {"charge": charge | {"fine": 50}}}, where="charges")
+
+
 @pytest.mark.parametrize("column", ["kind: integer", "kind: float, bins: {count: 4}", "kind: float, bins: discover"])
 def test_the_assumed_bins_of_a_wide_range_to_be_discovered_are_not_cut(column):
     """The schema as written says nothing of them: under default settings, every such run ended with a fault."""

@@ -26,7 +26,7 @@ from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.frames.frame_files import object_texts, write_frame
 from pipeline.frames.frame_kinds import Kind, keep_kinds, kinds_file, stored_kinds
 from pipeline.stage_bars import Stages
-from pipeline.statement.digests import MANIFEST
+from pipeline.statement.digests import MANIFEST, file_digest
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people
 
@@ -452,9 +452,12 @@ def test_a_saved_release_is_sound_and_loads_again_with_the_kinds_of_the_frame(ho
     beside = kinds_file(saved)
     beside.write_text(json.dumps(json.loads(beside.read_text()) | {"release": "0" * 64}))
     assert str(pipeline.load(saved).sample(5)["ward"].dtype) == "str", "of another release"
-    beside.write_text("{")
-    with pytest.raises(UserError, match=r"kept\.frame\.json"):
-        pipeline.load(saved)
+    kinds = json.loads(beside.read_text()) | {"release": file_digest(saved / MANIFEST)}
+    kinds["columns"]["stay"]["label"] = [1]
+    for damaged in ("{", json.dumps(kinds)):
+        beside.write_text(damaged)
+        with pytest.raises(UserError, match=r"kept\.frame\.json"):
+            pipeline.load(saved)
     beside.unlink()
     assert str(pipeline.load(saved).sample(5)["stay"].dtype) == "Int64"
     with pytest.raises(UserError, match="is there already"):

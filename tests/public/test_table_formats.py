@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,8 @@ from mechanisms.public.tables.formats import CSV, FORMATS, TableFormat, format_o
 from mechanisms.public.tables.inspect_file import csv_head
 from mechanisms.public.tables.readers import open_csv
 from mechanisms.public.tables.scan import Opening, Source
-from mechanisms.public.tables.write_table import write_table
+from mechanisms.public.tables.write_table import Chunks, write_csv, write_table
+from pipeline.plugins.offers import offered_by
 from pipeline.settings.config import load_config
 from pipeline.stages import run
 from tests.pipeline.conftest import PAIRS, TOWN, write_town
@@ -72,11 +74,40 @@ def head_of_one(file: IO[bytes], dialect: Dialect) -> list[str]:
     return csv_head(file, dialect)[:1]
 
 
+def write_first_chunk(file: IO[bytes], chunks: Chunks) -> None:
+    write_csv(file, replace(chunks, parts=[next(iter(chunks.parts))]))
+
+
 HALF = {
+    "a writer that takes the first chunk for all": (
+        {"writer": f"{__name__}:write_first_chunk"},
+        UserError,
+        "does not read the table",
+    ),
     "no writer": ({"writer": "mechanisms.public.tables.write_table:write_xlsx"}, AttributeError, "write_xlsx"),
     "a head that loses names": ({"head": f"{__name__}:head_of_one"}, UserError, "does not read the table that it"),
     "a reader that loses rows": ({"reader": f"{__name__}:open_first_rows"}, UserError, "does not read the table"),
 }
+
+
+def write_ten_rows(file: IO[bytes], chunks: Chunks) -> None:
+    whole = io.BytesIO()
+    write_csv(whole, chunks)
+    file.writelines(whole.getvalue().splitlines(keepends=True)[:11])
+
+
+def test_a_format_that_loses_rows_of_a_large_table_leaves_no_release_and_the_run_goes_on_in_another(
+    tmp_path, monkeypatch
+):
+    """The run ended well, and its table had fewer rows than its statement said."""
+    facts = {**vars(CSV), "name": "ten", "suffixes": (".ten",), "writer": f"{__name__}:write_ten_rows"}
+    monkeypatch.setitem(FORMATS, "ten", TableFormat(**facts))
+    monkeypatch.setitem(offered_by, ("format", "ten"), __name__)
+    monkeypatch.chdir(write_town(tmp_path))
+    with pytest.raises(UserError, match=r"ten keeps 10 of \d+ rows"):
+        run(load_config([*TOWN, *PAIRS, "release.format=ten"]), Path("out"), quiet=True)
+    assert not Path("out/release").exists()
+    assert run(load_config([*TOWN, *PAIRS, "resume=true"]), Path("out"), quiet=True).table.name == "synthetic.csv"
 
 
 @pytest.mark.parametrize("fault", HALF)

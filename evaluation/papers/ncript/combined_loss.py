@@ -62,7 +62,7 @@ class Ncript:
         heavy_whole: heavy hitters of all times over the whole map (2.2.3).
         types: what each record type adds to the loss, as of `losses_by_type`.
         order: of each segment over all times, and then of the whole map: how many pairs of the most frequent types keep
-            their order (`order_kept`).
+            their order (`order_agreement`).
     """
 
     parts: dict[str, NDArray[np.float64]]

@@ -51,7 +51,7 @@ def tied_columns(schema: Schema) -> frozenset[str]:
 
 def _measured_as_it_is(schema: Schema, column: Column) -> bool:
     name = column.name
-    same = name in schema.synthesized and schema.synthesized[name] == schema.domain[name]
+    same = column.joint_bins is None and name in schema.synthesized and schema.synthesized[name] == schema.domain[name]
     mapped = {n for pair in schema.rules.mapped for n in (pair.target, pair.source)}
     return same and name not in mapped and plain_edges(column) is not None
 

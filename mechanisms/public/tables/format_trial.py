@@ -40,6 +40,20 @@ def released_format(name: str) -> TableFormat:
     return form
 
 
+def check_rows(form: TableFormat, path: Path, rows: int) -> None:
+    """A format of others wrote all rows, of a table that is larger than the one that it was tried on.
+
+    Raises:
+        UserError: it did not; nothing is there yet, and what was measured can be written in another format.
+    """
+    with tempfile.TemporaryDirectory(prefix="format-") as folder, shared_engine(Path(folder) / "engine"):
+        source = open_table(path, workdir=Path(folder), memory_limit_bytes=1 << 28, threads=1)
+        found = int(source.lines(f"SELECT count(*) FROM {source.relation}")[0][0])
+    if found != rows:
+        fix = "another; a run goes on with resume=true release.format=csv, at no further cost"
+        raise UserError(f"{form.name} keeps {found:,} of {rows:,} rows", where=WHERE, fix=fix)
+
+
 @cache
 def _keeps(form: TableFormat) -> bool:
     from mechanisms.public.tables.codec import encode_columns  # slow to load
@@ -50,7 +64,7 @@ def _keeps(form: TableFormat) -> bool:
     written = CodedTable(schema.domain, tuple(rows))
     with tempfile.TemporaryDirectory(prefix="format-") as folder, shared_engine(Path(folder) / "engine"):
         path = Path(folder) / form.released
-        write_table(path, written, schema, np.random.default_rng(0))
+        write_table(path, written, schema, np.random.default_rng(0), chunk=2)
         with open_plain(path) as file:
             names = form.function("head")(file, schema.dialect)
         source = open_table(path, workdir=Path(folder), memory_limit_bytes=1 << 27, threads=1)

@@ -50,6 +50,7 @@ def write_table(
     *,
     persons: Path | None = None,
     progress: Progress | None = None,
+    chunk: int | None = None,
 ) -> None:
     """Decode a table into a file, in the format that its name ends in; it appears there only when it is whole.
 
@@ -60,13 +61,14 @@ def write_table(
         rng: the source of the draws inside bins; the file depends on CHUNK_ROWS through the order of the draws.
         persons: a second file, for a row per unit with what is constant in it, which the first one then lacks; both
             have the ids. The schema must declare a unit.
+        chunk: rows that are decoded at a time; None: CHUNK_ROWS.
 
     Raises:
         UserError: an unknown suffix; a full or read-only disk.
     """
     owned = rows if isinstance(rows, Owned) else with_units(rows, schema, rng)
     unit, units = schema.rules.unit, list[Part]()
-    parts = _parts(owned, schema, rng, progress)
+    parts = _parts(owned, schema, rng, progress, chunk or CHUNK_ROWS)
     if persons is None or unit is None:
         return _write(path, Chunks(parts, schema.held, schema.rules.id_column, owned.ids, schema.dialect))
     places = [[i for i, c in enumerate(schema.held) if (c.name in unit.constant) == own] for own in (True, False)]
@@ -84,11 +86,13 @@ def _write(path: Path, chunks: Chunks) -> None:
         form.function("writer")(file, chunks)
 
 
-def _parts(owned: Owned, schema: Schema, rng: np.random.Generator, progress: Progress | None) -> Iterator[Part]:
+def _parts(
+    owned: Owned, schema: Schema, rng: np.random.Generator, progress: Progress | None, chunk: int
+) -> Iterator[Part]:
     """The decoded rows, some at a time."""
     start, rows, ids = 0, owned.coded.rows, owned.ids
     while start < rows:
-        stop = min(start + CHUNK_ROWS, rows)
+        stop = min(start + chunk, rows)
         while ids is not None and stop < rows and ids[stop] == ids[stop - 1]:
             stop += 1  # a unit's rows are ordered together
         yield draw_table(owned, schema, rng, start, stop), None if ids is None else ids[start:stop]
