@@ -20,13 +20,11 @@ from mechanisms.public.drafts.seen import CLOCK_STEPS, FEWEST_UNITS, STEPS, Colu
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import (
-    FEWEST,
     TOTALS,
     cut_short,
     number_doubts,
     numbers_apart,
     short_years,
-    text_doubts,
     totals,
 )
 from mechanisms.public.tables.persons import addresses, said_persons
@@ -269,7 +267,6 @@ class Look:
         often = dict(itertools.islice(texts.items(), DOUBTED))
         found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
         found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
-        found += text_doubts(self.shapes(index)) if kind is None and self.facts[index].distinct >= FEWEST else []
         found += short_years(often) if kind == "categorical" else []
         if kind in {"integer", "float"}:
             found += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
