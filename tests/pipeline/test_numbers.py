@@ -458,6 +458,21 @@ def test_a_pair_of_which_a_quarter_of_the_records_lies_elsewhere_is_named_beside
     assert line.startswith("farthest from the real table: area × rent (") and line.count("×") == 1
 
 
+def test_relations_that_are_lost_are_said_beside_pairs_of_which_most_are_unrelated():
+    """Of the marks in twelve subjects a fifth of what they tell was kept, under "pairs fair"."""
+    rng, n = np.random.default_rng(0), 3000
+    good = rng.normal(0, 1, n)
+    marks = {f"m{i}": (2 * (good + rng.normal(0, 1, n))).astype(int).clip(-3, 3) for i in range(4)}
+    real = pd.DataFrame({**marks, **{f"u{i}": rng.integers(0, 3, n) for i in range(8)}})
+    made = real.assign(**{name: rng.permutation(real[name]) for name in ("m1", "m2", "m3")})
+    lines = scored_lines(pipeline.score(real, made, metrics=["anita_2way", "dependence"]))
+    assert not any("pairs" in t and "weak" in t for t in lines)
+    assert any(t.startswith("of what columns tell about each other") and t.endswith("% is kept: weak") for t in lines)
+    assert not any(
+        t.startswith("of what") for t in scored_lines(pipeline.score(real, real, metrics=["anita_2way", "dependence"]))
+    )
+
+
 def test_means_far_from_the_real_ones_are_said_beside_the_accuracy_of_columns():
     """A total that binning had halved stood under "columns good": of amounts, few rows hold it."""
     rng = np.random.default_rng(0)
