@@ -32,6 +32,7 @@ from pipeline.look.column_look import (
     lone_hint,
     moved,
     persons_released,
+    spike_drawn_evenly,
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
@@ -214,7 +215,9 @@ def _column(
         warnings += [cure for cure in cures if ONE_SIDED in cure]
         hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
-        hints += hints_on_values(column, counts, facts, loss.lost)
+        once = schema.rules.unit is not None and column.name in schema.rules.unit.constant
+        hints += hints_on_values(replace(column, fine=0) if once else column, counts, facts, loss.lost)
+        hints += spike_drawn_evenly(column, look.sample(index), counts) if once else []
     else:
         other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")
