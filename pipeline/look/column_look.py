@@ -359,23 +359,23 @@ def _crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> lis
     return [f"{problem}: inside it, pairs tell nothing apart. bins: {{edges: […]}} with several edges there tells more"]
 
 
-def spike_drawn_evenly(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) -> list[str]:
-    """A number of many rows in a bin with others: no fine cells keep it, as none are measured of a person's constants.
+def even_spike(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) -> list[str]:
+    """A number of many rows in a bin with others, where no fine cells keep it: of a person's constants none are asked.
 
     Args:
         texts: the most frequent ones → in how many rows.
     """
-    several, reading = bins_of_several(column), NumberForm(column.strip, column.decimal)
+    several, edges, reading = bins_of_several(column), column.grid.edges, NumberForm(column.strip, column.decimal)
     read = {t: x for t in texts if t not in column.missing_texts and (x := reading.number(t)) is not None}
-    if several is None or not column.numeric or not read:
+    if several is None or edges is None or column.fine != 0 or not column.numeric or not read:
         return []
     text = max(read, key=texts.__getitem__)
-    place = int(np.clip(np.searchsorted(column.grid.edges, read[text], side="right") - 1, 0, several.size - 1))
+    place = int(np.clip(np.searchsorted(edges, read[text], side="right") - 1, 0, several.size - 1))
     share = texts[text] / max(int(counts[: column.value_codes].sum()), 1)
     if not several[place] or share < SPIKE:
         return []
     where = f"{text!r} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
-    return [f"{where}, in which what is constant in a person is drawn evenly: bins: {{edges: […]}} with a bin for it"]
+    return [f"{where}, in which values are drawn evenly: bins: {{edges: […]}} with a bin for it"]
 
 
 def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:

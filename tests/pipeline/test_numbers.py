@@ -530,3 +530,21 @@ def test_check_names_a_number_of_many_persons_that_an_even_bin_would_spread():
     columns["owed"]["bins"] = {"edges": [0, 5, 20]}
     looks = pipeline.check(frame, {"columns": columns, "confirmed_public": True})["columns"]
     assert not looks["owed"]["hints"], "fine cells of a record's column keep it"
+
+
+def test_a_day_that_never_comes_before_a_time_is_named_by_draft_and_check_since_no_rule_takes_both_kinds():
+    """Books were due before they were lent in 22 % of the rows: orders were looked for in one kind alone."""
+    lent = pd.Timestamp("2024-01-01 09:00") + pd.to_timedelta(np.arange(900) * 457 % 400_000, unit="min")
+    other = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(900) * 331 % 270, unit="D")
+    due = (lent.normalize() + pd.Timedelta(days=14)).strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"lent": lent.strftime("%Y-%m-%d %H:%M"), "due": due, "other": other.strftime("%Y-%m-%d")})
+    words = "'lent' ≤ 'due' by days in 900 of the 900 rows that hold both; no rule takes a time and a day"
+    text = pipeline.draft(frame).text
+    assert text.count(words) == text.count("by days") == 1
+    dates = {"min": "2024-01-01", "max": "2024-12-31", "bins": "month"}
+    columns = {n: dates | {"kind": "datetime" if n == "lent" else "date"} for n in frame}
+    hints = pipeline.check(frame, {"columns": columns, "confirmed_public": True})["hints"]
+    assert [h.startswith(words) for h in hints if "by days" in h] == [True]
+    columns["lent"]["kind"] = "date"
+    hints = pipeline.check(frame, {"columns": columns, "confirmed_public": True})["hints"]
+    assert any("'due' after 'lent'" in h for h in hints) and not any("by days" in h for h in hints)
