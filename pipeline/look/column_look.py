@@ -46,8 +46,8 @@ SPIKE = 0.2
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
 #: Lists of letters, and numbers of the Romans: H is no short form of H;L, nor I of III.
 LIST_OR_ROMAN = re.compile(".*[;,|/+&].*|m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
-#: Spaces and marks between a letter and a digit: 1 A is 1a.
-BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\d_])")
+#: Spaces and marks between a letter and a digit, or before the sign of a mark: 1 A is 1a, and 2 - is 2-.
+BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\d_])|(?<=\d) (?=[-+]$)")
 ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 #: So many listed numbers stand there with their unit and without.
 WITH_UNIT = 3

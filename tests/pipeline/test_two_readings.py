@@ -417,6 +417,7 @@ LISTED = {
     "gender": ("F female M", "'F', 'female'"),
     "age": ("45 46 47 45·J 46·J 47·J 5·Mo", '"47": ["47 J"]'),
     "class": ("1a 2b 1·A 2.B", '"2b": ["2.B"]'),
+    "mark": ("2- 2·- 3+ 3·+ 1", "'2-', '2 -'; '3+', '3 +'"),
     "level": ("I II III 1 2 3", '"II": ["2"]'),
     "name": ("Weiß WEISS Braun", '"Weiß": ["WEISS"]'),
     "town": (" ".join([*TOWNS, *TOWNS, *(t[1:] for t in TOWNS)]), ", ".join(f'"{t}": ["{t[1:]}"]' for t in TOWNS)),
