@@ -24,8 +24,8 @@ from pipeline.inference.marginal_estimates import ReleaseEvidence, distance_nois
 from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
 
-#: Noise that misplaces this share of a pair's records is worth a setting.
-MISPLACED = 0.05
+#: Noise that misplaces this share of a pair's records is worth a setting, and this one coarser pairs.
+MISPLACED, DROWNED = 0.05, 0.2
 #: A pair depends where chance and noise explain its distance at this level, for all pairs together; and the confidence
 #: of the bound on the mean distance is 1 − LEVEL.
 LEVEL = 0.05
@@ -68,9 +68,10 @@ class Decided:
         """
         if self.noise is None or self.noise < MISPLACED:
             return []
+        coarse = "joint_bins: {count: 5} in ordered columns of many values, or " if self.noise >= DROWNED else ""
         if most == 1:
-            return ["a larger privacy.epsilon; `plan` shows the noise of each"]
-        return [f"a larger privacy.epsilon, or a smaller C (now {most:,} records a unit); `plan` shows both"]
+            return [f"{coarse}a larger privacy.epsilon; `plan` shows the noise of each"]
+        return [f"{coarse}a larger privacy.epsilon, or a smaller C (now {most:,} records a unit); `plan` shows both"]
 
     @property
     def in_words(self) -> str:

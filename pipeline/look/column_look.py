@@ -40,12 +40,14 @@ from mechanisms.public.tables.text_forms import (
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
+#: A number with this share of the rows is a spike, which a release should have.
+SPIKE = 0.2
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
 #: Lists of letters, and numbers of the Romans: H is no short form of H;L, nor I of III.
 LIST_OR_ROMAN = re.compile(".*[;,|/+&].*|m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
-#: Spaces and marks between a letter and a digit: 1 A is 1a.
-BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\d_])")
+#: Spaces and marks between a letter and a digit, or before the sign of a mark: 1 A is 1a, and 2 - is 2-.
+BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\d_])|(?<=\d) (?=[-+]$)")
 ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 #: So many listed numbers stand there with their unit and without.
 WITH_UNIT = 3
@@ -357,6 +359,25 @@ def _crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> lis
         return []
     problem = f"one bin, {column.labels[top]}, holds {percent(float(values[top] / present))} of the rows"
     return [f"{problem}: inside it, pairs tell nothing apart. bins: {{edges: […]}} with several edges there tells more"]
+
+
+def even_spike(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) -> list[str]:
+    """A number of many rows in a bin with others, where no fine cells keep it: of a person's constants none are asked.
+
+    Args:
+        texts: the most frequent ones → in how many rows.
+    """
+    several, edges, reading = bins_of_several(column), column.grid.edges, NumberForm(column.strip, column.decimal)
+    read = {t: x for t in texts if t not in column.missing_texts and (x := reading.number(t)) is not None}
+    if several is None or edges is None or column.fine != 0 or not column.numeric or not read:
+        return []
+    text = max(read, key=texts.__getitem__)
+    place = int(np.clip(np.searchsorted(edges, read[text], side="right") - 1, 0, several.size - 1))
+    share = texts[text] / max(int(counts[: column.value_codes].sum()), 1)
+    if not several[place] or share < SPIKE:
+        return []
+    where = f"{text!r} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
+    return [f"{where}, in which values are drawn evenly: bins: {{edges: […]}} with a bin for it"]
 
 
 def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:

@@ -28,6 +28,7 @@ from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
     cures_of_lost,
+    even_spike,
     hints_on_values,
     lone_hint,
     moved,
@@ -146,7 +147,9 @@ def look_at(
     if read is None:
         most = 1 if unit.column is None else report.rows
         report = lone_texts(total, UnitRows(source, unit, workdir), report, largest=most)
-    held, seen = {c.name: c for c in total.held}, dict[str, ColumnFacts]()
+    once = schema.rules.unit.constant if schema.rules.unit else ()  # of these no fine cells are asked
+    held = {c.name: replace(c, fine=0) if c.name in once else c for c in total.held}
+    seen = dict[str, ColumnFacts]()
     of_columns, of_totals, gaps = dict[str, ColumnLook](), list[str](), {n: c.missing_texts for n, c in held.items()}
     with source.connect() as engine:
         for look, index in looks(source, engine, gaps=gaps):
@@ -218,7 +221,7 @@ def _column(
         warnings += [cure for cure in cures if ONE_SIDED in cure]
         hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
-        hints += hints_on_values(column, counts, facts, loss.lost)
+        hints += hints_on_values(column, counts, facts, loss.lost) + even_spike(column, look.sample(index), counts)
     else:
         other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")

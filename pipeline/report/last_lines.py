@@ -86,7 +86,7 @@ def scored_lines(card: Scorecard, *, listed: bool = False) -> list[str]:
 
 
 def _accuracy(card: Scorecard) -> list[str]:
-    """The accuracy of pairs, single columns and triples, that of a second sample in brackets; the farthest."""
+    """The accuracy of pairs, columns and triples, a second sample's in brackets; relations lost; the farthest."""
     scored = {words: o for name, words in WAYS.items() if (o := card.outcomes.get(name)) and o.score is not None}
     ends = [None if o.reading is None else o.reading.ends.honest for o in scored.values()]
     own = [
@@ -98,7 +98,15 @@ def _accuracy(card: Scorecard) -> list[str]:
         {name: o.result.to_json() for name, o in card.outcomes.items() if name in WAYS and o.score is not None}
     )
     lines = [f"accuracy{baseline}: {', '.join(own)}"] if own else []
+    pairs, kept = (card.outcomes.get(name) for name in ("anita_2way", "dependence"))
+    if pairs and kept and kept.score is not None and not _weak(pairs) and _weak(kept):  # most pairs are unrelated
+        lines += [f"of what columns tell about each other {kept.score:.0%} is kept: weak"]
     return [*lines, f"farthest from the real table: {', '.join(far)}"] if far else lines
+
+
+def _weak(outcome: Outcome) -> bool:
+    """Whether the score is nearer to that of unrelated columns than to a second sample's."""
+    return outcome.reading is not None and outcome.reading.label in {"weak", "worse than unrelated columns"}
 
 
 def _label(outcome: Outcome) -> str:

@@ -21,6 +21,7 @@ from pipeline import bounds, estimate, load
 from pipeline.inference import estimates
 from pipeline.inference.coarse_figures import least_ratio
 from pipeline.inference.estimate_questions import EstimateQuestion as question
+from pipeline.inference.estimate_questions import check_question
 from pipeline.inference.estimates import _supported
 from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.ratio_intervals import Interval, Sums, ratio_interval, sum_interval
@@ -503,3 +504,10 @@ def test_the_command_asks_about_two_columns(one_run, capsys):
     asked = ["estimate=odds_ratio", "column=sex", "other=job", "value={job: baker}"]
     said = reply(capsys, "query", f"from={one_run}/release", *asked)
     assert said.out.startswith("estimate,standard_error,low,high,how") and "95 % interval" in said.err
+
+
+@pytest.mark.parametrize("asked", [{"column": ["x", "y"]}, {"other": ["y"]}, {"by": [["y"]]}])
+def test_a_list_in_the_place_of_a_columns_name_is_told_and_not_a_fault_of_ours(asked):
+    """`estimate("correlation", column=["x", "y"])` ended in "unhashable type: 'list'"."""
+    with pytest.raises(UserError, match="no column's name"):
+        check_question(TOWN, question("correlation", **{"column": "age", **asked}))

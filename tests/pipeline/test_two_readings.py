@@ -417,6 +417,7 @@ LISTED = {
     "gender": ("F female M", "'F', 'female'"),
     "age": ("45 46 47 45·J 46·J 47·J 5·Mo", '"47": ["47 J"]'),
     "class": ("1a 2b 1·A 2.B", '"2b": ["2.B"]'),
+    "mark": ("2- 2·- 3+ 3·+ 1", "'2-', '2 -'; '3+', '3 +'"),
     "level": ("I II III 1 2 3", '"II": ["2"]'),
     "name": ("Weiß WEISS Braun", '"Weiß": ["WEISS"]'),
     "town": (" ".join([*TOWNS, *TOWNS, *(t[1:] for t in TOWNS)]), ", ".join(f'"{t}": ["{t[1:]}"]' for t in TOWNS)),
@@ -669,3 +670,21 @@ def test_codes_of_surveys_are_gaps_and_empty_cells_stay_empty(capsys):
     income = "income: {kind: integer, min: -9, max: 999, bins: {count: 20}, missing: ['-9']}"
     (hint,) = checked(capsys, {"income": cells["income"]}, income)["columns"]["income"]["hints"]
     assert hint == '-8 (20 times), -7 (20 times): a gap? missing: ["-9", "-8", "-7"]'
+
+
+def test_units_of_one_letter_few_numbers_with_units_and_limits_are_numbers_and_classes_and_stations_are_none(capsys):
+    """Heights in "1.70 m" were 66 texts, "738 s" ids, kg and lb a list, and lab values with "<0.5" texts."""
+    cells = {
+        "height": made(lambda r, _: f"{r.gauss(1.7, 0.1):.2f}m"),
+        "took": made(lambda r, _: f"{r.randrange(60, 4000)} s"),
+        "weight": made(lambda r, i: f"{r.randrange(60, 80)} kg" if i % 3 else f"{r.randrange(130, 180)} lb"),
+        "lab": made(lambda r, _: "<0.5" if (x := r.expovariate(0.5)) < 0.5 else f"{x:.1f}"),
+        "form": made(lambda r, _: f"{r.randrange(5, 11)}{r.choice('abcd')}"),
+        "stop": made(lambda r, _: f"{(k := r.randrange(24)):02} S{chr(97 + k)}x"),
+    }
+    columns, text = drafted(cells)
+    kinds = {name: fields["kind"] for name, fields in columns.items()}
+    assert kinds == {"height": "float", "took": "integer", "lab": "float", "form": "categorical", "stop": "categorical"}
+    assert (columns["height"]["strip"], columns["took"]["strip"]) == (["m"], ["s"])
+    assert 'strip: ["<"] reads them as 0.5' in guess_of(text, "lab")
+    assert '"weight"  # about 68 distinct texts: numbers in several units, kg (400 rows), lb (200 rows)' in text

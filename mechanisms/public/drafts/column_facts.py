@@ -20,13 +20,11 @@ from mechanisms.public.drafts.seen import CLOCK_STEPS, FEWEST_UNITS, STEPS, Colu
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.readings import ISO
 from mechanisms.public.tables.doubts import (
-    FEWEST,
     TOTALS,
     cut_short,
     number_doubts,
     numbers_apart,
     short_years,
-    text_doubts,
     totals,
 )
 from mechanisms.public.tables.persons import addresses, persons_in_words
@@ -267,10 +265,9 @@ class Look:
         """
         texts, named = self.sample(index), self.source.names[index] == self.unit
         often = dict(itertools.islice(texts.items(), DOUBTED))
-        remarks = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
-        remarks += numbers_apart(texts, reading) if not remarks and kind in {"integer", "float"} else []
-        remarks += text_doubts(self.shapes(index)) if kind is None and self.facts[index].distinct >= FEWEST else []
-        remarks += short_years(often) if kind == "categorical" else []
+        found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
+        found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
+        found += short_years(often) if kind == "categorical" else []
         if kind in {"integer", "float"}:
             remarks += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
         where = self.source.names[index], texts, "frequent", "where a schema lists or discovers them"

@@ -136,11 +136,12 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
-    if odd > FEW_WORDS * facts.filled and (len(words) > 1 or not gap_words(words, numbers=True)):
+    limits = limits_in_words(words)
+    if odd > FEW_WORDS * facts.filled and not limits and (len(words) > 1 or not gap_words(words, numbers=True)):
         return None
     if few_words(words):
         return _of_numbers(facts.plain, AS_THEY_ARE, facts, *_gaps(look, index, words, odd), shapes)
-    if facts.distinct <= MAX_VALUES:
+    if facts.distinct <= MAX_VALUES and not limits:
         return None
     doubt = _unread(odd, facts, look.listable(index, words)) + _other_way(AS_THEY_ARE, look.shapes(index))
     return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], doubt, shapes)

@@ -14,7 +14,15 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
-from mechanisms.public.drafts.order_guess import Length, guess_lengths, guess_ordered, in_groups, rows_in_words
+from mechanisms.public.drafts.order_guess import (
+    Length,
+    guess_apart,
+    guess_lengths,
+    guess_ordered,
+    in_groups,
+    rows_in_words,
+    said_apart,
+)
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     Pair,
@@ -135,8 +143,8 @@ def draft_schema(
     free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
     dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
     parts = guess_parts(source, varied, held)
-    remark_of = _pair_remarks(orders, alike, parts)
-    guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
+    said = _pair_remarks(orders, alike, parts, guess_apart(source, varied))
+    guesses = {c: guess + said.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
         values = [drafted.get(first, {}).get("value", "value")]
@@ -184,14 +192,22 @@ def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
     return {c.name: c for c in parse_schema({"columns": drafted}, where="the draft").columns}
 
 
-def _pair_remarks(orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any]) -> dict[str, str]:
-    """Column → what its guess says besides, of columns that ascend with others, or are as good as the same."""
+def _pair_remarks(
+    orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any], apart: Sequence[Pair]
+) -> dict[str, str]:
+    """Column → what its guess says besides, of columns that ascend with others, or are as good as the same.
+
+    Args:
+        apart: of a day and a time.
+    """
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
     remark_of = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
     for one, other, rows, both in alike:
         asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
-        remark_of[other] = remark_of.get(other, "") + asked
-    return remark_of
+        said[other] = said.get(other, "") + asked
+    for pair in apart:
+        said[pair[1]] = f"{said.get(pair[1], '')}; {said_apart(*pair)}"
+    return said
 
 
 def _columns(source: Source, name: str, drafted: Mapping[str, FieldDict], guesses: Mapping[str, str]) -> str:

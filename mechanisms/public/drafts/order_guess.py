@@ -6,7 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,23 @@ def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pai
     chains = ((a, b, d) for (a, b, *_), (c, d, *_) in itertools.product(ordered, repeat=2) if b == c)
     gaps = {(b, d) for a, b, d in chains if (a, d) not in pairs}
     return [each for each in ordered if each[:2] not in gaps], [*alike.values()]
+
+
+def guess_apart(source: Source, columns: ByName) -> list[Pair]:
+    """Pairs of a day and a time that ascend by days: no rule takes both kinds. NOT private."""
+    times = {n: c for n, c in columns.items() if c.kind == "datetime" and not of_one_day(c)}
+    days = {n: c for n, c in columns.items() if c.kind == "date"}
+    if not times or not days:
+        return []
+    read = {n: replace(c, kind="date", low=c.low // DAY, high=c.high // DAY, bins=None) for n, c in times.items()}
+    return [pair for pair in guess_ordered(source, days | read)[0] if (pair[0] in times) != (pair[1] in times)]
+
+
+def said_apart(earlier: str, later: str, ascend: int, both: int) -> str:
+    """What becomes of such a pair, and what keeps it."""
+    rows = rows_in_words([earlier, later], ascend, both)
+    why = "no rule takes a time and a day, and a release will not hold to it"
+    return f"{earlier!r} ≤ {later!r} by days {rows}; {why}: kind: date in both, then ordered, or derive with length"
 
 
 def in_groups(orders: Sequence[Pair]) -> list[tuple[list[str], int, int]]:

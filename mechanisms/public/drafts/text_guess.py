@@ -13,7 +13,7 @@ from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
-from mechanisms.public.tables.doubts import codes_of_others, listed_gaps
+from mechanisms.public.tables.doubts import codes_of_others, listed_gaps, several_units
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import PERSONAL, addresses, may_be_names, of_name_column
 from mechanisms.public.tables.text_forms import (
@@ -84,6 +84,8 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{many}: a year and a number, as in a register: an id"
     if pairs:
         return None, f"{many}: two numbers in each, as 120/80: write them in two columns of the table"
+    if facts.distinct > FEW_IDS and (units := several_units(look.shapes(index))):
+        return None, f"{many}: {units}"
     if codes_of_others(texts, name):
         ids = (
             "letters and many digits, each in several rows: ids of others (animals, vehicles, accounts)? Where they are"

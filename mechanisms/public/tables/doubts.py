@@ -157,22 +157,25 @@ def limits_in_words(texts: Texts, strip: Sequence[str] = ()) -> str:
     return f"limits such as <0.5? strip: {signs} reads them as 0.5; as gaps they are lost"
 
 
-def text_doubts(texts: Texts) -> list[str]:
-    """The same of texts that are no numbers as they stand: numbers with several units.
+def several_units(texts: Texts) -> str:
+    """That nearly all of the texts are numbers with one of two or three units; empty where they are not.
+
+    A letter that touches its number is no unit: 7a and 7b are classes, or houses.
 
     Args:
         texts: as of `Source.shape`, or some of them themselves.
     """
     units: Counter[str] = Counter()
     for text, n in texts.items():
-        if (match := MEASURED.fullmatch(text.strip("<> "))) and match[2].casefold() not in ORDINALS:
+        match = MEASURED.fullmatch(own := text.strip("<> "))
+        if match and match[2].casefold() not in ORDINALS and (len(match[2]) > 1 or own[-2].isspace()):
             units[match[2]] += n
     usual = [unit for unit, n in units.most_common(3) if n >= max(FEWEST, HARDLY_ANY * units.total())]
     bare = sum(n for t, n in texts.items() if re.fullmatch(r"[-+]?\d[\d.,]*", t.strip("<> ")))
-    if len(usual) < 2 or units.total() + bare < NEARLY_ALL * sum(texts.values()):
-        return []
+    if len(usual) < 2 or sum(units[unit] for unit in usual) + bare < NEARLY_ALL * sum(texts.values()):
+        return ""
     few = ", ".join(f"{unit} ({units[unit]:,} rows)" for unit in usual)
-    return [f"numbers in several units, {few}: one unit in the table"]
+    return f"numbers in several units, {few}: one unit in the table"
 
 
 def cut_short(texts: Texts, column: str, *, names: bool) -> list[str]:

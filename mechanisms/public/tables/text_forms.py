@@ -260,10 +260,11 @@ def _unit_of_measure(texts: Texts) -> list[str]:
     """The word behind the numbers, where nearly all that have one have the same: 5 kg, but not 5 kg and 70 g."""
     words: Counter[str] = Counter()
     for text, n in texts.items():
-        if match := MEASURED.fullmatch(text.strip()):
+        match = MEASURED.fullmatch(own := text.strip())
+        if match and (len(match[2]) > 1 or own[-2].isspace() or not match[1].isdigit()):  # 7b is a class
             words[match[2]] += n
     most = words.most_common(1)
-    return [word for word, n in most if len(word) > 1 and word not in CURRENCIES and n >= SAME_UNIT * words.total()]
+    return [word for word, n in most if word not in CURRENCIES and n >= SAME_UNIT * words.total()]
 
 
 def _beside(text: str, sign: str) -> bool:
