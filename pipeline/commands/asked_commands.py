@@ -19,7 +19,7 @@ from mechanisms.public.errors import UserError
 from pipeline.folders import PAGES, SCORES, RunFolder, check_output, not_in_release, sweep_results
 from pipeline.help import COMMANDS
 from pipeline.settings import config as settings
-from pipeline.settings.compose import check_hydra, compose_config, one_value_each, without_hydra
+from pipeline.settings.compose import check_hydra, compose_config, one_value_each
 from pipeline.settings.inputs import (
     REHEARSAL,
     check_inputs,
@@ -77,7 +77,7 @@ def run(arguments: Sequence[str]) -> Work:
         return later("pipeline.sweeps.sweep:sweep", given)
     composed = compose_config("config", given, own=True)
     one_value_each(given)
-    config = settings.typed(without_hydra(composed), settings.Config)
+    config = settings.typed(composed, settings.Config)
     check_inputs(config)
     own = composed.hydra
     check_hydra(own)
@@ -113,7 +113,7 @@ def rehearse(arguments: Sequence[str]) -> Work:
     given = {a.partition("=")[0] for a in arguments}
     own = [f"{name}={value}" for name, value in defaults.items() if name not in given]
     composed = compose_config("config", [*own, *arguments], own=True)
-    config = settings.typed(without_hydra(composed), settings.Config)
+    config = settings.typed(composed, settings.Config)
     settings.schema_path(config.data.schema)
     if config.data.path is not None or config.data.units.path is not None:
         fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"

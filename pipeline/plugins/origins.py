@@ -191,9 +191,9 @@ def _imported_names(file: Path) -> set[str]:
 
 
 def _distributions() -> Mapping[str, list[str]]:
-    """The packages that bring a name, by the names; read again where the path or a folder on it has changed."""
+    """The packages that bring a name, by the names; read again where a folder that holds packages has changed."""
     folders = [Path(folder) for folder in sys.path]
-    return _listed(tuple((str(f), f.stat().st_mtime_ns if f.exists() else 0) for f in folders))
+    return _listed(tuple((str(f), f.stat().st_mtime_ns) for f in folders if any(f.glob("*-info"))))
 
 
 @lru_cache(maxsize=1)

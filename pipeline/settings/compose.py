@@ -21,6 +21,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.schema_text import dump_yaml
 from pipeline.conf_folder import CONF, SEARCH
 from pipeline.help import choices, first_line, of_others, way_out
 from pipeline.plugins.plugin_discovery import load_asked
@@ -98,18 +99,17 @@ def check_one_list(overrides: Sequence[str]) -> None:
         raise UserError("each says which marginals are measured", where=", ".join(sorted(set(given))), fix=fix)
 
 
-def without_hydra(composed: DictConfig) -> DictConfig:
-    """The composed settings without Hydra's own."""
-    return OmegaConf.masked_copy(composed, [str(k) for k in composed if k != "hydra"])
+def plain(composed: DictConfig) -> dict[str, Any]:
+    """The values of composed settings, without Hydra's own."""
+    values = {str(name): value for name, value in composed.items() if name != "hydra"}
+    return {n: OmegaConf.to_container(v, resolve=True) if OmegaConf.is_config(v) else v for n, v in values.items()}
 
 
 def records_of(composed: DictConfig) -> dict[str, str]:
     """Hydra's own records of a run, by their names, kept under internal/ (they may name files and seeds)."""
-    return {
-        "config.yaml": OmegaConf.to_yaml(without_hydra(composed), resolve=True),
-        "hydra.yaml": OmegaConf.to_yaml(OmegaConf.masked_copy(composed, ["hydra"])),
-        "overrides.yaml": OmegaConf.to_yaml(composed.hydra.overrides.task),
-    }
+    own: Any = OmegaConf.to_container(composed.hydra, enum_to_str=True)
+    records = {"config.yaml": plain(composed), "hydra.yaml": {"hydra": own}, "overrides.yaml": own["overrides"]["task"]}
+    return {name: dump_yaml(content) for name, content in records.items()}
 
 
 def check_hydra(own: DictConfig) -> None:

@@ -31,7 +31,7 @@ from pipeline.conf_folder import SCHEMAS
 from pipeline.console import CONSOLE
 from pipeline.help import first_line, way_out
 from pipeline.plugins.plugin_discovery import load_used
-from pipeline.settings.compose import check_seed, check_switches, compose_config
+from pipeline.settings.compose import check_seed, check_switches, compose_config, plain
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.own_settings import culprit, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
@@ -337,36 +337,35 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     """
     names = {f.name for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     try:
-        container = OmegaConf.to_container(config, resolve=True)
+        container = plain(config)
     except OmegaConfBaseException as error:
         fix = "the value itself, or the name of another setting: ${seed}; in quotes where it is a text with $"
         raise UserError(first_line(error), where=str(error.full_key or "settings"), fix=fix) from error
-    assert isinstance(container, dict)
-    load_used({str(k): v for k, v in container.items()})
+    load_used(container)
     for name in [n for n in ("where", "cluster") if n in container]:
         if isinstance(text := container[name], str):  # a mapping whose keys Hydra cannot read
             container[name] = yaml.safe_load(text)
     container.setdefault("source", container.pop("from", None))  # `from` is no name for a Python field
-    for key in container.keys() - names - {"source", "hydra", "seed"}:
-        fix = did_you_mean(str(key), names) or "see --help"
-        raise UserError("no such setting", where=str(key), fix=fix)
+    for key in container.keys() - names - {"source", "seed"}:
+        fix = did_you_mean(key, names) or "see --help"
+        raise UserError("no such setting", where=key, fix=fix)
     check_seed(container)
-    plain: dict[str, Any] = {str(k): v for k, v in container.items() if k in names}
+    values = {k: v for k, v in container.items() if k in names}
     form = form_of(cls)
     for group in [n for n in names if OmegaConf.is_dict(form[n]) and "options" in form[n]]:
-        plain[group] = _own_settings(plain[group], form[group].keys() - {"options"})
+        values[group] = _own_settings(values[group], form[group].keys() - {"options"})
     if "evaluation" in names:
-        plain["evaluation"]["options"] = typed_settings(plain["evaluation"]["options"])
+        values["evaluation"]["options"] = typed_settings(values["evaluation"]["options"])
     try:
-        result = OmegaConf.to_object(OmegaConf.merge(form, plain))
+        result = OmegaConf.to_object(OmegaConf.merge(form, values))
     except OmegaConfBaseException as error:
-        where = getattr(error, "full_key", None) or culprit(cls, plain, "settings")
+        where = getattr(error, "full_key", None) or culprit(cls, values, "settings")
         problem, fix = first_line(error), way_out(where)
         if " is not a subclass of " in problem:  # the library's words for release=csv
             problem, fix = "several settings, and no value of its own", f"{where}.NAME=…; --help lists them"
         raise UserError(problem, where=where, fix=fix) from error
     assert isinstance(result, cls)
-    check_switches(plain, dataclasses.asdict(result))  # type: ignore[call-overload]
+    check_switches(values, dataclasses.asdict(result))  # type: ignore[call-overload]
     return result
 
 

@@ -34,7 +34,7 @@ from pipeline.load_stage import schema_print
 from pipeline.scores.table_sources import joined, local, open_records
 from pipeline.settings import memory
 from pipeline.settings.build import build_schema
-from pipeline.settings.compose import listed, misspelt, without_hydra
+from pipeline.settings.compose import listed, misspelt
 from pipeline.settings.config import Config, typed
 from pipeline.settings.design import bound_settings, ready, whole_design
 from pipeline.settings.inputs import generated, location
@@ -123,7 +123,7 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
             raise UserError("a job would look for its files, and a ledger, elsewhere", where="hydra.job.chdir", fix=fix)
         job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
         not_in_release(job.root, "hydra.sweep.subdir")
-        settings = typed(without_hydra(composed), Config)
+        settings = typed(composed, Config)
         job = replace(job, settings=settings)
         needed, releases = _without_data(settings, job.root, checked)
         return replace(job, memory=needed, releases=releases)

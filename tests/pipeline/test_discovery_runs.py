@@ -192,14 +192,15 @@ def test_a_plan_shows_what_is_asked_first(run, capsys):
 
 @pytest.mark.parametrize("accountant", ["gdp", "zcdp", "basic", "auto"])
 @pytest.mark.parametrize("selection", ["auto", "pairs", "mst", "adagrid"])
-def test_every_way_to_measure_shares_one_budget_with_what_is_discovered(run, selection, accountant):
+def test_every_way_to_measure_shares_one_budget_with_what_is_discovered(once, monkeypatch, selection, accountant):
+    monkeypatch.chdir(once)
     config = load_config([*RUN[:-1], f"selection={selection}", f"privacy.accountant={accountant}"])
     specs = build_specs(config)
     schema = build_schema(specs)
     plan = build_plan(specs, build_workload(specs, schema), schema)
     first = build_discovery(specs, schema)
     assert plan.discovery == first and 29.99 < plan.loss.epsilon <= 30 and plan.loss.delta <= 1e-6
-    concrete = load_schema(run / "out" / "release" / "schema.yaml")
+    concrete = load_schema(once / "out" / "release" / "schema.yaml")
     rest = build_plan(specs, build_workload(specs, concrete), concrete, first)
     assert rest.discovery == first
     assert 29.99 < rest.loss.epsilon <= 30 and rest.loss.delta <= 1e-6

@@ -226,25 +226,20 @@ def test_finished_rows_are_kept_and_what_was_measured_is_not_measured_again(done
     assert "changed since" in reply(capsys, "run", *SMOKE, *again, "experiment.delta=3", code=1).err
 
 
-def test_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
-    arguments = [*SMOKE, *TOWN, COLUMNS, "experiment.dpsyn=[]", "experiment.laplace=[1]", "hydra.run.dir=out"]
-    assert command("run", *arguments) == 0
-    rows = town / "out" / "internal" / "rows"
-    (rows / "lap-1.json").unlink()
-    next((rows / "lap-1" / "answers").iterdir()).unlink()
-    assert "its answer is lost" in reply(capsys, "run", *arguments, "resume=true", code=1).err
-
-
-def test_it_runs_on_any_table_with_three_named_columns(town, capsys):
-    said = reply(capsys, "run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "console=always").out
-    assert "rank correlation of range_query with mgd" in said
-    said = reply(capsys, "run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out", "resume=true").out
+def test_it_runs_on_any_table_with_three_named_columns_and_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
+    run = ["run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out"]
+    assert "rank correlation of range_query with mgd" in reply(capsys, *run, "console=always").out
+    said = reply(capsys, *run, "resume=true").out
     assert "rank correlation" not in said and "table.md" in said
     facts = json.loads((town / "out" / "internal" / "experiment.json").read_text())
     assert facts["data"]["kind"].startswith("town.csv, 10 × 2 × 5")
     assert facts["data"]["shape"] == [10, 2, 5]
     promise = scores(town / "out")["lap-10"]["mgd"]["promise"]
     assert promise == "lap-10: ε = 0.5, δ = 0 for one record; ε = 10 for any 20 records together"
+    rows = town / "out" / "internal" / "rows"
+    (rows / "lap-10.json").unlink()
+    next((rows / "lap-10" / "answers").iterdir()).unlink()
+    assert "its answer is lost" in reply(capsys, *run, "resume=true", code=1).err
 
 
 def test_one_record_as_the_unit_gets_the_same_noise_for_a_twentieth_of_epsilon():
@@ -611,11 +606,12 @@ def test_the_report_of_two_files_has_sdnists_tables(excerpt, capsys):
     assert 'id="sdnist"' not in Path("report.html").read_text()
 
 
-def test_a_fixed_seed_is_labelled_as_not_private(excerpt):
-    abstract, labels, _ = made("seed=3")
+def test_a_fixed_seed_is_labelled_as_not_private_and_the_abstract_names_the_unit_that_the_releases_protect(excerpt):
+    abstract, labels, _ = made("seed=3", "privacy.unit=PUMA", "privacy.max_records=2")
     assert {each["privacy category"] for each in labels} == {"non_dp"}
     assert all("NOT private: the noise seed is fixed" in each["privacy label detail"] for each in labels)
     assert "**NOT private: 2 of 2 tables.**" in abstract
+    assert "each protects all records with the same value of 'PUMA' at" in abstract and "one record" not in abstract
 
 
 def test_without_the_table_the_experiment_says_where_it_is_published(folder, capsys):
@@ -657,11 +653,6 @@ def test_a_set_asks_for_no_column_that_it_lacks():
 )
 def test_a_wrong_setting_is_named_with_a_way_out(override, said, excerpt, capsys):
     assert said in reply(capsys, "run", *CYCLE, override, "hydra.run.dir=out", code=1).err
-
-
-def test_the_abstract_names_the_unit_that_the_releases_protect(excerpt):
-    abstract, _, _ = made("privacy.unit=PUMA", "privacy.max_records=2")
-    assert "each protects all records with the same value of 'PUMA' at" in abstract and "one record" not in abstract
 
 
 def test_tables_that_the_submission_cannot_hold_are_refused_before_anything_is_spent(excerpt, capsys):

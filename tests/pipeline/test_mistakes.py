@@ -20,7 +20,7 @@ from pipeline import folders
 from pipeline.folders import claimed, logged
 from pipeline.sweeps import planned_jobs
 from pipeline.sweeps.sweep import _opened
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, reply, write_town
+from tests.pipeline.conftest import PAIRS, TOWN, command, copy_of, done_once, reply, write_town
 from tests.pipeline.mistakes import Ending, ending, faults, mistake
 from tests.pipeline.random_mistakes import Mistake, nothing, random_mistake
 from tests.pipeline.refused import PLAN, REFUSED, RUN, write_files
@@ -40,11 +40,15 @@ def finished(one_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def unchanged(finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same for commands that leave it as it is; it is the current folder."""
+    monkeypatch.chdir(finished)
+    return finished
+
+
+@pytest.fixture
 def finished_town(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    place = tmp_path / "town"
-    shutil.copytree(finished, place)
-    monkeypatch.chdir(place)
-    return place
+    return copy_of(finished, tmp_path / "town", monkeypatch)
 
 
 def answered(end: Ending, *words: str) -> None:
@@ -78,8 +82,8 @@ OVER_A_TABLE = {
 
 
 @pytest.mark.parametrize("arguments", OVER_A_TABLE.values(), ids=OVER_A_TABLE)
-def test_nothing_is_written_over_a_table(finished_town, arguments):
-    answered(mistake(finished_town, *arguments))
+def test_nothing_is_written_over_a_table(unchanged, arguments):
+    answered(mistake(unchanged, *arguments))
 
 
 def test_what_a_command_wrote_before_it_may_write_again(finished_town):
@@ -136,14 +140,13 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("arguments", "words"), [(m[0], m[1:]) for m in MISTAKES.values()], ids=MISTAKES)
-def test_a_mistake_is_one_message_with_a_cure(finished_town, arguments, words):
-    answered(mistake(finished_town, *arguments), *words)
+def test_a_mistake_is_one_message_with_a_cure(unchanged, arguments, words):
+    answered(mistake(unchanged, *arguments), *words)
 
 
 @pytest.mark.parametrize(("arguments", "word"), REFUSED, ids=[a[-1][:60] for a, _ in REFUSED])
-def test_what_cannot_be_is_refused_before_anything_is_made(finished, monkeypatch, arguments, word):
-    monkeypatch.chdir(finished)
-    end = mistake(finished, *arguments)
+def test_what_cannot_be_is_refused_before_anything_is_made(unchanged, arguments, word):
+    end = mistake(unchanged, *arguments)
     answered(end, word)
     assert "Config" not in end.err.replace("DictConfig with ListConfig", ""), "no name of a class of ours"
 
