@@ -79,16 +79,15 @@ class SliceTask:
         """The rows of a slice, in batches that have some; one that cannot be read gives a row that says why."""
         with tempfile.TemporaryDirectory(prefix="slice-") as folder:
             try:
-                batches = self.rows(self._slice(Path(part), relation, Path(folder)))
+                own = replace(
+                    self.source, path=Path(part), parts=(Path(part),), relation=relation, workdir=Path(folder)
+                )
+                batches = self.rows(replace(own, memory_limit_bytes=self.memory_limit_bytes, threads=1))
                 yield from (batch for batch in batches if batch.num_rows)
             except UserError as error:
                 yield pa.RecordBatch.from_pylist([{FAULT: fault_of(error)}], schema=self.fields)
             except Exception as error:
                 raise without_values(error) from None
-
-    def _slice(self, part: Path, relation: str, folder: Path) -> Source:
-        limits = {"memory_limit_bytes": self.memory_limit_bytes, "threads": 1}
-        return replace(self.source, path=part, parts=(part,), relation=relation, workdir=folder, **limits)  # type: ignore[arg-type]
 
     @property
     def fields(self) -> Any:
