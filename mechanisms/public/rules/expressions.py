@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, choices_fix, did_you_mean
 
 Floats = NDArray[np.float64]
 Type = Literal["number", "date", "datetime", "truth"]
@@ -249,8 +249,7 @@ class _Reader:
         """A column; it is one of the sources from now on."""
         column = self.named.get(node.id, node.id)
         if column not in self.types:
-            near = did_you_mean(column, self.types)
-            fix = f"{near} columns of numbers or dates: {', '.join(self.types)}".strip()
+            fix = choices_fix(column, self.types, "columns of numbers or dates:")
             raise self.wrong(node, f"{column!r} is no column of numbers or dates", fix)
         self.sources[column] = None
         return _Part(self.types[column], lambda values: values[column])
