@@ -21,9 +21,9 @@ from mechanisms.public.tables.inspect_file import (
     SEVERAL_TEXTS,
     State,
     check_same,
-    check_table_files,
     found_header,
     states,
+    table_parts,
 )
 from mechanisms.public.tables.text_forms import AS_THEY_ARE, MINUS, SPACES, NumberForm
 
@@ -258,7 +258,7 @@ def open_table(
     """
     path = Path(path)
     dialect.checked(setting.removesuffix("delimiter"))
-    parts = check_table_files(path)
+    parts = table_parts(path)
     before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")
