@@ -115,10 +115,10 @@ def check_head(names: Sequence[str], expected: Collection[str], *, where: str, l
         raise UserError(f"columns named twice in the header: {twice}", where=where, fix=fix)
 
 
-def choices_fix(word: str, allowed: Iterable[str]) -> str:
-    """The way out where a word is none of the allowed ones: the closest of them, and all of them."""
+def choices_fix(word: str, allowed: Iterable[str], begin: str = "one of:") -> str:
+    """The way out where a word is none of the allowed ones: the closest of them, and all of them behind `begin`."""
     words = [str(a) for a in allowed]
-    return f"{did_you_mean(word, words)} one of: {', '.join(words)}".strip()
+    return f"{did_you_mean(word, words)} {begin} {', '.join(words)}".strip()
 
 
 def one_of(value: object, allowed: Collection[str], where: str, field: str = "") -> str:

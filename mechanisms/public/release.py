@@ -196,10 +196,5 @@ STATEMENT_VERSION = 3
 def not_ours_lines(parts: object) -> list[str]:
     """Each part in words, from the content of a statement, which may be anybody's."""
     entries = parts if isinstance(parts, list | tuple) else ()
-    return [_part_in_words(p) for p in entries if isinstance(p, Mapping)]
-
-
-def _part_in_words(part: Json) -> str:
-    package = part.get("distribution") or part.get("module")
-    number = f" {part['version']}" if part.get("version") else ""
-    return f"{part.get('kind')} {part.get('name')!r} of {package}{number}"
+    named = ((p, p.get("distribution") or p.get("module"), p.get("version")) for p in entries if isinstance(p, Mapping))
+    return [f"{p.get('kind')} {p.get('name')!r} of {package}{f' {n}' if n else ''}" for p, package, n in named]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError
+from mechanisms.public.errors import UserError, check_loaded, one_of
 from mechanisms.public.tables.scan import DATES, DURATION, INTEGERS, UTC, UTC_NS, Source, literal
 from mechanisms.public.units import ID_RULES, MAX_RECORDS, NO_UNIT, WEIGHT_BITS, Clip, MissingUnit
 from mechanisms.sensitive.engines import coins
-from mechanisms.sensitive.id_rules import check_rules, normal_form, same_unit
+from mechanisms.sensitive.id_rules import normal_form, same_unit
 
 #: Types of which equal values have one text, which is empty for none of them but an empty text.
 OF_IDS = INTEGERS | DATES | {UTC, UTC_NS, "TIME", "TIME_NS", "TIME WITH TIME ZONE", "BOOLEAN", "UUID", '"NULL"'}
@@ -52,17 +52,14 @@ class PrivacyUnit:
         if self.column is None and c != 1:
             fix = "privacy.max_records=1; or privacy.unit=COLUMN with the unit's id"
             raise UserError(f"one record is the unit, so it cannot hold {c}", where="privacy.max_records", fix=fix)
-        check_rules(self.rules)
+        fix = f"a list of: {', '.join(ID_RULES)}"
+        check_loaded(self.rules, ID_RULES, "no rule", where="privacy.unit_id_rules", fix=fix)
         if self.column == "":
             raise UserError(
                 "got an empty name", where="privacy.unit", fix="privacy.unit=record, or the name of a column"
             )
-        for setting, value, allowed in (
-            ("privacy.clip", self.clip, ("weight", "truncate", "none")),
-            ("privacy.missing_unit", self.missing, ("drop", "own", "refuse")),
-        ):
-            if value not in allowed:
-                raise UserError(f"got {value!r}", where=setting, fix=f"one of {', '.join(allowed)}")
+        one_of(self.clip, get_args(Clip), "privacy.clip")
+        one_of(self.missing, get_args(MissingUnit), "privacy.missing_unit")
 
 
 @dataclass(frozen=True)

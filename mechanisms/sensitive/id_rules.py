@@ -14,9 +14,7 @@ from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
-from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.tables.scan import INTEGERS, Source
-from mechanisms.public.units import ID_RULES
 
 #: Texts that every rule leaves as they are, by far the most: they are not worked on. (`1e3` is a number.)
 _PLAIN = "^([a-z0-9_-]*[a-df-z_][a-z0-9_-]*|[1-9][0-9]{0,29}|0)$"
@@ -38,18 +36,6 @@ MOST_DIGITS = 40
 def _unseen() -> re.Pattern[str]:
     """Compiled when it is needed: so wide a set takes a twentieth of a second."""
     return re.compile(_UNSEEN)
-
-
-def check_rules(rules: Sequence[str]) -> None:
-    """Refuse unknown rules.
-
-    Raises:
-        UserError: a rule is not in `RULES`.
-    """
-    for rule in rules:
-        if rule not in ID_RULES:
-            fix = f"{did_you_mean(rule, ID_RULES)} a list of: {', '.join(ID_RULES)}".strip()
-            raise UserError(f"no rule {rule!r}", where="privacy.unit_id_rules", fix=fix)
 
 
 def same_unit(texts: Any, source: Source, index: int, rules: Sequence[str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.persons.person_features import times_of
 from mechanisms.public.persons.person_questions import counted_questions
-from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.tally import Ints, Persons, Sheet, sheet_of, stacked, tally
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
@@ -39,7 +38,8 @@ def person_counts(
     declared = schema.rules.unit
     assert declared is not None, "the schema declares a unit"
     by_name, sheet = {c.name: c for c in schema.columns}, sheet_of(counted_questions(schema))
-    owners, values = _owners_and_values(table, [by_name[n] for n in _numbers(declared, by_name)])
+    numbers = [by_name[n] for n in declared.order if by_name[n].kind in ORDERED_KINDS and by_name[n].width is None]
+    owners, values = _owners_and_values(table, numbers)  # of other columns the codes are in order
     keys = [values[n] if n in values else np.asarray(plain.column(n), np.float64) for n in reversed(declared.order)]
     counted = owners != NOBODY if aside is None else (owners != NOBODY) & ~aside
     rows = np.flatnonzero(counted)
@@ -53,11 +53,6 @@ def person_counts(
     constants = _constants(plain, schema, sheet, members, starts, key)
     codes = stacked([plain.column(n) for n in sheet.columns], plain.rows)
     return tally(Persons(codes, times, constants, members, starts), sheet)
-
-
-def _numbers(declared: PersonUnit, columns: Mapping[str, Column]) -> list[str]:
-    """The columns of the order whose values are numbers, dates or times; of others the codes are in order."""
-    return [n for n in declared.order if columns[n].kind in ORDERED_KINDS and columns[n].width is None]
 
 
 def _owners_and_values(table: UnitRows, columns: Sequence[Column]) -> tuple[Ints, dict[str, NDArray[np.float64]]]:

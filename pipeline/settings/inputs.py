@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.tables.fetched import SELECT, is_address, parse_address
-from mechanisms.public.tables.inspect_file import check_table_files
+from mechanisms.public.tables.inspect_file import table_parts
 from pipeline.folders import RunFolder
 from pipeline.settings.config import Config, DataConfig, ScoreConfig, schema_path
 from pipeline.settings.units_config import UnitsConfig
@@ -67,7 +67,7 @@ def check_lies(place: str | Path, where: str = "data.path") -> None:
     if is_address(place):
         parse_address(str(place), where)
     else:
-        check_table_files(Path(place).expanduser())
+        table_parts(Path(place).expanduser())
 
 
 def check_inputs(config: Config) -> None:

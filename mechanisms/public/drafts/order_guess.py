@@ -33,21 +33,8 @@ ASCENDING, EQUAL = 0.97, 0.95
 #: unrelated, and where the range of one is at most so many times that of the other: else they have other units.
 NEARLY_ALL, BY_CHANCE, ALIKE_RANGES = 0.9999, 0.02, 10
 #: Words that, in the names of two numbers that are the same but for them, tell which comes first.
-WORDS: tuple[tuple[str, str], ...] = (
-    ("start", "end"),
-    ("begin", "stop"),
-    ("begin", "end"),
-    ("start", "stop"),
-    ("min", "max"),
-    ("low", "high"),
-    ("lower", "upper"),
-    ("first", "last"),
-    ("from", "to"),
-    ("opened", "closed"),
-    ("birth", "death"),
-    ("admitted", "discharged"),
-    ("admission", "discharge"),
-)
+WORDS = "start end|begin stop|begin end|start stop|min max|low high|lower upper|first last|from to|opened closed"
+WORDS += "|birth death|admitted discharged|admission discharge"
 
 
 def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pair]]:
@@ -128,7 +115,6 @@ class Length:
 
     @property
     def in_words(self) -> str:
-        """How long half of them take."""
         return f"half take at most {self.half:,.0f} {self.fields.get('unit', 'days')}; without it a release loses that"
 
 
@@ -234,7 +220,7 @@ def _tried(columns: ByName) -> list[tuple[str, str]]:
         pairs += dict.fromkeys(
             (numbers[n], numbers[other])
             for n in sorted(numbers)
-            for low, high in WORDS
+            for low, high in map(str.split, WORDS.split("|"))
             if low in n and (other := n.replace(low, high)) in numbers
         )
     return pairs

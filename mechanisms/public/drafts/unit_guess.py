@@ -8,11 +8,11 @@ from mechanisms.public.drafts.column_facts import filled, who_sql
 from mechanisms.public.drafts.order_guess import of_one_day
 from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.readings import ISO
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
+from mechanisms.public.tables.encode import read_sql
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import Source, literal
+from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME
 
 #: Whole numbers between these may be years.
@@ -125,8 +125,8 @@ def _varying(source: Source, unit: str, columns: Sequence[Column]) -> tuple[dict
     for first in range(0, len(columns), TOGETHER):
         block = columns[first : first + TOGETHER]
         texts = [source.text(source.names.index(c.name)) for c in block]
-        filled_texts = [filled(t, c.missing_texts) for c, t in zip(block, texts, strict=True)]
-        same = [_as_read(t, c) for c, t in zip(block, texts, strict=True)]
+        told = [filled(t, c.missing_texts) for c, t in zip(block, texts, strict=True)]
+        same = [_as_read(source, t, c) for c, t in zip(block, texts, strict=True)]
         each = ", ".join(
             f"min({own}) FILTER ({value}) <> max({own}) FILTER ({value}) AS d{i}, count_if({filled(t)}) AS f{i}"
             for i, (t, value, own) in enumerate(zip(texts, filled_texts, same, strict=True))
@@ -142,12 +142,10 @@ def _varying(source: Source, unit: str, columns: Sequence[Column]) -> tuple[dict
     return varying, in_part
 
 
-def _as_read(text: str, column: Column) -> str:
+def _as_read(source: Source, text: str, column: Column) -> str:
     """The text as SQL by which one value has one form: dates in several forms as days, spellings without case."""
     if column.more_formats:
-        forms = ", ".join(literal(f) for f in (column.format, *column.more_formats) if f not in {None, ISO})
-        moment = f"coalesce(try_strptime(trim({text}), [{forms}]), TRY_CAST({text} AS TIMESTAMP))"
-        return f"coalesce(CAST({moment} AS VARCHAR), {text})"
+        return f"coalesce(CAST({read_sql(source, column)} AS VARCHAR), {text})"
     return f"lower(trim({text}))" if column.loose else text
 
 

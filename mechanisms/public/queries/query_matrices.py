@@ -111,9 +111,7 @@ class Identity:
     def rows(self) -> int:
         return self.cells
 
-    @property
-    def columns(self) -> int:
-        return self.cells
+    columns = rows
 
     def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
         return marginal

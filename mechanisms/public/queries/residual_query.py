@@ -49,9 +49,7 @@ class ResidualQuery:
     def rows(self) -> int:
         return math.prod(self.shape)
 
-    @property
-    def columns(self) -> int:
-        return math.prod(self.shape)
+    columns = rows
 
     @property
     def bits(self) -> int:

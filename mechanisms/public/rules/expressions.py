@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, choices_fix, did_you_mean
 
 Floats = NDArray[np.float64]
 Type = Literal["number", "date", "datetime", "truth"]
@@ -249,14 +249,12 @@ class _Reader:
         """A column; it is one of the sources from now on."""
         column = self.named.get(node.id, node.id)
         if column not in self.types:
-            near = did_you_mean(column, self.types)
-            fix = f"{near} columns of numbers or dates: {', '.join(self.types)}".strip()
+            fix = choices_fix(column, self.types, "columns of numbers or dates:")
             raise self.wrong(node, f"{column!r} is no column of numbers or dates", fix)
         self.sources[column] = None
         return _Part(self.types[column], lambda values: values[column])
 
     def unary(self, node: ast.UnaryOp) -> _Part:
-        """not, + and -."""
         part = self.read(node.operand)
         if isinstance(node.op, ast.Not):
             self.must_be(node.operand, part, "truth")
@@ -282,7 +280,6 @@ class _Reader:
         return _Part(kind, lambda values: compute(left.evaluate(values), right.evaluate(values)))
 
     def both(self, node: ast.BoolOp) -> _Part:
-        """and, or."""
         parts = [self.read(v) for v in node.values]
         for value, part in zip(node.values, parts, strict=True):
             self.must_be(value, part, "truth")
@@ -304,7 +301,6 @@ class _Reader:
         return _Part("truth", evaluate)
 
     def choice(self, node: ast.IfExp) -> _Part:
-        """one if test else other."""
         test = self.read(node.test)
         self.must_be(node.test, test, "truth")
         one, other = self.alike([node.body, node.orelse])
@@ -313,7 +309,6 @@ class _Reader:
         )
 
     def call(self, node: ast.Call) -> _Part:
-        """One of the functions that are allowed."""
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS or node.keywords:
             near = did_you_mean(name, FUNCTIONS)

@@ -10,7 +10,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import log_cut, plain_edges
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.schema.table_schema import Schema, as_a_column
 
 Rows = TypeVar("Rows", CodedTable, CountedTable, AnyTable)
 
@@ -29,11 +29,10 @@ def with_fine_columns(schema: Schema, cells: int) -> Schema:
     """
     if not cells:
         return schema
-    tied = tied_columns(schema)
-    columns = tuple(
-        _with_fine(c, cells, cut=c.name not in tied) if _measured_as_it_is(schema, c) else c for c in schema.columns
-    )
-    return replace(schema, columns=columns)
+    tied, mapped = tied_columns(schema), {n for pair in schema.rules.mapped for n in (pair.target, pair.source)}
+    free = {c.name for c in schema.columns if as_a_column(schema, c.name) and plain_edges(c) is not None} - mapped
+    columns = (_with_fine(c, cells, cut=c.name not in tied) if c.name in free else c for c in schema.columns)
+    return replace(schema, columns=tuple(columns))
 
 
 def tied_columns(schema: Schema) -> frozenset[str]:
@@ -47,13 +46,6 @@ def tied_columns(schema: Schema) -> frozenset[str]:
     if rules.unit is not None:
         names |= {*rules.unit.constant, *rules.unit.order}
     return frozenset(names)
-
-
-def _measured_as_it_is(schema: Schema, column: Column) -> bool:
-    name = column.name
-    same = column.joint_bins is None and name in schema.synthesized and schema.synthesized[name] == schema.domain[name]
-    mapped = {n for pair in schema.rules.mapped for n in (pair.target, pair.source)}
-    return same and name not in mapped and plain_edges(column) is not None
 
 
 def _with_fine(column: Column, cells: int, *, cut: bool) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.errors import UserError, choices_fix
 
 #: A declaration in a schema, field by field: as it is read, and as it is made.
 Fields: TypeAlias = Mapping[str, Any]
@@ -24,8 +24,8 @@ def check_fields(
     allowed = tuple(allowed)
     for field in map(str, given):
         if field not in allowed:
-            fix = f"{did_you_mean(field, allowed)} {label} {', '.join(allowed)}".strip()
-            raise UserError(f"{rule}: unknown field {field!r}".removeprefix(": "), where=where, fix=fix)
+            problem = f"{rule}: unknown field {field!r}".removeprefix(": ")
+            raise UserError(problem, where=where, fix=choices_fix(field, allowed, known))
 
 
 def as_text(value: object, field: str, where: str) -> str:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.facts_file import check_alone, read_facts
 from mechanisms.public.schema.fields import FieldDict, Fields
+from mechanisms.public.schema.hierarchy import first_repeat
 
 WEST_EAST = {"longitude", "lon", "lng", "long"}
 SOUTH_NORTH = {"latitude", "lat"}
@@ -53,7 +54,11 @@ def parse_places(given: Fields, labels: Sequence[str], *, where: str, folder: Pa
         raise UserError("both coordinates and geojson", where=where, fix="one of the two")
     if given.get("coordinates") is not None:
         points = _points(given["coordinates"], where, folder)
-        _check_named([name for name, _ in points], labels, "coordinates", where)
+        if (twice := first_repeat(name for name, _ in points)) is not None:
+            raise UserError(f"coordinates: {twice!r} is there twice", where=where, fix="each value once")
+        for name in (n for n, _ in points if n not in labels):
+            fix = did_you_mean(name, labels) or "a value of the column"
+            raise UserError(f"coordinates: {name!r} is no value of the column", where=where, fix=fix)
         return Places(points=points)
     if given.get("geojson") is not None:
         areas = _areas(given["geojson"], where, folder)
@@ -168,12 +173,3 @@ def _finite(cell: object) -> float:
     except ValueError:
         return math.nan
     return value if math.isfinite(value) else math.nan
-
-
-def _check_named(names: Sequence[str], labels: Sequence[str], field: str, where: str) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise UserError(f"{field}: {name!r} is there twice", where=where, fix="each value once")
-        if name not in labels:
-            fix = did_you_mean(name, labels) or "a value of the column"
-            raise UserError(f"{field}: {name!r} is no value of the column", where=where, fix=fix)

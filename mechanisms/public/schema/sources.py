@@ -20,14 +20,10 @@ _THINGS += "database values value columns column entries contents frame datafram
 #: Words that name nothing beside the table: a source of these alone says nothing more.
 _BESIDE = (
     "a an the this that these those our my own its it itself themselves s of in from by at as on is are was were and "
-)
-_BESIDE += (
     "all same very real raw private actual original input given here what which found seen taken read derived inferred "
-)
-_BESIDE += (
     "each every computed observed guessed looked looking look inspected inspection minimum maximum min max range "
+    "ranges unique only distinct stand stands"
 )
-_BESIDE += "ranges unique only distinct stand stands"
 _OF_TABLE, _ALLOWED = set(_THINGS.split()), {*_THINGS.split(), *_BESIDE.split()}
 _ITSELF = re.compile(rf"\b({'|'.join(_THINGS.split())}) (itself|themselves)\b|\bdraft(ed)? from\b")
 

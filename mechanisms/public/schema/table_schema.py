@@ -110,9 +110,8 @@ class Schema:
     @property
     def shaped(self) -> tuple[str, ...]:
         """Columns that noise is cleared from: with fine cells, or with bins as fine as they would be."""
-        whole, domain = self.synthesized, self.domain
         asked = [c.name for c in self.columns if c.fine and plain_edges(c) is not None]
-        return tuple(n for n in asked if n in self.fine or (n in whole and whole[n] == domain[n]))
+        return tuple(n for n in asked if n in self.fine or as_a_column(self, n))
 
     @property
     def zeros(self) -> tuple[Zeros, ...]:

@@ -197,19 +197,19 @@ def shown(delimiter: str) -> str:
 
 
 def table_parts(path: Path) -> tuple[Path, ...]:
-    """The files of a table; those that other tools leave beside (`_SUCCESS`, hidden ones) are none of its parts.
+    """The files of a table, checked; what other tools leave beside (`_SUCCESS`, hidden ones) is none of its parts.
 
     Raises:
-        UserError: a folder without parts; a pattern that matches none.
+        UserError: a folder without parts; a pattern that matches none; as of `check_file`.
     """
+    parts = [path]
     if path.is_dir():
         parts = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
         inner = sorted(p.name for p in path.iterdir() if p.is_dir() and p.name[0] not in "._")
         if not parts:
             fix = f"a folder with parts of the table, for example {path / inner[0]}" if inner else ONE_TABLE
             raise UserError("no files in this folder", where=str(path), fix=fix)
-        return tuple(parts)
-    if WILD & set(str(path)) and not path.exists():
+    elif WILD & set(str(path)) and not path.exists():
         start = Path(path.anchor) if path.is_absolute() else Path()
         fixed = next(i for i, name in enumerate(path.parts) if WILD & set(name))
         matches = {p for p in start.glob(str(path.relative_to(start))) if p.is_file()}
@@ -217,20 +217,9 @@ def table_parts(path: Path) -> tuple[Path, ...]:
         if not parts:
             problem = f"no file matches this pattern{' but hidden ones and those that begin with _' if matches else ''}"
             raise UserError(problem, where=str(path), fix=ONE_TABLE)
-        return tuple(parts)
-    return (path,)
-
-
-def check_table_files(path: Path) -> tuple[Path, ...]:
-    """The files of a table: each is there, can be read, holds something, and is of a kind that is known.
-
-    Raises:
-        UserError: names the file and the way out.
-    """
-    parts = table_parts(path)
     for part in parts:
         check_file(part)
-    return parts
+    return tuple(parts)
 
 
 def check_same(parts: Sequence[Path], facts: Sequence[object], verb: str) -> None:

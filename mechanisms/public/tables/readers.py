@@ -49,7 +49,9 @@ def _opened(opening: Opening) -> Source:
     headers = [inspect_file.read_header(part, pressed[0], delimiter, setting=opening.setting) for part in parts]
     inspect_file.check_same(parts, [names for names, _ in headers], "columns do")
     for part in parts:
-        check_quotes(part, pressed[0], delimiter)
+        state = part.stat()
+        if _ends_quoted(part, pressed[0], delimiter, state.st_size, state.st_mtime_ns):
+            raise UserError("malformed: a quote is not closed", where=str(part), fix='write " as ""')
     names, header = headers[0]
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     # parallel: readers that begin within a quoted text take its lines for rows, and then give up on the file
@@ -94,25 +96,14 @@ def open_parquet(opening: Opening) -> Source:
     return replace(bare, types=tuple(types))
 
 
-def check_quotes(path: Path, compressed: str, delimiter: str) -> None:
-    """Refuse a file whose last quote is not closed; costs one pass over its bytes, once for each state of the file.
-
-    Raises:
-        UserError: the quote is not closed; a compressed file is damaged, which the engine would not always notice.
-    """
-    state = path.stat()
-    if _ends_quoted(path, compressed, delimiter, state.st_size, state.st_mtime_ns):
-        raise UserError("malformed: a quote is not closed", where=str(path), fix='write " as ""')
-
-
 @lru_cache(maxsize=1024)
 def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _changed: int) -> bool:
-    """Whether it does; False for a delimiter of several bytes.
+    """Whether the last quote of a file is not closed: one pass over its bytes; False for a delimiter of several bytes.
 
     Args:
         _size, _changed: of the file: another state of it is another question.
     Raises:
-        UserError: a compressed file that is damaged.
+        UserError: a compressed file that is damaged, which the engine would not always notice.
     """
     state, single = START, len(delimiter.encode()) == 1
     with inspect_file.undamaged(path), inspect_file.open_bytes(path, compressed) as file:

@@ -20,9 +20,9 @@ from mechanisms.public.tables.inspect_file import (
     SEVERAL_TEXTS,
     State,
     check_same,
-    check_table_files,
     likely_header,
     states,
+    table_parts,
 )
 from mechanisms.public.tables.sniffed_dialect import with_all_faults
 from mechanisms.public.tables.text_forms import AS_THEY_ARE, MINUS, SPACES, NumberForm
@@ -229,7 +229,6 @@ class Source(Opening):
             yield from engine.sql(sql).to_arrow_reader(BATCH_ROWS)
 
     def lines(self, sql: str, *, first: Sequence[str] = ()) -> list[Any]:
-        """The lines of a query's result, all of them."""
         with self.connect(first) as engine:
             return list(engine.execute(sql).fetchall())
 
@@ -259,7 +258,7 @@ def open_table(
     """
     path = Path(path)
     dialect.checked(setting.removesuffix("delimiter"))
-    parts = check_table_files(path)
+    parts = table_parts(path)
     before = states(parts)
     forms = [format_of_file(part) for part in parts]
     check_same(parts, [form.reader for form in forms], "format does")

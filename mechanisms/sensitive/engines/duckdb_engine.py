@@ -53,7 +53,10 @@ class DuckdbEngine:
             beside = Alongside(names, _writer(stack, path, table, list(names))) if asked else None
             coded, report = encode_columns(source, schema, workdir=workdir, progress=progress, beside=beside, fine=True)
         plain = CodedTable(schema.domain, coded.columns[: len(schema.columns)])
-        coded, report = _engineered(coded, report, schema, workdir)
+        if schema.engineering.steps:
+            engineered, conflicts = engineer(plain, schema.engineering, workdir=workdir / "engineered")
+            columns = (*engineered.columns, *coded.columns[len(schema.columns) :])  # the fine ones stand behind
+            coded, report = CodedTable(schema.measured, columns), replace(report, conflicts=conflicts)
         if progress is not None and table.unit.column is not None:
             progress(coded.rows, 0, "clipping")
         return EncodedFiles(table, coded, report, path, plain)
@@ -193,23 +196,6 @@ def _copied(table: UnitRows, path: Path, texts: Mapping[str, str], aside: NDArra
             keep(batch, None if aside is None else ~aside[rows:stop])
             rows = stop
     return rows
-
-
-def _engineered(
-    coded: CodedTable, report: EncodingReport, schema: Schema, workdir: Path
-) -> tuple[CodedTable, EncodingReport]:
-    """The table as it is measured: after the schema's steps, with the fine columns; how many rows contradict each rule.
-
-    Args:
-        coded: the schema's columns, and the fine ones behind them.
-    """
-    if not schema.engineering.steps:
-        return coded, report
-    own = len(schema.columns)
-    plain = CodedTable(schema.domain, coded.columns[:own])
-    engineered, conflicts = engineer(plain, schema.engineering, workdir=workdir / "engineered")
-    columns = (*engineered.columns, *coded.columns[own:])
-    return CodedTable(schema.measured, columns), replace(report, conflicts=conflicts)
 
 
 def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:

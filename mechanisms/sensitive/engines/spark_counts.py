@@ -46,7 +46,7 @@ def counted(rows: StoredRows, domain: Domain, cliques: Sequence[Clique], *, weig
         blocks = _blocks_of_tasks(rows, task)
         tasks = blocks.getNumPartitions()
         if tasks * flat.nbytes > AT_ONCE:
-            blocks = blocks.partitionBy(min(number, tasks), _same).mapPartitions(sum_blocks)
+            blocks = blocks.partitionBy(min(number, tasks), int).mapPartitions(sum_blocks)
         for block, counts in summed(blocks.collect()).items():
             flat[block * BLOCK : (block + 1) * BLOCK] = counts
     return [part.copy() for part in np.split(flat[: sum(cells)], np.cumsum(cells)[:-1])]
@@ -61,10 +61,6 @@ def _blocks_of_tasks(rows: StoredRows, task: CountCodes) -> Any:
 
     counts = rows.frame.select(*task.columns).mapInArrow(task.of_batches, from_arrow_schema(BLOCK_FIELDS))
     return counts.rdd.map(_block_of_row)
-
-
-def _same(number: int) -> int:
-    return number
 
 
 def _block_of_row(row: Any) -> Block:

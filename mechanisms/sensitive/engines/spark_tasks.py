@@ -79,24 +79,21 @@ class SliceTask:
         """The rows of a slice, in batches that have some; one that cannot be read gives a row that says why."""
         with tempfile.TemporaryDirectory(prefix="slice-") as folder:
             try:
-                batches = self.rows(self._slice(Path(part), relation, Path(folder)))
+                own = replace(
+                    self.source, path=Path(part), parts=(Path(part),), relation=relation, workdir=Path(folder)
+                )
+                batches = self.rows(replace(own, memory_limit_bytes=self.memory_limit_bytes, threads=1))
                 yield from (batch for batch in batches if batch.num_rows)
             except UserError as error:
                 yield pa.RecordBatch.from_pylist([{FAULT: fault_of(error)}], schema=self.fields)
             except Exception as error:
                 raise without_values(error) from None
 
-    def _slice(self, part: Path, relation: str, folder: Path) -> Source:
-        limits = {"memory_limit_bytes": self.memory_limit_bytes, "threads": 1}
-        return replace(self.source, path=part, parts=(part,), relation=relation, workdir=folder, **limits)  # type: ignore[arg-type]
-
     @property
     def fields(self) -> Any:
-        """The columns that come out."""
         raise TypeError("a slice is read by a task of its own kind")
 
     def rows(self, source: Source) -> Batches:
-        """The rows of one slice."""
         raise TypeError("a slice is read by a task of its own kind")
 
     @cached_property
@@ -119,7 +116,6 @@ class EncodeSlices(SliceTask):
 
     @cached_property
     def fields(self) -> Any:
-        """The columns of encoded rows, with the unit of each."""
         return pa.schema([*code_fields(self.schema.measured), (MARKS, pa.list_(pa.int64())), *BESIDE])
 
     def rows(self, source: Source) -> Batches:
