@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.allocation import Bought, PairOffer, allocate
+from mechanisms.public.designs.allocation import BoughtBefore, PairOffer, allocate
 from mechanisms.public.designs.dense import combined_questions
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, TreeModel, shrunk, sides_of, tree_of
@@ -202,11 +202,11 @@ class _Screening:
     offer: PairOffer
 
 
-def _measured_before(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> Bought:
+def _measured_before(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> BoughtBefore:
     """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
     noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.answers_so_far}
     weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T
-    return Bought(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
+    return BoughtBefore(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
 
 
 def _screen(context: Context, view: PairView) -> _Screening | None:

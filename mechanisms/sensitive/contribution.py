@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.errors import UserError, check_loaded, one_of
+from mechanisms.public.errors import UserError, check_names, one_of
 from mechanisms.public.tables.scan import DATES, DURATION, INTEGERS, UTC, UTC_NS, Source, literal
 from mechanisms.public.units import ID_RULES, MAX_RECORDS, NO_UNIT, WEIGHT_BITS, Clip, MissingUnit
 from mechanisms.sensitive.engines import coins
@@ -53,7 +53,7 @@ class PrivacyUnit:
             fix = "privacy.max_records=1; or privacy.unit=COLUMN with the unit's id"
             raise UserError(f"one record is the unit, so it cannot hold {c}", where="privacy.max_records", fix=fix)
         fix = f"a list of: {', '.join(ID_RULES)}"
-        check_loaded(self.rules, ID_RULES, "no rule", where="privacy.unit_id_rules", fix=fix)
+        check_names(self.rules, ID_RULES, "no rule", where="privacy.unit_id_rules", fix=fix)
         if self.column == "":
             raise UserError(
                 "got an empty name", where="privacy.unit", fix="privacy.unit=record, or the name of a column"

@@ -15,13 +15,13 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
+    apart_in_words,
     ascending_rows,
     guess_apart,
     guess_lengths,
     guess_ordered,
     in_groups,
     rows_in_words,
-    said_apart,
 )
 from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
@@ -62,7 +62,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
-    hints += [said_apart(*pair) for pair in guess_apart(source, columns)]
+    hints += [apart_in_words(*pair) for pair in guess_apart(source, columns)]
     hints += [
         f"{one.later!r} after {one.earlier!r}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`"
         for one in lengths

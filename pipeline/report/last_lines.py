@@ -98,9 +98,9 @@ def _accuracy(card: Scorecard) -> list[str]:
         {name: o.result.to_json() for name, o in card.outcomes.items() if name in WAYS and o.score is not None}
     )
     lines = [f"accuracy{baseline}: {', '.join(own)}"] if own else []
-    pairs, kept = (card.outcomes.get(name) for name in ("anita_2way", "dependence"))
-    if pairs and kept and kept.score is not None and not _weak(pairs) and _weak(kept):  # most pairs are unrelated
-        lines += [f"of what columns tell about each other {kept.score:.0%} is kept: weak"]
+    pairs, tied = (card.outcomes.get(name) for name in ("anita_2way", "dependence"))
+    if pairs and tied and tied.score is not None and not _weak(pairs) and _weak(tied):  # most pairs are unrelated
+        lines += [f"of what columns tell about each other {tied.score:.0%} is kept: weak"]
     return [*lines, f"farthest from the real table: {', '.join(far)}"] if far else lines
 
 

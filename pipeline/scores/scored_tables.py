@@ -68,9 +68,9 @@ class ScoredTables:
     release: Json | None = None
     keys: Sequence[Json] = ()
 
-    def add(self, **known: Any) -> None:
+    def add(self, **options: Any) -> None:
         """What only the rows tell: fields of `Options`."""
-        self.options = replace(self.options, **known)
+        self.options = replace(self.options, **options)
 
     def lack(self, need: str, why: str) -> None:
         """Why something that a metric may need is not there."""

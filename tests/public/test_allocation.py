@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.designs.allocation import LEAST_PROMISE, Bought, PairOffer, Shares, _Work, allocate
+from mechanisms.public.designs.allocation import LEAST_PROMISE, BoughtBefore, PairOffer, Shares, _Work, allocate
 from mechanisms.public.designs.dense import combined, dense, noise_error
 from mechanisms.public.designs.deviations import STRENGTHS, PairCells
 from mechanisms.public.designs.pair_view import TreeModel, followed
@@ -42,7 +42,7 @@ def world(gaps, sizes=(4, 3, 5, 6), records=10_000.0, seed=0):
     sides = [rng.dirichlet(np.full(n, 3.0)) * records for n in sizes]
     pairs = np.array(list(itertools.combinations(range(len(sizes)), 2)), np.intp)
     cells = [np.outer(sides[a], sides[b]).ravel() / records for a, b in pairs]
-    known = Bought(sides, np.full(len(sizes), 1e300), *np.ones((2, len(sizes))))
+    known = BoughtBefore(sides, np.full(len(sizes), 1e300), *np.ones((2, len(sizes))))
     sizes_of = np.array([c.size for c in cells], np.float64)
     wanted = PairOffer(left(cells), shown(cells), sizes_of, pairs, np.asarray(gaps, float), *np.ones((2, len(pairs))))
     return known, wanted

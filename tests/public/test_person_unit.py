@@ -224,7 +224,7 @@ def test_a_discovered_c_is_marked_in_the_schema_also_where_it_is_the_largest_num
     given |= {"unit": {"column": "id", "records": {"max": 5}}, "confirmed_public": True}
     rules = parse_schema(given, where="t").rules
     assert rules.counting(5) is rules
-    found = rules.counting(5, found=True)
+    found = rules.counting(5, discovered=True)
     again = parse_schema(given | {"unit": found.declared["unit"]}, where="t").rules
     assert again.unit == found.unit and again.unit.discovered and again.unit.bound == 5
     with pytest.raises(UserError, match="discovered without counted"):

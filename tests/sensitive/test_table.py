@@ -175,10 +175,10 @@ DOMAIN = Domain((Attribute("a", 3), Attribute("b", 2)))
 CLIQUES = [("a",), ("a", "b")]
 
 
-def table(rows, known=None):
+def table(rows, counter=None):
     rng = np.random.default_rng(rows)
     columns = (rng.integers(0, 3, rows).astype(np.uint8), rng.integers(0, 2, rows).astype(np.uint8))
-    return CodedTable(DOMAIN, columns, known=known)
+    return CodedTable(DOMAIN, columns, counter=counter)
 
 
 def test_counts_are_made_once_and_read_after_that(tmp_path):

@@ -22,7 +22,7 @@ Noise = Callable[[Values], Values]
 
 
 @dataclass(frozen=True, eq=False)
-class Bought:
+class BoughtBefore:
     """Marginals that are measured already, and may be measured once more.
 
     Attributes:
@@ -106,7 +106,7 @@ class _Errors:
         return np.maximum(rise / (noise * (step - 1 / step)), 1.0)
 
 
-def allocate(bought: Bought, offer: PairOffer, noise: Noise, power: float) -> Shares:
+def allocate(bought: BoughtBefore, offer: PairOffer, noise: Noise, power: float) -> Shares:
     """Share a budget out among the known marginals and the pairs that are worth their noise.
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
@@ -138,7 +138,7 @@ def allocate(bought: Bought, offer: PairOffer, noise: Noise, power: float) -> Sh
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    bought: Bought
+    bought: BoughtBefore
     offer: PairOffer
     ones: _Errors
     pairs: _Errors
@@ -146,7 +146,7 @@ class _Work:
     power: float
 
     @classmethod
-    def of(cls, bought: Bought, offer: PairOffer, noise: Noise, power: float) -> _Work:
+    def of(cls, bought: BoughtBefore, offer: PairOffer, noise: Noise, power: float) -> _Work:
         """With the errors of all marginals, at levels of noise that may occur."""
         smallest = float(noise(np.ones(1))[0])
         largest = max(float(np.max(e)) for e in bought.expected)  # more noise than the largest cell changes no error

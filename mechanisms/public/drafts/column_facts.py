@@ -264,9 +264,9 @@ class Look:
         """
         texts, named = self.sample(index), self.source.names[index] == self.unit
         often = dict(itertools.islice(texts.items(), DOUBTED))
-        found = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
-        found += numbers_apart(texts, reading) if not found and kind in {"integer", "float"} else []
-        found += short_years(often) if kind == "categorical" else []
+        remarks = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
+        remarks += numbers_apart(texts, reading) if not remarks and kind in {"integer", "float"} else []
+        remarks += short_years(often) if kind == "categorical" else []
         if kind in {"integer", "float"}:
             remarks += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
         where = self.source.names[index], texts, "frequent", "where a schema lists or discovers them"

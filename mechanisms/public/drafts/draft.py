@@ -16,12 +16,12 @@ from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.order_guess import (
     Length,
+    apart_in_words,
     guess_apart,
     guess_lengths,
     guess_ordered,
     in_groups,
     rows_in_words,
-    said_apart,
 )
 from mechanisms.public.drafts.rule_guess import (
     Determined,
@@ -123,7 +123,7 @@ def draft_schema(
             guesses[column] = guess + (_of_whom(look, index, fields) if who is None and unit == GUESS else "")
             drafted |= {} if fields is None else {column: fields}
     kin = {} if who is None else ids_of_others(source, who, many)
-    gone = {c: f"{remark_of}: {KIN}" for c, remark_of in kin.items()}
+    gone = {c: f"{remark}: {KIN}" for c, remark in kin.items()}
     gone |= guess_weeks(source, _as_columns(drafted))
     drafted = {c: fields for c, fields in drafted.items() if c not in gone}
     guesses = {c: guess for c, guess in guesses.items() if c not in gone} | gone
@@ -143,8 +143,8 @@ def draft_schema(
     free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
     dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
     parts = guess_parts(source, varied, held)
-    said = _pair_remarks(orders, alike, parts, guess_apart(source, varied))
-    guesses = {c: guess + said.get(c, "") for c, guess in guesses.items() if not persons or c != who}
+    remark_of = _pair_remarks(orders, alike, parts, guess_apart(source, varied))
+    guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
         values = [drafted.get(first, {}).get("value", "value")]
@@ -204,10 +204,10 @@ def _pair_remarks(
     remark_of = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
     for one, other, rows, both in alike:
         asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
-        said[other] = said.get(other, "") + asked
+        remark_of[other] = remark_of.get(other, "") + asked
     for pair in apart:
-        said[pair[1]] = f"{said.get(pair[1], '')}; {said_apart(*pair)}"
-    return said
+        remark_of[pair[1]] = f"{remark_of.get(pair[1], '')}; {apart_in_words(*pair)}"
+    return remark_of
 
 
 def _columns(source: Source, name: str, drafted: Mapping[str, FieldDict], guesses: Mapping[str, str]) -> str:

@@ -65,7 +65,7 @@ def guess_apart(source: Source, columns: ByName) -> list[Pair]:
     return [pair for pair in guess_ordered(source, days | read)[0] if (pair[0] in times) != (pair[1] in times)]
 
 
-def said_apart(earlier: str, later: str, ascend: int, both: int) -> str:
+def apart_in_words(earlier: str, later: str, ascend: int, both: int) -> str:
     """What becomes of such a pair, and what keeps it."""
     rows = rows_in_words([earlier, later], ascend, both)
     why = "no rule takes a time and a day, and a release will not hold to it"

@@ -125,7 +125,7 @@ def _varying(source: Source, unit: str, columns: Sequence[Column]) -> tuple[dict
     for first in range(0, len(columns), TOGETHER):
         block = columns[first : first + TOGETHER]
         texts = [source.text(source.names.index(c.name)) for c in block]
-        told = [filled(t, c.missing_texts) for c, t in zip(block, texts, strict=True)]
+        filled_texts = [filled(t, c.missing_texts) for c, t in zip(block, texts, strict=True)]
         same = [_as_read(source, t, c) for c, t in zip(block, texts, strict=True)]
         each = ", ".join(
             f"min({own}) FILTER ({value}) <> max({own}) FILTER ({value}) AS d{i}, count_if({filled(t)}) AS f{i}"

@@ -30,7 +30,8 @@ def with_fine_columns(schema: Schema, cells: int) -> Schema:
     if not cells:
         return schema
     tied, mapped = tied_columns(schema), {n for pair in schema.rules.mapped for n in (pair.target, pair.source)}
-    free = {c.name for c in schema.columns if as_a_column(schema, c.name) and plain_edges(c) is not None} - mapped
+    alone = (c for c in schema.columns if c.joint_bins is None and as_a_column(schema, c.name))
+    free = {c.name for c in alone if plain_edges(c) is not None} - mapped
     columns = (_with_fine(c, cells, cut=c.name not in tied) if c.name in free else c for c in schema.columns)
     return replace(schema, columns=tuple(columns))
 

@@ -25,7 +25,7 @@ def check_fields(
     for field in map(str, given):
         if field not in allowed:
             problem = f"{rule}: unknown field {field!r}".removeprefix(": ")
-            raise UserError(problem, where=where, fix=choices_fix(field, allowed, known))
+            raise UserError(problem, where=where, fix=choices_fix(field, allowed, label))
 
 
 def as_text(value: object, field: str, where: str) -> str:

@@ -48,10 +48,10 @@ def check_rows(form: TableFormat, path: Path, rows: int) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="format-") as folder, shared_engine(Path(folder) / "engine"):
         source = open_table(path, workdir=Path(folder), memory_limit_bytes=1 << 28, threads=1)
-        found = int(source.lines(f"SELECT count(*) FROM {source.relation}")[0][0])
-    if found != rows:
+        read = int(source.lines(f"SELECT count(*) FROM {source.relation}")[0][0])
+    if read != rows:
         fix = "another; a run goes on with resume=true release.format=csv, at no further cost"
-        raise UserError(f"{form.name} keeps {found:,} of {rows:,} rows", where=WHERE, fix=fix)
+        raise UserError(f"{form.name} keeps {read:,} of {rows:,} rows", where=WHERE, fix=fix)
 
 
 @cache

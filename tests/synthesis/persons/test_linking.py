@@ -315,7 +315,7 @@ def test_what_dealing_does_not_bring_is_told_and_answers_clear_what_cannot_be():
     one_of_each = table.at(np.array([int(np.argmax(table.column("team") % 2 == own)) for own in (0, 1)]))
     two = answers_of(*world(3, 1, size=2), UNIT, 0.0)
     split = linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, linked, seed=1)
-    assert split.starts.tolist() == [0, 1, 2] and split.sentences[-1].startswith("1 persons were parted in two")
+    assert split.starts.tolist() == [0, 1, 2] and split.notes[-1].startswith("1 persons were parted in two")
     assert linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, seed=1).starts.tolist() == [0, 2]
     with pytest.raises(UserError, match="every combination"):
         of_persons([(("team", "sex"), np.ones(28, bool))], UNIT.constant, DOMAIN, "t")
@@ -327,7 +327,7 @@ def test_persons_stay_as_many_where_a_constant_follows_from_each_record():
     linked = of_persons([(("team", "home"), other)], UNIT.constant, DOMAIN, "t")[1]
     made = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 1.0), linked, seed=1)
     assert 570 < made.constants.shape[1] < 630
-    assert not any("parted" in words for words in made.sentences), made.sentences
+    assert not any("parted" in words for words in made.notes), made.notes
 
 
 def test_constants_stay_as_frequent_as_measured_where_one_of_them_skips_a_question():
