@@ -69,8 +69,7 @@ class ColumnLook:
         other, missing: values that go to *other*, and that are declared missing.
         examples: some of the lost values, with how often each occurs.
         warnings: in which way the column may be read wrongly, or is no column to measure, in sentences.
-        hints: likely cures, and questions.
-        read: whether a run reads it: those of columns that are computed it does not.
+        hints: likely cures, and questions; `read`: whether a run reads it, as it reads no column that is computed.
     """
 
     name: str

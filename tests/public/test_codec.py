@@ -464,6 +464,13 @@ def few_rows_at_a_time() -> Iterator[None]:
         yield
 
 
+@pytest.mark.parametrize("name", ["\ufeff", "\ufeffid"])
+def test_a_name_that_begins_with_a_byte_order_mark_is_read_as_it_was_written(name: str, tmp_path: Path) -> None:
+    facts = schema(**{name: {"kind": "flag", "missing": False}})
+    write_table(tmp_path / "t.csv", coded(facts, [[0, 1]]), facts, np.random.default_rng(0))
+    assert codes(tmp_path / "t.csv", facts) == [[0, 1]]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
 @given(data=st.data())
 @few(30)

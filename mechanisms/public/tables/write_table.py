@@ -33,7 +33,8 @@ from mechanisms.public.tables.formats import FORMATS, format_of_name
 
 #: Rows that are decoded at a time.
 CHUNK_ROWS = 200_000
-SPECIAL = set('"\r\n')
+#: Quoted wherever they stand: a byte order mark in front of a file's first name would be taken off.
+SPECIAL = set('"\r\n\ufeff')
 #: In a column on its own, an empty cell or another delimiter would look like an empty line or a wrong delimiter.
 SPECIAL_ALONE = set(",;|\t")
 
