@@ -86,10 +86,6 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     one_of(question.unmeasured, (REFUSE, BOUNDS), "unmeasured")
     asked = {"column": [question.column], "other": [question.other], "by": question.by}
     named = {where: [name for name in names if name is not None] for where, names in asked.items()}
-    for where, names in named.items():
-        if odd := [n for n in names if not isinstance(n, str)]:
-            fix = "by=[A,B]" if where == "by" else "one column; other=COLUMN is a correlation's second"
-            raise UserError(f"{odd[0]!r} is no column's name", where=where, fix=fix)
     wrong = {where: [n for n in names if n not in schema.domain] for where, names in named.items()}
     settings = ", ".join(where for where, names in wrong.items() if names)
     require_columns([n for names in wrong.values() for n in names], schema.domain.names, where=settings, of="")

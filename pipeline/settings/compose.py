@@ -21,7 +21,6 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.schema_text import dump_yaml
 from pipeline.conf_folder import CONF, SEARCH
 from pipeline.help import choices, first_line, of_others, way_out
 from pipeline.plugins.plugin_discovery import load_asked
@@ -107,6 +106,8 @@ def plain(composed: DictConfig) -> dict[str, Any]:
 
 def records_of(composed: DictConfig) -> dict[str, str]:
     """Hydra's own records of a run, by their names, kept under internal/ (they may name files and seeds)."""
+    from mechanisms.public.schema.schema_text import dump_yaml  # help and mistakes do without numpy
+
     own: Any = OmegaConf.to_container(composed.hydra, enum_to_str=True)
     records = {"config.yaml": plain(composed), "hydra.yaml": {"hydra": own}, "overrides.yaml": own["overrides"]["task"]}
     return {name: dump_yaml(content) for name, content in records.items()}

@@ -156,7 +156,7 @@ def draft_that_lists_single_persons_texts(original: Any) -> Any:
     """A draft names every text of a column, also those of one row alone, and a person confirms them."""
 
     def texts(*args: Any) -> Any:
-        with mock.patch.object(column_facts.Look, "told", lambda look, index, texts: texts):
+        with mock.patch.object(column_facts.Look, "listable", lambda look, index, texts: texts):
             return original(*args)
 
     return texts

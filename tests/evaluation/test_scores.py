@@ -156,7 +156,7 @@ def test_metrics_that_ask_for_the_same_marginal_count_it_once_while_there_is_roo
     known = counts.remembered(table)
     asked = [("age",), ("age",), ("age", "sex"), ("job",)]
     for _ in range(2):
-        told = known.known(known, asked, count)
+        told = known.counter(known, asked, count)
         assert [c.tolist() for c in told] == [c.tolist() for c in count_cliques(table, asked)]
     assert counted == [("age",), ("age", "sex"), ("job",), ("age", "sex")], "6 and 4 cells have room, 12 have not"
 
@@ -169,7 +169,7 @@ def test_a_metric_cannot_change_the_rows_that_the_others_score(monkeypatch):
     def run(inputs):
         of_values, known = inputs.options.values.tables.values(), inputs.real
         seen.extend(c for t in (known, inputs.synthetic, inputs.options.holdout, *of_values) for c in t.columns)
-        seen.extend(known.known(known, [("age",), ("age", "sex")], count_cliques))
+        seen.extend(known.counter(known, [("age",), ("age", "sex")], count_cliques))
         raise UserError("nothing to score")
 
     facts = {"name": "counter", "title": "Counter", "goal": "low", "reference": "", "source": "here"}

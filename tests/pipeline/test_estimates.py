@@ -509,5 +509,5 @@ def test_the_command_asks_about_two_columns(one_run, capsys):
 @pytest.mark.parametrize("asked", [{"column": ["x", "y"]}, {"other": ["y"]}, {"by": [["y"]]}])
 def test_a_list_in_the_place_of_a_columns_name_is_told_and_not_a_fault_of_ours(asked):
     """`estimate("correlation", column=["x", "y"])` ended in "unhashable type: 'list'"."""
-    with pytest.raises(UserError, match="no column's name"):
+    with pytest.raises(UserError, match="is no name of a column"):
         check_question(TOWN, question("correlation", **{"column": "age", **asked}))
