@@ -48,6 +48,7 @@ class Criterion:
 
     @property
     def title(self) -> str:
+        """What is compared, in words."""
         every = f"all {len(self.cliques)}" if not self.left_out else f"{len(self.cliques)} ({self.left_out} too large)"
         return f"{self.over} L1 distance of {every} {self.marginals}-way marginals"
 

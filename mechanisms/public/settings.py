@@ -93,6 +93,7 @@ class Setting:
 
     @property
     def several(self) -> bool:
+        """Whether its values are lists."""
         return _kinds(self.type)[1]
 
     @property
@@ -101,6 +102,7 @@ class Setting:
         return any(b is not None for b in (self.least, self.most, self.above, self.below))
 
     def fits(self, value: Any) -> bool:
+        """Whether the field may hold the value."""
         if not isinstance(value, list | tuple):
             return any(value == a for a in self.also) or (self._one(value) and (value is None or not self.several))
         if not self.several and Any not in self.kinds:

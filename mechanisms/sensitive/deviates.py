@@ -43,6 +43,7 @@ class Reader:
             self.block, self.at = self.more(self.ahead).view(np.uint32), 0
 
     def piece(self) -> int:
+        """The next 32 digits."""
         self.fetch()
         self.at += 1
         return int(self.block[self.at - 1])
@@ -61,6 +62,7 @@ class Deviate:
     length: int = PIECE
 
     def refine(self) -> None:
+        """Read one more piece."""
         self.digits, self.length = self.digits << PIECE | self.reader.piece(), self.length + PIECE
         self.reader.refined += 1
 

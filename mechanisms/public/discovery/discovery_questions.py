@@ -136,6 +136,7 @@ class DiscoveryQuestion:
 
     @property
     def query(self) -> QueryMatrix | None:
+        """What is asked of the counts; None of values."""
         return self.sizes.query if self.sizes else self.tree.query if self.tree else None
 
     @property

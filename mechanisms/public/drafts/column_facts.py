@@ -117,6 +117,7 @@ class Look:
 
     @cached_property
     def facts(self) -> dict[int, ColumnFacts]:
+        """What one scan saw of each column."""
         day = f"CASE WHEN {_among(self._bare)} THEN regexp_matches(t, '{DATED}') ELSE false END"
         blank = "CASE WHEN ok THEN NULL ELSE trim(t) = '' END"
         rows = self._engine.execute(

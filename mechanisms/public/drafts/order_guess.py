@@ -115,6 +115,7 @@ class Length:
 
     @property
     def in_words(self) -> str:
+        """How long half of them take."""
         return f"half take at most {self.half:,.0f} {self.fields.get('unit', 'days')}; without it a release loses that"
 
 

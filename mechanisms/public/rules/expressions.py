@@ -255,6 +255,7 @@ class _Reader:
         return _Part(self.types[column], lambda values: values[column])
 
     def unary(self, node: ast.UnaryOp) -> _Part:
+        """not, + and -."""
         part = self.read(node.operand)
         if isinstance(node.op, ast.Not):
             self.must_be(node.operand, part, "truth")
@@ -280,6 +281,7 @@ class _Reader:
         return _Part(kind, lambda values: compute(left.evaluate(values), right.evaluate(values)))
 
     def both(self, node: ast.BoolOp) -> _Part:
+        """and, or."""
         parts = [self.read(v) for v in node.values]
         for value, part in zip(node.values, parts, strict=True):
             self.must_be(value, part, "truth")
@@ -301,6 +303,7 @@ class _Reader:
         return _Part("truth", evaluate)
 
     def choice(self, node: ast.IfExp) -> _Part:
+        """one if test else other."""
         test = self.read(node.test)
         self.must_be(node.test, test, "truth")
         one, other = self.alike([node.body, node.orelse])
@@ -309,6 +312,7 @@ class _Reader:
         )
 
     def call(self, node: ast.Call) -> _Part:
+        """One of the functions that are allowed."""
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in FUNCTIONS or node.keywords:
             near = did_you_mean(name, FUNCTIONS)

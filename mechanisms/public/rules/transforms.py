@@ -86,6 +86,7 @@ class Derive(Step):
 
     @property
     def target(self) -> str:
+        """The column that it takes."""
         return self.takes[0]
 
     def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:

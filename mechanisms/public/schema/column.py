@@ -116,6 +116,7 @@ class Column:
 
     @property
     def numeric(self) -> bool:
+        """Read as a number."""
         return self.kind in {"integer", "float"} or self.codes is not None
 
     @property
@@ -142,6 +143,7 @@ class Column:
 
     @property
     def value_codes(self) -> int:
+        """How many codes stand for values."""
         return len(self.values) or self.codes or self.grid.size
 
     @property
@@ -158,6 +160,7 @@ class Column:
 
     @property
     def attribute(self) -> Attribute:
+        """The column as an attribute of the domain."""
         return Attribute(self.name, self.size, self.value_codes if self.on_a_line else 0)
 
     @cached_property

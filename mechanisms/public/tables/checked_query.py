@@ -289,6 +289,7 @@ class _Writer:
         return f"{self.text(node)} AS {quoted_name(name)}"
 
     def text(self, node: Node) -> str:
+        """An expression."""
         write = _WRITERS.get(node["class"])
         if write is None:
             windows = {"WINDOW": f"{node.get('function_name')}() OVER", "SUBQUERY": "a subquery"}
@@ -303,6 +304,7 @@ class _Writer:
         return alike[0]
 
     def column(self, node: Node) -> str:
+        """A column of the table."""
         return quoted_name(self._column(node))
 
     def constant(self, node: Node) -> str:
@@ -332,10 +334,12 @@ class _Writer:
         return AROUND[kind].format(*parts, parts=", ".join(parts), others=", ".join(parts[1:]))
 
     def case(self, node: Node) -> str:
+        """A choice by conditions."""
         checks = (f"WHEN {self.text(c['when_expr'])} THEN {self.text(c['then_expr'])}" for c in node["case_checks"])
         return f"(CASE {' '.join(checks)} ELSE {self.text(node['else_expr'])} END)"
 
     def cast(self, node: Node) -> str:
+        """A cast to a number or a text, of so many digits or letters."""
         kind = node.get("type_expr") or {}
         name, sizes = str(kind.get("type_name") or "").lower(), [self.text(c) for c in kind.get("children") or ()]
         written = self.table.casts.get(name, name if name in TYPES else "")
@@ -345,6 +349,7 @@ class _Writer:
         return f"CAST({self.text(node['child'])} AS {written}{size})"
 
     def function(self, node: Node) -> str:
+        """A function of OF_ONE_ROW, or an operator."""
         name, given = str(node["function_name"]).lower(), [a["expression"] for a in node["arguments"]]
         own = node["schema"] or node["filter"] or node["distinct"] or node["order_bys"]["orders"]
         if own or any(a["name"] for a in node["arguments"]) or not (name in OF_ONE_ROW or name in BETWEEN_SIDES):

@@ -169,6 +169,7 @@ class _Lookup:
 
     @property
     def type_sql(self) -> str:
+        """The statement that defines the enumeration."""
         return f"CREATE TEMP TYPE {self.name} AS ENUM ({', '.join(map(literal, self.texts))})"
 
     def place(self, text: str) -> str:

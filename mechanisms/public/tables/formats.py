@@ -47,6 +47,7 @@ class TableFormat:
         return f"synthetic_persons.{self.name}"
 
     def function(self, role: str) -> Callable[..., Any]:
+        """The reader, the writer or the head."""
         function: Callable[..., Any] = resolve_name(getattr(self, role))
         return function
 

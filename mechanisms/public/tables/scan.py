@@ -229,6 +229,7 @@ class Source(Opening):
             yield from engine.sql(sql).to_arrow_reader(BATCH_ROWS)
 
     def lines(self, sql: str, *, first: Sequence[str] = ()) -> list[Any]:
+        """The lines of a query's result, all of them."""
         with self.connect(first) as engine:
             return list(engine.execute(sql).fetchall())
 

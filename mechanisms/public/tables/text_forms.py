@@ -112,6 +112,7 @@ class NumberForm:
         return number if math.isfinite(number) else None
 
     def reads(self, text: str) -> bool:
+        """Whether a text is a number."""
         return self.number(text) is not None
 
     def doubtful(self, texts: Texts) -> int:
@@ -142,6 +143,7 @@ class NumberForm:
 
     @property
     def mark_name(self) -> str:
+        """The decimal mark in words."""
         return "point" if self.decimal == "." else "comma"
 
     @property

@@ -144,6 +144,7 @@ class Chunks:
         return pa.schema(fields)
 
     def tables(self) -> Iterator[pa.Table]:
+        """The chunks as Arrow tables."""
         schema = self.arrow_schema
         for drawn, ids in self:
             arrays = [arrow_column(d, c, f.type) for d, c, f in zip(drawn, self.columns, schema, strict=False)]

@@ -91,9 +91,11 @@ class SliceTask:
 
     @property
     def fields(self) -> Any:
+        """The columns that come out."""
         raise TypeError("a slice is read by a task of its own kind")
 
     def rows(self, source: Source) -> Batches:
+        """The rows of one slice."""
         raise TypeError("a slice is read by a task of its own kind")
 
     @cached_property
@@ -116,6 +118,7 @@ class EncodeSlices(SliceTask):
 
     @cached_property
     def fields(self) -> Any:
+        """The columns of encoded rows, with the unit of each."""
         return pa.schema([*code_fields(self.schema.measured), (MARKS, pa.list_(pa.int64())), *BESIDE])
 
     def rows(self, source: Source) -> Batches:
