@@ -19,6 +19,7 @@ from tests.pipeline.test_statement import page
 ROOT = Path(__file__).parents[2]
 FORMS = {
     "sizes.json": '{"a": 2, "b": 3}',
+    "kinds.json": '{"a": {"kind": "integer", "min": 0, "max": 1}, "b": {"kind": "integer", "min": 0, "max": 2}}',
     "kinds.yaml": "a: {kind: integer, min: 0, max: 1}\nb: {kind: integer, min: 0, max: 2}\n",
     "false.yaml": "confirmed_public: false\ncolumns: {a: {kind: categorical, size: 2}}\nleave_out: [b]\n",
 }

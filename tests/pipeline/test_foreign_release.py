@@ -244,7 +244,7 @@ PUT = {
 }
 
 
-@pytest.mark.parametrize("reader", ["verify", "load"])  # which reads as `query` and `synth` do
+@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize(("put", "words"), PUT.values(), ids=PUT)
 def test_a_release_that_no_run_writes_is_opened_nowhere_and_refused_in_words(put, words, reader, release, capsys):
     put(release)
