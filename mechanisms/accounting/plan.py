@@ -125,7 +125,7 @@ class PlannedCharge:
         return self._asked(PersonQuestion)
 
     @property
-    def discovery(self) -> DiscoveryQuestion:
+    def discovery_question(self) -> DiscoveryQuestion:
         """What is to be discovered; TypeError for another charge."""
         return self._asked(DiscoveryQuestion)
 
@@ -133,8 +133,8 @@ class PlannedCharge:
     def measurement(self) -> PlannedMeasurement:
         """All cells of the marginal that is known ahead, or other counts; TypeError for another charge."""
         event = as_noise(self.event)
-        if self.purpose == "discover" and self.discovery.query is not None:
-            return PlannedMeasurement((self.discovery.column,), self.discovery.query, self.share, event)
+        if isinstance(asked := self.asked, DiscoveryQuestion) and asked.query is not None:
+            return PlannedMeasurement((asked.column,), asked.query, self.share, event)
         if isinstance(self.asked, PersonQuestion):
             return PlannedMeasurement(self.asked.label, self.asked.query, self.share, event)
         if self.reservation.clique is None:
@@ -230,10 +230,8 @@ class Plan:
     @property
     def cap(self) -> int | None:
         """The largest number of records of a unit that is counted; None where nobody asks how many units have."""
-        return next(
-            (c.discovery.sizes.cap for c in self.of("discover") if c.discovery.sizes is not None),
-            None,
-        )
+        sizes = (c.discovery_question.sizes for c in self.of("discover"))
+        return next((s.cap for s in sizes if s is not None), None)
 
     @property
     def open_ended(self) -> bool:

@@ -47,7 +47,7 @@ class ValuesQuestion(JsonAnswer):
 
     @property
     def label(self) -> str:
-        return f"values of {self.planned.discovery.column}"
+        return f"values of {self.planned.discovery_question.column}"
 
     def fits(self, answer: Json) -> bool:
         values = answer.get(VALUES)
@@ -59,7 +59,7 @@ class ValuesQuestion(JsonAnswer):
 
     def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> JsonDict:
         """The values whose noisy weight reaches the threshold: nothing else of them leaves."""
-        threshold = self.planned.discovery.threshold
+        threshold = self.planned.discovery_question.threshold
         assert threshold is not None
         values = released_values(exact.value, self.event, threshold, source)
         return {"event": self.event.id, VALUES: values}
@@ -111,7 +111,7 @@ def discover(
             weights()  # what fails here costs nothing
         for question in due:
             if isinstance(question, ValuesQuestion):
-                yield Exact(weights()[question.planned.discovery.column], question.needed)
+                yield Exact(weights()[question.planned.discovery_question.column], question.needed)
             elif question.planned.clique == (OF_UNITS,):
                 yield question.exact(_bucketed(histogram, charges) << WEIGHT_BITS)
             elif (name := question.planned.clique[0]) in constants:
@@ -121,13 +121,14 @@ def discover(
                 yield question.exact(next(exact_marginals(table.coded, [clique], batch_cells=BATCH_CELLS)))
 
     answers = leave(questions, exact, ledger, source, progress=progress)
-    named = [charge.discovery.column for charge in charges]
+    named = [charge.discovery_question.column for charge in charges]
     return {name: _answer(answer) for name, answer in zip(named, answers, strict=True)}
 
 
 def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict[str, NDArray[np.int64]]:
     """Constants of the unit → how many units have each leaf, as the table counted its persons."""
-    trees = {c.discovery.column: c.discovery.tree for c in charges if c.discovery.once and c.discovery.tree is not None}
+    asked = (c.discovery_question for c in charges)
+    trees = {a.column: a.tree for a in asked if a.once and a.tree is not None}
     sizes = [tree.leaves + tree.specials for tree in trees.values()]
     if not trees:
         return {}
@@ -138,7 +139,7 @@ def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict
 
 def _bucketed(histogram: NDArray[np.int64] | None, charges: Sequence[PlannedCharge]) -> NDArray[np.int64]:
     """How many units have so many records, in the buckets that the plan asks for."""
-    asked = next(c.discovery.sizes for c in charges if c.discovery.sizes is not None)
+    asked = next(c.discovery_question.sizes for c in charges if c.discovery_question.sizes is not None)
     if histogram is None:
         raise RuntimeError("the table holds no counts of records per unit")
     return asked.bucketed(histogram)
@@ -152,8 +153,8 @@ def _answer(answer: Any) -> NDArray[np.float64] | tuple[str, ...] | None:
 
 def _question(charge: PlannedCharge, budget: Budget, folder: Path, place: int) -> MarginalQuestion | ValuesQuestion:
     """The question of a charge; its sensitivity is computed again from what is asked."""
-    needed = budget.moved(charge.discovery, as_noise(charge.event).norm)
-    if charge.discovery.of_values:
+    needed = budget.moved(charge.discovery_question, as_noise(charge.event).norm)
+    if charge.discovery_question.of_values:
         return ValuesQuestion(folder / f"{place:05d}.json", charge, needed)
     planned = charge.measurement
     return MarginalQuestion(planned, as_matrix(planned.query), needed, folder / f"{place:05d}.npz")

@@ -139,9 +139,8 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
         lost = (
             f"; the one of this name before it is gone, with {gone[0]} entries: it counts none of them" if gone else ""
         )
-        limit = bound_in_words(
-            book.limit.epsilon, book.limit.delta
-        )  # a name that was mistyped would begin a second budget
+        limit = bound_in_words(book.limit.epsilon, book.limit.delta)
+        # a name that was mistyped would begin a second budget
         new_words = f"a NEW ledger for {book.scope.table!r} with a limit of its own, {limit}"
         print(f"  {SETTING}={ledger.path} is {new_words}{lost}", file=sys.stderr)
     return book

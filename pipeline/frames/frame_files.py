@@ -178,6 +178,10 @@ def _check_names(names: list[str], read_names: TypesByName, index: Sequence[str]
     require_columns(absent, names, where=next(iter(absent.values()), ""), of=" in the frame", have="the frame has:")
 
 
+#: Tables that need not be there: None for another is a mistake.
+OPTIONAL = ("holdout", "units")
+
+
 @contextmanager
 def table_files(tables: Mapping[str, Table | None], schema: Schema | None = None) -> Iterator[dict[str, str]]:
     """Each table that is given as a file: paths as they are; frames in a folder that is gone after the block.
@@ -190,7 +194,7 @@ def table_files(tables: Mapping[str, Table | None], schema: Schema | None = None
         for name, table in tables.items():
             if isinstance(table, Path | str):
                 paths[name] = str(Path(table).expanduser())
-            elif table is not None or name in ("frame", "real", "synthetic"):  # what is missing by a mistake
+            elif table is not None or name not in OPTIONAL:
                 path = Path(folder) / f"{name}.parquet"
                 paths[name] = str(path)
                 written[path] = "the frame" if name in ("frame", "table") else f"the {name} frame"

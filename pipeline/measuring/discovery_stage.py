@@ -60,8 +60,9 @@ def discovered(state: State) -> Discovered:
 
     @cache
     def weights() -> dict[str, ValueWeights]:
+        """Column → how much each of its values weighs, of columns whose values are discovered."""
         by_column: dict[str, ValueWeights] = {}
-        asked = [c.discovery for c in charges if c.discovery.of_values]
+        asked = [c.discovery_question for c in charges if c.discovery_question.of_values]
         for most in sorted({w.most for w in asked}):  # one value of a constant, C of others
             columns, unit = [schema[w.column] for w in asked if w.most == most], replace(private.unit, max_records=most)
             table = UnitRows(source, unit, folder.temporary / ANSWERS)
@@ -75,13 +76,13 @@ def discovered(state: State) -> Discovered:
         noise = noise_source(state.config.privacy.noise_seed)
         ask = partial(discover_with_noise, private, weights, ledger, noise, answers_dir=folder.internal / ANSWERS)
         answers = ask(histogram=private.histogram, progress=report)
-        scales = {c.discovery.column: as_noise(c.event).scale for c in charges}
+        scales = {c.discovery_question.column: as_noise(c.event).scale for c in charges}
         whole = discovered_schema(schema, answers, kind=plan.noise, scales=scales) if schema.to_discover else schema
     if lost := [name for name, answer in answers.items() if answer is None]:
         problem = f"what was asked about {', '.join(lost)} is spent without an answer"
         show.warn([f"{problem} (a crash between charge and draw)"])
-    answered = frozenset(c.event.id for c in charges if answers[c.discovery.column] is not None)
-    asked = next((c for c in charges if c.discovery.sizes is not None), None)
+    answered = frozenset(c.event.id for c in charges if answers[c.discovery_question.column] is not None)
+    asked = next((c for c in charges if c.discovery_question.sizes is not None), None)
     return Discovered(whole, plan, answered, None if asked is None else discovered_bound(asked, answers[OF_UNITS]))
 
 
@@ -90,7 +91,7 @@ def discovered_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequen
 
     Where they were charged and lost, it is the assumed one.
     """
-    sizes, noise = charge.discovery.sizes, charge.discovery.noise
+    sizes, noise = charge.discovery_question.sizes, charge.discovery_question.noise
     assert sizes is not None
     if answer is None:
         return {"noisy": None, "chosen": ASSUMED}

@@ -98,9 +98,10 @@ def _accuracy(card: Scorecard) -> list[str]:
         {name: o.result.to_json() for name, o in card.outcomes.items() if name in WAYS and o.score is not None}
     )
     lines = [f"accuracy{baseline}: {', '.join(own)}"] if own else []
-    pairs, tied = (card.outcomes.get(name) for name in ("anita_2way", "dependence"))
-    if pairs and tied and tied.score is not None and not _weak(pairs) and _weak(tied):  # most pairs are unrelated
-        lines += [f"of what columns tell about each other {tied.score:.0%} is kept: weak"]
+    pairs, dependence = (card.outcomes.get(name) for name in ("anita_2way", "dependence"))
+    pairs_hold = pairs is not None and not _weak(pairs)  # as where most of them are unrelated
+    if pairs_hold and dependence and dependence.score is not None and _weak(dependence):
+        lines += [f"of what columns tell about each other {dependence.score:.0%} is kept: weak"]
     return [*lines, f"farthest from the real table: {', '.join(far)}"] if far else lines
 
 

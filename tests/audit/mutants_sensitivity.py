@@ -96,7 +96,7 @@ def c_chosen_from_exact_sizes_of_units(original: Any, state: Any) -> Any:
     """Noisy counts are released, and C, which seems to be a setting, follows from the exact ones."""
     result, private = original(state), state.private
     charges = state.design.plan.discovery.of("discover")
-    asked = next((c.discovery for c in charges if c.discovery.sizes is not None), None)
+    asked = next((c.discovery_question for c in charges if c.discovery_question.sizes is not None), None)
     if asked is None:
         return result
     exact = asked.sizes.bucketed(private.histogram)

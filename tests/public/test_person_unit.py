@@ -322,12 +322,17 @@ def test_what_a_record_of_c_costs_is_the_noise_of_columns_that_share_the_rest(ac
     first, *rest = (as_noise(e) for e in calibrate(charges, budget))
     assert slot.event.sensitivity == one and slot.event.scale == pytest.approx(first.scale, rel=1e-6)
     expected = rest[0].scale * (mean or math.sqrt(2 / math.pi)) * 5
-    assert slot.discovery.noise == pytest.approx(expected, rel=1e-6)
-    assert plan.cap == 16 and slot.to_json(plan.accountant)["discovery"]["noise_per_record"] == slot.discovery.noise
+    assert slot.discovery_question.noise == pytest.approx(expected, rel=1e-6)
+    assert (
+        plan.cap == 16
+        and slot.to_json(plan.accountant)["discovery"]["noise_per_record"] == slot.discovery_question.noise
+    )
     (paired,) = plan_discovery(wanted, budget, share=0.2, mechanism="auto", cells=(20, 40, 90), pairs=True).charges
     (alone,) = (as_noise(e) for e in calibrate([charges[0], Charge("r", kind, one, 0.8)], budget)[1:])
     assert paired.event == slot.event, "whether pairs are measured moves no charge"
-    assert paired.discovery.noise == pytest.approx(alone.scale * (mean or math.sqrt(2 / math.pi)) * 20 * 90, rel=1e-6)
+    assert paired.discovery_question.noise == pytest.approx(
+        alone.scale * (mean or math.sqrt(2 / math.pi)) * 20 * 90, rel=1e-6
+    )
 
 
 def test_where_lost_records_are_made_up_for_in_number_c_is_smaller() -> None:

@@ -33,8 +33,21 @@ ASCENDING, EQUAL = 0.97, 0.95
 #: unrelated, and where the range of one is at most so many times that of the other: else they have other units.
 NEARLY_ALL, BY_CHANCE, ALIKE_RANGES = 0.9999, 0.02, 10
 #: Words that, in the names of two numbers that are the same but for them, tell which comes first.
-WORDS = "start end|begin stop|begin end|start stop|min max|low high|lower upper|first last|from to|opened closed"
-WORDS += "|birth death|admitted discharged|admission discharge"
+WORDS: tuple[tuple[str, str], ...] = (
+    ("start", "end"),
+    ("begin", "stop"),
+    ("begin", "end"),
+    ("start", "stop"),
+    ("min", "max"),
+    ("low", "high"),
+    ("lower", "upper"),
+    ("first", "last"),
+    ("from", "to"),
+    ("opened", "closed"),
+    ("birth", "death"),
+    ("admitted", "discharged"),
+    ("admission", "discharge"),
+)
 
 
 def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pair]]:
@@ -221,7 +234,7 @@ def _tried(columns: ByName) -> list[tuple[str, str]]:
         pairs += dict.fromkeys(
             (numbers[n], numbers[other])
             for n in sorted(numbers)
-            for low, high in map(str.split, WORDS.split("|"))
+            for low, high in WORDS
             if low in n and (other := n.replace(low, high)) in numbers
         )
     return pairs

@@ -171,19 +171,19 @@ def _difference(groups: Ints, first: int, count: int, earlier: int, later: int) 
 @compiled_in_place
 def _distinct(persons: Persons, column: int, start: int, stop: int, most: int, seen: Ints) -> int:
     """How many distinct codes there are, at most `most`."""
-    places = 0
+    distinct = 0
     for i in range(start, stop):
-        code, is_listed = persons.codes[column, persons.members[i]], False
-        for k in range(places):
+        code, again = persons.codes[column, persons.members[i]], False
+        for k in range(distinct):
             if seen[k] == code:
-                is_listed = True
+                again = True
                 break
-        if not is_listed:
-            seen[places] = code
-            places += 1
-            if places == most:
-                return places
-    return places
+        if not again:
+            seen[distinct] = code
+            distinct += 1
+            if distinct == most:
+                return distinct
+    return distinct
 
 
 @compiled_in_place

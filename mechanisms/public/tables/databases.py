@@ -101,6 +101,7 @@ class _Sqlite:
         return [(d[0], True) for d in self.connection.execute(query).description]
 
     def texts(self, query: str, names: Sequence[str]) -> Iterator[Any]:
+        """The cells of a query's columns as the texts that the database itself writes, in Arrow batches."""
         import pyarrow as pa
 
         cells = []
@@ -129,6 +130,7 @@ class _Sqlite:
         return None if row is None else re.sub(r"(?is)^create\s.*?\sas\s+", "", row[0], count=1)
 
     def table(self, schema: str, name: str) -> StoredTable | None:
+        """The table of that name, in any letters, with its columns; None where there is none."""
         asked = "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table'"
         asked += " AND name NOT LIKE 'sqlite~_%' ESCAPE '~' AND lower(name) = lower(?)"
         asked = f"SELECT t.name, c.name FROM ({asked}) t"

@@ -157,9 +157,9 @@ class SparkEngine:
     def spread(self, make: Callable[[int], CodedTable], numbers: range) -> Iterator[tuple[NDArray[np.generic], ...]]:
         """As of `Engine`: on the executors; on the driver where the folder has no path."""
         folder = path_of(self.new_place("parts"))
-        return (
-            (make(n).columns for n in numbers) if folder is None else coded_parts(self.session, make, numbers, folder)
-        )
+        if folder is None:
+            return (make(n).columns for n in numbers)
+        return coded_parts(self.session, make, numbers, folder)
 
     def keep(self, task: SliceTask, name: str) -> StoredRows:
         """What the task makes of the slices of its table, in the engine's folder."""
