@@ -33,6 +33,7 @@ from pipeline.help import first_line, way_out
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config, plain
 from pipeline.settings.experiment_list import ExperimentConfig
+from pipeline.settings.overrides import encoded
 from pipeline.settings.own_settings import culprit, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
 
@@ -343,8 +344,10 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         raise UserError(first_line(error), where=str(error.full_key or "settings"), fix=fix) from error
     load_used(container)
     for name in [n for n in ("where", "cluster") if n in container]:
-        if isinstance(text := container[name], str):  # a mapping whose keys Hydra cannot read
-            container[name] = yaml.safe_load(text)
+        if isinstance(named := container[name], str):  # a mapping whose keys Hydra cannot read
+            container[name] = named = yaml.safe_load(named)
+        if isinstance(named, dict):  # 2020 and true are names too
+            container[name] = {k if isinstance(k, str) else encoded(k): v for k, v in named.items()}
     container.setdefault("source", container.pop("from", None))  # `from` is no name for a Python field
     for key in container.keys() - names - {"source", "seed"}:
         fix = did_you_mean(key, names) or "see --help"

@@ -12,6 +12,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.discovery.discovery_questions import ASSUMED
 from mechanisms.public.errors import UserError
+from mechanisms.public.persons.person_questions import questions_of
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.sources import check_source
@@ -93,9 +94,11 @@ def declared_schema(data: DataConfig) -> Schema:
     """The schema as its file says it.
 
     Raises:
-        UserError: a mistake in it; one that is confirmed and names the table itself as its source.
+        UserError: a mistake in it; one that is confirmed and names the table itself as its source; two questions about
+            persons of one name.
     """
     schema = load_schema(schema_path(data.schema))
+    questions_of(schema)
     confirmed, table = schema.confirmed_public or data.confirmed_public, () if data.path is None else (str(data.path),)
     check_source(schema.source, schema.name, *table, confirmed=confirmed, where=str(data.schema))
     return schema

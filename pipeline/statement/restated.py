@@ -226,7 +226,7 @@ def _wrong_unit(schema: Schema, statement: Json) -> str:
 def _wrong_order(statement: Json, index: Json) -> str:
     """Answers stand in the order of their charges."""
     places = {e["id"]: i for i, e in enumerate(statement["events"])}
-    order = [places[a["event"]] for a in index["answers"]]
+    order = [places[a["event"]] for a in stated_answers(index)]
     return "" if order == sorted(order) else "the answers stand in another order than their receipts"
 
 

@@ -242,6 +242,12 @@ def test_where_with_umlauts() -> None:
     assert config.where == {"Straße/Bezirk": ["Mitte"], "Alter": [10, 20]}
 
 
+def test_columns_that_are_called_as_numbers_or_flags_can_be_asked_about() -> None:
+    for override in ('where={2020: [1, 3], true: "yes"}', 'where={"2020": [1, 3], "true": "yes"}'):
+        config = typed(compose_config("query", [override]), QueryConfig)
+        assert config.where == {"2020": [1, 3], "true": "yes"}
+
+
 def test_a_release_with_commas_against_a_table_with_semicolons(folder, capsys):
     frame = pd.DataFrame({"Größe": [1, 2, 3] * 20, "b": [0, 1] * 30})
     frame.to_csv("Bücher.csv", sep=";", index=False)

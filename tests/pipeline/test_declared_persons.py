@@ -22,6 +22,8 @@ from pipeline.settings.specs import build_specs, settled
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import command, copy_of, done_in, reply, statement_of
 from tests.pipeline.forgeries import with_leaf
+from tests.pipeline.test_contradictions import forged as papers_of
+from tests.pipeline.test_contradictions import read
 from tests.pipeline.test_whole_persons import stays
 
 UNIT = "unit: {column: patient, constant: [sex, born], order: admitted, records: {max: 3}}\n"
@@ -129,6 +131,14 @@ def test_a_contradiction_is_refused_by_every_command_before_any_charge_and_names
     if name.endswith("max_records"):
         sweep = ["run", "-m", *OWN, f"{name}=3,4", "hydra.sweep.dir=sweep"]
         assert said in reply(capsys, *sweep, code=1).err and not list(Path("sweep").glob("**/privacy.json"))
+
+
+def test_check_refuses_names_of_columns_that_a_run_refuses(few_clinic, capsys):
+    """It said that a run goes on."""
+    Path("stays.yaml").write_text((FEW + UNIT).replace("sex", "first admitted"))
+    pd.read_csv("stays.csv").rename(columns={"sex": "first admitted"}).to_csv("stays.csv", index=False)
+    for asked in (["check", *OWN], ["run", *OWN, "hydra.run.dir=out"]):
+        assert "two questions about persons are called" in reply(capsys, *asked, code=1).err, asked
 
 
 def test_a_column_that_is_called_as_one_row_is_no_unit(few_clinic):
@@ -298,6 +308,15 @@ def test_what_is_said_of_constants_follows_from_the_schema(place: Path, event: s
         next(e for e in statement["events"] if e["id"] == f"discovery:{event}")["discovery"]["constant"] = None
         (release / "privacy.json").write_text(json.dumps(statement))
     assert not with_leaf(release, event, name, forged).sound
+
+
+def test_answers_about_persons_stand_in_the_order_of_their_charges(place: Path) -> None:
+    """Two of as many cells had changed places, each with the other's counts, and `verify` called it sound."""
+    release = place / "out" / "release"
+    said, index = read(release)
+    index["persons"].reverse()
+    papers_of(release, said, index)
+    assert any("another order than their receipts" in c.finding for c in verify(release).checks)
 
 
 def test_a_bound_that_is_said_is_not_discovered(place: Path, capsys) -> None:
