@@ -110,7 +110,7 @@ class AutoSpec(Synthesizer):
         zeros: Zeros = (),
         progress: Progress | None = None,
     ) -> Synthesized:
-        """The rows of a model, adjusted to the other answers; independent columns if nothing else was measured.
+        """The rows of a model, adjusted to the other answers; independent columns without pairs and rules.
 
         Columns are what their answers make likeliest (`with_likely_columns`).
 
@@ -120,7 +120,7 @@ class AutoSpec(Synthesizer):
         the model in pairs and triples that nobody measured (`unmeasured`), which a draw meets by chance alone.
         """
         measurements = with_likely_columns(measurements)
-        if rows == 0 or _columns_alone(measurements):
+        if rows == 0 or _columns_alone(measurements, zeros):
             return IndependentSpec().make(measurements, rows=rows, rng=rng, zeros=zeros, progress=progress)
         model = self._mended(measurements, zeros, progress)
         if model is None:
@@ -133,7 +133,7 @@ class AutoSpec(Synthesizer):
     ) -> RowModel | None:
         """What `make` draws from: independent columns, or the graphical model and what mends its rows."""
         measurements = with_likely_columns(measurements)
-        if _columns_alone(measurements):
+        if _columns_alone(measurements, zeros):
             return IndependentSpec().model(measurements, zeros=zeros, progress=progress)
         return self._mended(measurements, zeros, progress)
 
@@ -191,9 +191,10 @@ class AutoSpec(Synthesizer):
         return row_bytes(domain, rows) + 14 * 8 * model + 7 * 8 * measured + 4 * 8 * min(ALL_CELLS, 1000 * rows)
 
 
-def _columns_alone(measurements: Measurements) -> bool:
-    """Whether the rows are independent columns."""
-    return estimate_total(measurements) <= 0 or all(len(a.clique) < 2 for a in measurements.answers)
+def _columns_alone(measurements: Measurements, zeros: Zeros) -> bool:
+    """Whether the rows are independent columns: mended by rules, such columns would lose their own answers."""
+    alone = not zeros and all(len(a.clique) < 2 for a in measurements.answers)
+    return alone or estimate_total(measurements) <= 0
 
 
 def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:

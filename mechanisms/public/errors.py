@@ -111,7 +111,8 @@ def check_head(names: Sequence[str], expected: Collection[str], *, where: str, l
         fix = f"a header with the names of the schema, or a schema with those of the table; {look} shows both"
         raise UserError(problem, where=where, fix=fix)
     if twice := ", ".join(repr(n) for n, count in sorted(Counter(names).items()) if count > 1):
-        fix = once or "give each column a name of its own"
+        empty = "delete empty columns, as spreadsheets leave them behind the last one, or " * ("''" in twice)
+        fix = once or f"{empty}give each column a name of its own"
         raise UserError(f"columns named twice in the header: {twice}", where=where, fix=fix)
 
 

@@ -303,12 +303,23 @@ def test_a_loss_of_all_numbers_below_zero_is_warned_of_and_marks_get_no_minus(ca
 def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_totals(capsys):
     rows = "Nr;Wert;Art\n" + "".join(f"{i};{i % 7},5;a{i % 3}\n" for i in range(N))
     head = "Auszug 2023;;\nPatient;;Befund\n\n"
-    for text, fix in ((head + rows, "line 4 looks like the header"), ("a,,\n1,2,\n", "a name of its own")):
+    fixes = {
+        head + rows: "line 4 looks like the header",
+        "a,,\n1,2,\n": "empty columns",
+        f"sep=;\n{rows}": "the next one",
+    }
+    for text, fix in fixes.items():
         Path("t.csv").write_text(text)
         assert command("schema", "t.csv") == 1 and fix in capsys.readouterr().err
     Path("t.csv").write_text(f"{rows}Summe;2400,0;\nAnzahl Befunde: {N};;\n")
     assert command("schema", "t.csv", "output=s.yaml") == 0
     assert f"'Anzahl Befunde: {N}' (1 times), 'Summe' (1 times): rows of totals?" in Path("s.yaml").read_text()
+    Path("t.csv").write_text(
+        "a;b;c;d\n" + "".join(f"{i % 7};{i % 5};x{i % 3};{i % 2}\n" for i in range(N)) + ";;;\n" * 40
+    )
+    assert command("schema", "t.csv", "output=e.yaml") == 0 and "# 40 rows hold nothing" in Path("e.yaml").read_text()
+    assert command("check", "data.path=t.csv", "data.schema=e.yaml") == 0
+    assert "40 rows hold nothing in any column" in capsys.readouterr().out
     own = {"birth_year": [*map(str, range(1950, 1990)), "Birth year"]}
     hints = checked(capsys, own, "birth_year: {kind: integer, min: 1900, max: 2020}")["columns"]["birth_year"]["hints"]
     assert hints == ["'Birth year', as the column is called: a line of headers? It counts as a record: take it out"]

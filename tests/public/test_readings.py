@@ -205,6 +205,7 @@ def test_texts_are_recognised_by_what_most_of_them_are():
 @pytest.mark.parametrize(
     ("name", "called"),
     [("patient_nr", True), ("caseNo", True), ("Number", True), ("userId", True), ("inr", False), ("casino", False)]
+    + [("LCLid", True), ("Covid", False), ("Aid", False)]
     + [(name, True) for name in ("Dienstnr", "dienstnummer", "badge", "klantnr", "Kundennummer", "numero_client")]
     + [(name, False) for name in ("Dienst", "klant_type", "agent", "badges_sold", "personal", "kundenart")],
 )

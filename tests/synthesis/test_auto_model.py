@@ -126,6 +126,23 @@ def test_the_model_has_room_for_rules_too_up_to_eight_times_its_cells():
     assert AutoSpec(max_cells=20).model(known, zeros=zeros) is None
 
 
+def test_columns_that_were_measured_alone_keep_their_counts_under_a_rule_between_them():
+    """Of a question that one half is asked, `c` = 0 for the rest: mended row by row, that half would grow."""
+    half, draw = np.repeat([0, 1], 10_000), np.random.default_rng(3)
+    columns = [half, *(np.where(half, draw.integers(1, 6, half.size), 0) for _ in range(3))]
+    real = CodedTable(WORLD, tuple(x.astype(np.uint8) for x in columns))
+    zero = np.zeros((6, 6), bool)
+    zero[0, 1:] = True
+    table = synthesize(
+        Measurements(WORLD, answers(real, ONES, 5.0)),
+        AutoSpec(),
+        rows=20_000,
+        rng=np.random.default_rng(2),
+        zeros=[(("a", n), zero) for n in "bcd"],
+    ).table
+    assert max(off(table, real, one) for one in ONES) < 0.02
+
+
 def test_answers_that_are_noise_change_nothing():
     """A pair that the model has no room for, asked with noise far above its counts: rows are the model's own."""
     real = ring()

@@ -35,7 +35,7 @@ from mechanisms.public.drafts.rule_guess import (
 )
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
-from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others
+from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others
 from mechanisms.public.rules.lengths import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fields import FieldDict, Fields, texts_in
@@ -150,9 +150,15 @@ def draft_schema(
         values = [drafted.get(first, {}).get("value", "value")]
         drafted[first] = {"kind": "categorical", "values": values, "other": "Other"}
         guesses[first] = guesses[first].replace("not measured", "measured, as no other column is")
-    head = NOTICE.format(few=few_units(who), counted=counted(who, guessed=unit == GUESS))
     rule = _calendar(held, parts, drafted, orders, {*computed, *(one.later for one in lengths)})
+    head = _head(source, who, guessed=unit == GUESS)
     return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lengths, rule, derived, dependent)
+
+
+def _head(source: Source, who: str | None, *, guessed: bool) -> str:
+    """What a person must check, and what is odd about the whole table."""
+    notice = NOTICE.format(few=few_units(who), counted=counted(who, guessed=guessed))
+    return notice + "".join(f"# {remark}\n" for remark in blank_rows(source))
 
 
 def _in_order(fields: FieldDict, given: Sequence[str]) -> str:

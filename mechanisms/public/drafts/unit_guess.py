@@ -27,6 +27,8 @@ FEWEST_KIN, KIN, CLOSE = 5, 0.2, 0.1
 IN_PART = 0.05
 #: A column is proposed as constant where it differs within at most this share of the ids with several rows.
 FEW = 0.01
+#: In fewer columns a row may hold nothing by chance.
+FEWEST_COLUMNS = 4
 #: So many columns are looked at in one pass.
 TOGETHER = 100
 HEAD = """\
@@ -98,6 +100,14 @@ def ids_of_others(source: Source, unit: str, names: Sequence[str]) -> dict[str, 
             if some > FEWEST_KIN and some >= KIN * every:
                 held[block[i]] = f"{some:,} of its {every:,} values are ids of {unit!r}"
     return {name: held[name] for name in asked if name in held}
+
+
+def blank_rows(source: Source) -> list[str]:
+    """That some rows of a table of several columns hold nothing at all, as a sentence. NOT private."""
+    held = " OR ".join(filled(source.text(i)) for i in range(len(source.names)))
+    ((rows,),) = source.lines(f"SELECT count(*) FROM {source.relation} WHERE NOT coalesce({held}, false)")
+    words = f"{rows:,} rows hold nothing in any column, as spreadsheets leave them behind a table; each is a record"
+    return [f"{words}: delete them"] if rows and len(source.names) >= FEWEST_COLUMNS else []
 
 
 def _texts(source: Source, index: int) -> str:

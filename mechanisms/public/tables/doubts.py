@@ -92,6 +92,8 @@ ALIKE, MANY_DIGITS, ROWS_EACH = 0.8, 7, 3
 MAP_NAME = re.compile(r"(?i)latitude|longitude|easting|northing|coord|utm|rechtswert|hochwert|^(lat|lon|lng|long|x|y)$")
 #: Letters and digits in groups, as of ear tags, vehicles and accounts: DE 09 309 60132.
 LETTERS_AND_DIGITS = re.compile("(?=.*[A-Za-z])[A-Za-z0-9]+([ -][A-Za-z0-9]+)*")
+#: A running number behind letters, with zeros before it: MAC000002.
+PADDED = re.compile("[A-Za-z]+[ -]?0[0-9]{4,}")
 #: What laboratories write of a value beyond what they can measure.
 LIMIT = re.compile(r"([<>≤≥]) ?[0-9][0-9.,]*")
 #: Standard deviations of a bell between its first and its last tenth.
@@ -140,7 +142,13 @@ def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
 
 def codes_of_others(texts: Texts, name: str) -> bool:
     """Whether most texts hold letters and as many digits as ids of others do; arguments as of `numbers_of_others`."""
-    codes = [t for t in texts if LETTERS_AND_DIGITS.fullmatch(t.strip()) and len(re.findall("[0-9]", t)) >= MANY_DIGITS]
+
+    def is_code(text: str) -> bool:
+        digits = len(re.findall("[0-9]", text))
+        many = digits >= MANY_DIGITS and LETTERS_AND_DIGITS.fullmatch(text) is not None
+        return many or PADDED.fullmatch(text) is not None
+
+    codes = [t for t in texts if is_code(t.strip())]
     return len(texts) > FEWEST and len(codes) >= ALIKE * len(texts) and not POSTAL_NAME.search(name)
 
 

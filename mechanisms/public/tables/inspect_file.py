@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import re
 import statistics
 import zlib
 from collections.abc import Iterator, Sequence
@@ -110,6 +111,9 @@ def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) ->
         raise UserError("is not a text", where=where, fix=AS_A_TABLE)
     if not line.strip():
         raise UserError("the file has no header", where=where, fix="the names of the columns in its first line")
+    if re.fullmatch(r'(?i)"?sep=.?"?', line.strip()):
+        fault = "the first line is a spreadsheet's note of the delimiter, and no header"
+        raise UserError(fault, where=where, fix="delete the line; the header is the next one")
     if line.count('"') % 2:
         fault = "the header has a quote that is not closed, or a column name with a line break"
         raise UserError(fault, where=where, fix="rename the column")
