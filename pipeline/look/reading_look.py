@@ -191,11 +191,11 @@ def clock_times(source: Source, column: Column, seen: Numbers) -> list[str]:
 
 def mixed_units(source: Source, column: Column) -> list[str]:
     """That numbers without decimals are about 100 or 1000 times those with: cents beside euros, 31.5 for 31500."""
-    number = f"abs({read_sql(source, column)})"
     parted = f"regexp_matches({text_sql(source, column)}, '[{column.decimal}][0-9]')"
-    whole, parts = (f"FILTER ({number} > 0 AND {no} {parted})" for no in ("NOT", ""))
-    sql = ", ".join(f"count({number}) {w}, quantile_cont({number}, [0.5, 0.25, 0.75]) {w}" for w in (whole, parts))
-    n, own, others, of_others = source.lines(f"SELECT {sql} FROM {source.relation}")[0]
+    cells = f"SELECT abs({read_sql(source, column)}) AS x, {parted} AS parted FROM {source.relation}"
+    whole, parts = (f"FILTER (x > 0 AND {no} parted)" for no in ("NOT", ""))
+    sql = ", ".join(f"count(x) {w}, quantile_cont(x, [0.5, 0.25, 0.75]) {w}" for w in (whole, parts))
+    n, own, others, of_others = source.lines(f"SELECT {sql} FROM ({cells})")[0]
     if min(n, others) < FEWEST_EITHER:
         return []
     times = [a / b for a, b in zip(own, of_others, strict=True)][: 3 if min(n, others) <= EITHER * (n + others) else 1]
@@ -263,9 +263,9 @@ def far_bounds(source: Source, column: Column) -> list[str]:
     bound = max(abs(column.low), abs(column.high))
     if not (is_amount(column) and bound):
         return []
-    number, text = read_sql(source, column), text_sql(source, column)
-    inside = f"NOT ({declared_gap(column, number, text)}) AND {number} NOT IN {CODES_OF_GAPS}"
-    sql = f"SELECT quantile_cont(abs({number}), 0.99) FILTER ({inside}) FROM {source.relation}"
+    cells = f"SELECT {read_sql(source, column)} AS x, {text_sql(source, column)} AS t FROM {source.relation}"
+    inside = f"NOT ({declared_gap(column, 'x', 't')}) AND x NOT IN {CODES_OF_GAPS}"
+    sql = f"SELECT quantile_cont(abs(x), 0.99) FILTER ({inside}) FROM ({cells})"
     if not (most := source.lines(sql)[0][0]):
         return []
     if most >= FAR * bound:

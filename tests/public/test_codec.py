@@ -213,7 +213,7 @@ def test_thousands_of_values(tmp_path: Path) -> None:
     values = [f"{i} Block of 'O''Farrell' ST, \"{i}\"" for i in range(20_000)]
     facts = schema(a={"kind": "categorical", "values": values, "missing": False})
     table = coded(facts, [list(range(20_000))])
-    write_table(tmp_path / "t.csv", table, facts, np.random.default_rng(0))
+    write_table(tmp_path / "t.csv", table, facts, np.random.default_rng(0), chunk=20_000)
     assert codes(tmp_path / "t.csv", facts) == [list(range(20_000))]
 
 
