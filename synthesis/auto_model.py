@@ -29,7 +29,7 @@ from synthesis.gum.descent import descend
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.impossible import Impossible, Zeros
 from synthesis.independent import IndependentSpec
-from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.usefulness import usefulness
@@ -58,7 +58,7 @@ class MendedRows:
         zeros: combinations that no row may have.
     """
 
-    model: GraphicalModel
+    model: GroupedModel
     targets: tuple[Target, ...]
     differ: bool
     sweeps: int
@@ -79,7 +79,7 @@ class MendedRows:
             table, _ = descend(table, list(self.targets), sweeps=self.sweeps, rng=rng, zeros=self.zeros)
         return table
 
-    def given(self, weights: Mapping[str, Values]) -> GraphicalModel | None:
+    def given(self, weights: Mapping[str, Values]) -> GroupedModel | None:
         """The conditioned model; None where rows of it are mended."""
         return None if self.differ else self.model.given(weights)
 
@@ -140,23 +140,23 @@ class AutoSpec(Synthesizer):
     def _mended(self, measurements: Measurements, zeros: Zeros, progress: Progress | None) -> MendedRows | None:
         """The model and the targets of its rows; None where the columns, or the zeros, are more than it may have."""
         evidence = gathered(measurements.domain, completed(measurements).answers)
+        alike = AlikeCodes.of(measurements, apart={name for clique, _ in zeros for name in clique})
+        coarse = alike.merged(measurements)
         try:
-            inside, limit = self._inside(measurements, evidence, zeros)
+            inside, limit = self._inside(coarse, zeros)
         except UserError:
             return None
-        answers = tuple(a for a in measurements.answers if a.clique in inside)
-        held = Measurements(measurements.domain, answers, measurements.public_total)
+        held = replace(coarse, answers=tuple(a for a in coarse.answers if a.clique in inside))
         settings = ModelSettings(iterations=self.iterations, max_cells=TOLERANCE * limit)
-        model = fit_model(held, settings, impossible=tuple(zeros), progress=progress)
+        model = fit_grouped(held, alike, settings, impossible=tuple(zeros), progress=progress)
         pairs = [_target(model, each) for each in evidence]
         targets, differ = tuple(t for t, _ in pairs), any(differs for _, differs in pairs)
         more = unmeasured(model, targets)
         return MendedRows(model, (*targets, *more) if differ or more else (), differ, self.descents, tuple(zeros))
 
-    def _inside(
-        self, measurements: Measurements, evidence: Sequence[Evidence], zeros: Zeros
-    ) -> tuple[frozenset[Clique], int]:
+    def _inside(self, measurements: Measurements, zeros: Zeros) -> tuple[frozenset[Clique], int]:
         """The cliques that the model holds, by their `usefulness`, and its limit in cells."""
+        evidence = gathered(measurements.domain, completed(measurements).answers)
         domain, cliques, fixed = measurements.domain, [e.clique for e in evidence], [c for c, _ in zeros]
         useful, forest = usefulness(measurements, evidence)
         alone = sum(domain.shape(domain.names)) + sum(domain.cells(cliques[i]) for i in forest)
@@ -197,7 +197,7 @@ def _columns_alone(measurements: Measurements, zeros: Zeros) -> bool:
     return alone or estimate_total(measurements) <= 0
 
 
-def _target(model: GraphicalModel, evidence: Evidence) -> tuple[Target, bool]:
+def _target(model: GroupedModel, evidence: Evidence) -> tuple[Target, bool]:
     """The model's marginal, changed where the answers show more than noise; and whether it was."""
     if model.answerable(evidence.clique):
         base = model.marginal(evidence.clique).reshape(evidence.shape)

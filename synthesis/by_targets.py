@@ -10,7 +10,7 @@ import numpy as np
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import ConsistentTargets, consistent
-from synthesis.consistency.merged_values import Groups, compressed, expanded, merged_values, rare_zeros
+from synthesis.consistency.merged_values import Groups, compressed, expanded, merged_values, one_way_counts, rare_zeros
 from synthesis.consistency.residual_parts import completed
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
@@ -39,11 +39,8 @@ class ByTargets(Synthesizer):
         never = rare_zeros(measurements, groups, rare=self.rare, floor=self.floor)
         targets = consistent(reduced, zeros=[*zeros, *never])
         synthesized = (self.over(groups) if groups else self).follow(targets, rows=rows, rng=rng, progress=progress)
-        return (
-            replace(synthesized, table=expanded(synthesized.table, measurements, groups, rng))
-            if groups
-            else synthesized
-        )
+        counts = one_way_counts(measurements, groups)
+        return replace(synthesized, table=expanded(synthesized.table, measurements.domain, groups, counts, rng))
 
     def over(self, groups: Groups) -> ByTargets:
         """The same settings where some values are merged."""

@@ -11,7 +11,7 @@ from mechanisms.public.marginals import Values
 from synthesis.consistency.agree import Target
 from synthesis.consistency.projection import raked
 from synthesis.gum.layout import outermost
-from synthesis.pgm.graphical_model import GraphicalModel
+from synthesis.pgm.grouped_model import GroupedModel
 
 #: For pairs and triples: the most of them, their most cells per record (in emptier ones no row can be placed better),
 #: and their noise, as a share of that of the least precise answer.
@@ -22,7 +22,7 @@ MOST_CELLS, ALL_CELLS, MOST_LISTED = 250_000, 2_000_000, 200_000
 ROUNDS = 3
 
 
-def unmeasured(model: GraphicalModel, targets: Sequence[Target]) -> tuple[Target, ...]:
+def unmeasured(model: GroupedModel, targets: Sequence[Target]) -> tuple[Target, ...]:
     """Pairs and triples that lie in no target, as the model has them, fitted to the targets inside of them.
 
     Rows of a model are whole numbers of its nodes' cells; across nodes they meet at random, and a pair or a triple that
@@ -55,7 +55,7 @@ def _largest(domain: Domain, targets: Sequence[Target], size: int, most: float) 
     return sorted((c for c, n in cells.items() if n <= most), key=lambda c: -cells[c])
 
 
-def _fitted(model: GraphicalModel, targets: Sequence[Target], clique: Clique) -> Values:
+def _fitted(model: GroupedModel, targets: Sequence[Target], clique: Clique) -> Values:
     """The model's marginal, multiplied until it has the targets inside of it, nearly."""
     values = model.marginal(clique).reshape(model.domain.shape(clique))
     largest = outermost([t for t in targets if set(t.clique) < set(clique)])

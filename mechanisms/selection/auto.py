@@ -59,8 +59,9 @@ MAX_CELLS = 100_000
 COARSE_CELLS = 20_000
 #: Cells: the least that the setting `max_cells` may ask for, two groups of values of each column.
 LEAST_CELLS = 4
-#: Cells: a pair of ordered columns keeps its own values up to max(`FINE_CELLS`, records / noise of a cell).
-FINE_CELLS = 1_000
+#: A pair with an ordered column keeps its own values as long as its mean cell holds `CELL_NOISE` × the noise of a cell,
+#: or it has no more than `FEW_CELLS` (decision 047).
+CELL_NOISE, FEW_CELLS = 8.0, 9
 #: The noise of a pair is foretold as if all pairs shared this part of the reserve evenly, one pair per column.
 PAIRS_PART = 0.6
 #: Cells: pairs above this are never counted, since the exact counts of all pairs must fit in memory together.
@@ -157,7 +158,7 @@ class Auto(ScoredPairs):
         spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=len(forest) + 1)
 
     def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
-        """Each pair over its own values, or over coarser ones if its cells are too many or below the noise.
+        """Each pair over its own values, or over coarser ones if its cells are too many or near the noise.
 
         Fine cells tell where the records of a column lie: pairs use no bin of it with few records. Of other numbers and
         dates, pairs use no value that holds little beside the noise of a pair.
@@ -166,7 +167,7 @@ class Auto(ScoredPairs):
         ones = {n: expected((n,)) for n in domain.names}
         records = float(np.sum(ones[domain.names[0]]))
         noise = float(context.reserve.noise(np.array([PAIRS_PART / columns]))[0])
-        fine = int(min(max(records / noise, FINE_CELLS), self.max_cells))
+        fine = int(min(max(records / (CELL_NOISE * noise), FEW_CELLS), self.max_cells))
         least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
         solid = {n: np.arange(domain[n].size) for n in domain.names}
         fine_ones = [slot.clique[0].removesuffix(FINE) for slot in context.slots(FINE_STAGE)]
@@ -181,8 +182,9 @@ class Auto(ScoredPairs):
         coarse = {a.name: coarse_groups(a, sums[a.name], most[a.name])[solid[a.name]] for a in attributes}
 
         def query(pair: Clique) -> QueryMatrix:
-            limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells
-            return merged_query(domain, pair, solid if shrunken.cells(pair) <= limit else coarse)
+            cells = shrunken.cells(pair)
+            merged = [n for n in pair if cells > self.max_cells or (cells > fine and domain[n].ordered > 1)]
+            return merged_query(domain, pair, solid | {n: coarse[n] for n in merged})
 
         return {pair: query(pair) for pair in self.candidates}
 

@@ -40,6 +40,26 @@ def merged_values(measurements: Measurements, *, apart: Collection[str] = ()) ->
     return {n: own for n, own in groups.items() if own.max() + 1 < own.size}
 
 
+def alike_values(measurements: Measurements, *, apart: Collection[str] = ()) -> Groups:
+    """Which codes no answer about several attributes tells apart, of all attributes but those that stay apart.
+
+    Attributes of which all codes are told apart are absent; so are those with answers of their own that are no counts.
+    """
+    groups: dict[str, NDArray[np.int64]] = {}
+    single = set(apart)
+    for answer in measurements.answers:
+        merged = answer.query.labels if isinstance(answer.query, MergedQuery) else None
+        if len(answer.clique) < 2:
+            single |= set() if isinstance(answer.query, Identity) else set(answer.clique)
+            continue
+        for place, name in enumerate(answer.clique):
+            size = measurements.domain[name].size
+            own = np.arange(size) if merged is None else merged[place]
+            both = groups.get(name, np.zeros(size, np.int64)) * size + own
+            groups[name] = np.unique(both, return_inverse=True)[1].astype(np.int64)
+    return {n: own for n, own in groups.items() if n not in single and own.max() + 1 < own.size}
+
+
 def _joined(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
     """The finest groups of codes that neither of two groupings cuts, numbered by their first codes."""
     from scipy.sparse import coo_array
@@ -100,16 +120,27 @@ def _onto(finer: NDArray[np.int64], coarser: NDArray[np.int64]) -> NDArray[np.in
     return place
 
 
-def expanded(table: CodedTable, measurements: Measurements, groups: Groups, rng: np.random.Generator) -> CodedTable:
-    """Rows over merged codes as rows over the values: in proportion to the noisy one-way answers, else uniform."""
-    domain = measurements.domain
-    columns = []
-    for attribute, codes in zip(domain.attributes, table.columns, strict=True):
-        if attribute.name in groups:
-            best = _best_one_way(measurements, attribute.name)
-            counts = np.zeros(attribute.size) if best is None else best.values
-            codes = _expanded(codes, groups[attribute.name], counts, rng)
-        columns.append(codes)
+def one_way_counts(measurements: Measurements, groups: Groups) -> dict[str, NDArray[np.float64]]:
+    """Of the grouped attributes what their codes are in proportion to: the noisy one-way answers, else all alike."""
+    counts = {}
+    for name in groups:
+        best = _best_one_way(measurements, name)
+        counts[name] = np.zeros(measurements.domain[name].size) if best is None else best.values
+    return counts
+
+
+def expanded(
+    table: CodedTable,
+    domain: Domain,
+    groups: Groups,
+    counts: Mapping[str, NDArray[np.float64]],
+    rng: np.random.Generator,
+) -> CodedTable:
+    """Rows over merged codes as rows over the values of a domain, in proportion to the counts (`one_way_counts`)."""
+    columns = [
+        _expanded(codes, groups[name], counts[name], rng) if name in groups else codes
+        for name, codes in zip(domain.names, table.columns, strict=True)
+    ]
     return CodedTable(domain, tuple(columns), table.weights)
 
 

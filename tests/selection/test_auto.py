@@ -146,6 +146,18 @@ def test_a_pair_of_too_many_cells_is_asked_over_coarser_values(town):
         assert table.rows == 50
 
 
+def test_marks_of_few_persons_keep_most_of_their_correlation():
+    """Pairs of ordered columns are asked over values that hold far more than noise: 20 × 20 cells would drown."""
+    rng = np.random.default_rng(11)
+    ability = rng.normal(size=3000)
+    marks = {f"m{i}": 0.8 * ability + 0.6 * rng.normal(size=3000) for i in range(8)}
+    codes = {n: np.clip(np.round(10 + 4 * z), 0, 19).astype(int) for n, z in marks.items()}
+    table = coded_table(codes, dict.fromkeys(codes, 20), list(codes))
+    made = ours(METHOD["auto"], GridTable("marks", table, drawn=True), 1.0, 3).table
+    real, kept = (np.corrcoef([t.column(n) for n in codes])[np.triu_indices(8, 1)] for t in (table, made))
+    assert (kept > 0.5 * real).all(), "of each pair"
+
+
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_where_every_pair_pays_and_all_lie_in_larger_marginals_no_budget_is_set_apart(seed):
     """Else pairs that depend for certain are asked by themselves, before anything larger is."""

@@ -2,7 +2,7 @@
 
 import importlib.util
 import itertools
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 
 import numpy as np
 import pytest
@@ -26,6 +26,8 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.papers.mbi_extra import MbiSpec
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
+from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.pgm_settings import PgmSpec
 from synthesis.pgm.usefulness import _shown
 from synthesis.synthesize import synthesize
@@ -320,6 +322,53 @@ def test_the_conditioned_model_is_the_one_of_brute_force(model, asked):
         (wanted / wanted.sum()).ravel(), abs=1e-9
     )
     assert conditioned.total == pytest.approx(model.total * wanted.sum() / whole.sum(), rel=1e-9)
+
+
+LINES = {"c": np.array([0, 0, 1, 1]), "a": np.array([0, 1, 0])}
+
+
+@lru_cache
+def over_groups() -> tuple[Measurements, GroupedModel]:
+    """Exact answers of a table: whole columns, and pairs that do not tell codes of `LINES` apart; and their model."""
+    rng = np.random.default_rng(4)
+    table = CodedTable(DOMAIN, tuple(rng.integers(0, a.size, 400).astype(np.uint8) for a in DOMAIN.attributes))
+    labels = {a.name: LINES.get(a.name, np.arange(a.size)) for a in DOMAIN.attributes}
+    queries = {(n,): Identity(DOMAIN[n].size) for n in DOMAIN.names}
+    queries |= {pair: MergedQuery(tuple(labels[n] for n in pair)) for pair in CHAIN}
+    counts = count_cliques(table, list(queries))
+    asked = [(c, q, q.answer(v.astype(float)), 1e-3) for (c, q), v in zip(queries.items(), counts, strict=True)]
+    known = told(DOMAIN, asked)
+    alike = AlikeCodes.of(known, apart=())
+    model = fit_grouped(alike.merged(known), alike, ModelSettings(iterations=3000), impossible=(), progress=None)
+    return known, model
+
+
+def test_a_model_over_groups_of_codes_is_the_one_over_all_codes_where_no_answer_tells_them_apart():
+    known, model = over_groups()
+    assert {n: g.tolist() for n, g in model.alike.groups.items()} == {n: g.tolist() for n, g in LINES.items()}
+    whole = fit_model(known, ModelSettings(iterations=3000))
+    assert model.coarse.engine.tree.cells < whole.engine.tree.cells
+    for clique in [("a",), ("c", "d"), ("a", "c"), DOMAIN.names]:
+        assert model.marginal(clique) == pytest.approx(whole.marginal(clique), abs=0.3), "records of 400"
+    made = model.rows(4000, np.random.default_rng(1))
+    assert count_cliques(made, [("c",)])[0] == pytest.approx(10 * model.marginal(("c",)), abs=2)
+
+
+@settings(max_examples=40, deadline=None)
+@given(asked=st.fixed_dictionaries({}, optional={a.name: st.lists(WEIGHTS, min_size=a.size, max_size=a.size)
+                                                 for a in DOMAIN.attributes}))  # fmt: skip
+def test_a_model_over_groups_is_conditioned_exactly_by_weights_of_codes(asked):
+    _, model = over_groups()
+    weights = {n: np.array(w) for n, w in asked.items()}
+    ones = [weights.get(a.name, np.ones(a.size)) for a in DOMAIN.attributes]
+    wanted = model.marginal(DOMAIN.names) * reduce(np.multiply.outer, ones).ravel()
+    if wanted.sum() == 0:
+        with pytest.raises(UserError, match="no row satisfies"):
+            model.given(weights)
+        return
+    conditioned = model.given(weights)
+    assert conditioned.total == pytest.approx(wanted.sum(), rel=1e-9)
+    assert conditioned.marginal(DOMAIN.names) == pytest.approx(wanted, abs=1e-9 * model.total)
 
 
 def drawn(

@@ -14,7 +14,7 @@ from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, ra
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
-from synthesis.consistency.merged_values import compressed, expanded, merged_values
+from synthesis.consistency.merged_values import compressed, expanded, merged_values, one_way_counts
 from synthesis.gum.descent import descend
 from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
@@ -286,9 +286,9 @@ def test_merged_values_that_were_all_noise_come_back_evenly():
     groups = merged_values(measurements)
     made = synthesize(measurements, GumSpec(), rows=9, rng=np.random.default_rng(0)).table
     assert np.bincount(made.column("a")).tolist() == [3, 3, 3]
-    plain = compressed(measurements, groups)
-    assert expanded(synthesize(plain, GumSpec(), rows=0, rng=np.random.default_rng(0)).table, measurements, groups,
-                    np.random.default_rng(0)).rows == 0  # fmt: skip
+    nobody = synthesize(compressed(measurements, groups), GumSpec(), rows=0, rng=np.random.default_rng(0)).table
+    counts = one_way_counts(measurements, groups)
+    assert expanded(nobody, domain, groups, counts, np.random.default_rng(0)).rows == 0
 
 
 def test_where_answers_merge_one_attribute_in_two_ways_what_either_merges_is_one_group():
