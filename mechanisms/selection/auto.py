@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.allocation import BoughtBefore, PairOffer, allocate
+from mechanisms.public.designs.allocation import BoughtBefore, allocate
 from mechanisms.public.designs.dense import combined_questions
-from mechanisms.public.designs.deviations import PairCells
-from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, TreeModel, shrunk, sides_of, tree_of
+from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, sides_of, tree_of
 from mechanisms.public.designs.tree import pairs_looked_at, passed_over_line
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, require_columns
@@ -25,13 +24,11 @@ from mechanisms.public.rules.mapped import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.settings import setting
-from mechanisms.public.units import MAX_SCALE
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
     COMBINED,
     FINE_STAGE,
     SCORED_STAGES,
-    SCORES,
     Facts,
     Method,
     Schedule,
@@ -44,6 +41,7 @@ from mechanisms.selection.base import (
 from mechanisms.selection.context import Context, Part
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import LEAST_PART, WHOLE, ask_given, spend_together
+from mechanisms.selection.screening import screen_others, screened, second_part
 
 Values = NDArray[np.float64]
 
@@ -68,14 +66,6 @@ PAIRS_PART = 0.6
 MAX_COUNTED = 1 << 22
 #: A screening sums |count − expected| − `LOOK_LEVEL` × (standard deviation foretold for a cell), where positive.
 LOOK_LEVEL = 0.25
-#: The second screening asks max(`AGAIN` × pairs, `LEAST_AGAIN`) pairs, the most promising ones.
-AGAIN = 1 / 2
-LEAST_AGAIN = 12
-#: The second screening takes the part of the reserve that gives noise of `SECOND_NOISE` × records, within these bounds.
-SECOND_LOOK = 0.005, 0.1
-SECOND_NOISE = 0.01
-#: Standard deviation: a screening with more noise than the samplers can draw is left out.
-LARGEST_NOISE = MAX_SCALE
 #: Pairs use groups of fine bins that hold at least `LEAST_SHARE` of the records, and `LEAST_NOISE` × a cell's noise.
 LEAST_SHARE = 0.02
 LEAST_NOISE = 10.0
@@ -127,9 +117,8 @@ class Auto(ScoredPairs):
         sides = sides_of(given, tuple(queries))
         view = PairView(queries, expected, spread, sides, level, dict(self.important), factor)
         measured = _measured_before(context, view, {c: expected(c) for c in given})
-        first = _screen(context, view)
-        offer = NO_PAIRS if first is None else first.offer
-        shares = allocate(measured, offer, context.reserve.noise, context.reserve.power)
+        first, shares, left = screened(context, view, measured)
+        offer, charges = NO_PAIRS if first is None else first.offer, int(left < 1)
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
         every = len(certain) > 0 and len(parts) == len(view.pairs)
@@ -137,16 +126,17 @@ class Auto(ScoredPairs):
         together = every and not any(c in certain for c, *_ in larger)
         if first is None or not parts or together:
             columns = dict(zip(given, shares.bought.tolist(), strict=True))
-            spend_together(context, parts, asked, columns, self.combine_cells)
+            spend_together(context, parts, asked, columns, self.combine_cells, left=left, first=charges)
             return
         forest, others = [c for c in parts if c in certain], [i for i, c in enumerate(view.pairs) if c not in certain]
         rest = 1 - sum(parts[c] for c in forest)
-        part = _second_part(context, view, len(others)) if rest > LEAST_PART else 0.0
-        pays = (1 - part) * WHOLE
-        context.ask([(Part(parts[c] * pays, i), c, asked[c]) for i, c in enumerate(forest)])
+        part = second_part(context, view, len(others), left) if rest > LEAST_PART else 0.0
+        pays = (left - part) * WHOLE
+        context.ask([(Part(parts[c] * pays, i), c, asked[c]) for i, c in enumerate(forest, charges)])
+        charges += len(forest)
         tree = tree_of(context.domain, [a for a in context.answers_so_far if a.clique in forest], expected)
-        offer = _screen_again(context, view, tree, first, others, part)
-        left = rest * (1 - part)
+        offer = screen_others(context, tree, first, others, Part(part, charges))
+        left = rest * (left - part)
         if left <= LEAST_PART:
             return
         held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
@@ -155,7 +145,7 @@ class Auto(ScoredPairs):
         columns = dict(zip([*given, *forest], plan.bought.tolist(), strict=True))
         pairs = {c: columns.pop(c) for c in forest}
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
-        spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=len(forest) + 1)
+        spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=charges + 1)
 
     def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
         """Each pair over its own values, or over coarser ones if its cells are too many or near the noise.
@@ -194,93 +184,11 @@ def _on_line(attribute: Attribute, groups: NDArray[np.int64]) -> int:
     return int(groups[attribute.ordered - 1]) + 1 if attribute.ordered else 0
 
 
-@dataclass(frozen=True, eq=False)
-class _Screening:
-    """The first screening: cells and excess distance of each pair, standard deviation in records, pairs worth it."""
-
-    cells: Sequence[PairCells]
-    more: Values
-    stddev: float
-    offer: PairOffer
-
-
 def _measured_before(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> BoughtBefore:
     """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
     noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.answers_so_far}
     weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T
     return BoughtBefore(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
-
-
-def _screen(context: Context, view: PairView) -> _Screening | None:
-    """Noisy distances of all candidates from independence, less their expectation under it; None if they were lost."""
-    if not view.pairs:
-        return None
-    slot = context.slots(SCORES)[0]
-    values = context.distances(slot, view.pairs, lambda: view.expected, view.queries, below=view.level)
-    if values is None:
-        return None
-    cells = [view.cells(c, view.expected(c)) for c in view.pairs]
-    more = values - np.array([c.base(view.level) for c in cells])
-    stddev = context.event(slot).stddev
-    offer = view.offer_by_distances(range(len(cells)), cells, more, np.full(more.size, stddev))
-    return _Screening(cells, more, stddev, offer)
-
-
-def _screen_again(
-    context: Context, view: PairView, tree: TreeModel, first: _Screening, others: list[int], part: float
-) -> PairOffer:
-    """The distances of the candidates outside the tree from the marginals that the tree implies.
-
-    The candidates with the largest first distances are asked again: fewer pairs share the charge, so each gets less
-    noise. If the tree joins the columns of a pair, its second distance replaces the first; else the two are averaged by
-    precision. The first distances of pairs that were not asked again, but that the tree joins, shrink in the same
-    ratio.
-
-    Args:
-        part: of the reserve, for the second distances; 0: none are asked.
-    """
-    more, stddev = first.more[others], np.full(len(others), first.stddev)
-    cells = [first.cells[i] for i in others]
-    weights = np.array([view.weight(view.pairs[i]) for i in others])
-    promise = weights * np.maximum(more + 2 * stddev, 0.0)  # an important column is asked about even after bad luck
-    count = _count_again(view, len(others))
-    asked = np.sort(np.argsort(-promise, kind="stable")[:count]).tolist()
-    pairs = [view.pairs[others[j]] for j in asked]
-    again, number, further = None, len(view.pairs) - len(others), []
-    if part:
-        paid = Part(part, number)
-        again = context.distances(paid, pairs, lambda: tree.marginal, view.queries, below=view.level)
-    if again is not None:
-        second = context.event(Part(part), count).stddev
-        joined = np.array([bool(tree.path(view.pairs[i])) for i in others])
-        before = float(shrunk(more, stddev)[asked] @ joined[asked])
-        for j, pair, value in zip(asked, pairs, again.tolist(), strict=True):
-            cells[j] = view.cells(pair, tree.marginal(pair))
-            weight = 1.0 if joined[j] else first.stddev**2 / (first.stddev**2 + second**2)
-            more[j] += weight * (value - cells[j].base(view.level) - more[j])
-            stddev[j] = second * math.sqrt(weight)
-        after = float(shrunk(more, stddev)[asked] @ joined[asked])
-        further = [j for j in asked if joined[j]]
-        rest = joined & ~np.isin(np.arange(len(others)), asked)
-        more[rest] *= min(after / before, 1.0) if before > 0 else 1.0
-    return view.offer_by_distances(others, cells, more, stddev, further)
-
-
-def _count_again(view: PairView, others: int) -> int:
-    """The number of pairs of the second screening, of the `others` outside the forest."""
-    return min(max(math.ceil(len(view.pairs) * AGAIN), LEAST_AGAIN), others)
-
-
-def _second_part(context: Context, view: PairView, others: int) -> float:
-    """The part of the reserve for the second screening; 0 if it asks no pair, or its noise could not be drawn."""
-    least, most = SECOND_LOOK
-    count = _count_again(view, others)
-    if count == 0:
-        return 0.0
-    records = float(np.sum(view.expected(view.pairs[0][:1])))
-    whole = context.event(Part(1.0), count).stddev / (SECOND_NOISE * records)
-    part = float(np.clip(whole ** (context.reserve.power / (1 - context.reserve.power)), least, most))
-    return part if context.event(Part(part), count).stddev < LARGEST_NOISE else 0.0
 
 
 @dataclass(frozen=True)

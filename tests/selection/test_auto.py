@@ -33,7 +33,7 @@ from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.cell import ours
 from tests.bench.grid.coded import coded_table
 from tests.bench.grid.errors import errors
-from tests.bench.grid.families import family_table, network
+from tests.bench.grid.families import family_table, network, survey
 from tests.bench.grid.methods import METHODS
 from tests.bench.grid.tables import GridTable
 from tests.pipeline.conftest import TOWN, command, reply, town
@@ -156,6 +156,14 @@ def test_marks_of_few_persons_keep_most_of_their_correlation():
     made = ours(METHOD["auto"], GridTable("marks", table, drawn=True), 1.0, 3).table
     real, kept = (np.corrcoef([t.column(n) for n in codes])[np.triu_indices(8, 1)] for t in (table, made))
     assert (kept > 0.5 * real).all(), "of each pair"
+
+
+def test_a_look_that_shows_nothing_through_much_noise_is_asked_again():
+    """300 pairs of few persons: noise of 40 % of the records. The reserve pays for a second look at all of them."""
+    answers = survey(np.random.default_rng(1), 900, 25, 4)
+    run = ours(METHOD["auto"], GridTable("answers", answers, drawn=True), 3.0, 0)
+    assert sum(len(c) == 2 for c in run.answered) > 25
+    assert errors("answers", answers, run.table, run.answered).kept > 0.3
 
 
 @pytest.mark.parametrize("seed", [3, 4, 5])

@@ -72,6 +72,11 @@ class PairView:
     def pairs(self) -> tuple[Clique, ...]:
         return tuple(self.queries)
 
+    @cached_property
+    def records(self) -> float:
+        """Of the table, as answers to its columns tell; at least 1."""
+        return max(float(np.sum(self.expected(self.pairs[0][:1]))), 1.0)
+
     def cells(self, pair: Clique, expected: Values) -> PairCells:
         """Of the pair's query, from what a model expects of the marginal."""
         left, right = pair
