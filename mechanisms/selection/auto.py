@@ -58,8 +58,9 @@ COARSE_CELLS = 20_000
 #: Cells: the least that the setting `max_cells` may ask for, two groups of values of each column.
 LEAST_CELLS = 4
 #: A pair with an ordered column keeps its own values as long as its mean cell holds `CELL_NOISE` × the noise of a cell,
-#: or it has no more than `FEW_CELLS` (decision 047).
-CELL_NOISE, FEW_CELLS = 8.0, 9
+#: or it has no more than `FEW_CELLS`. Of records for more than `MANY_CELLS` / `CELL_NOISE` cells of noise alone a cell
+#: needs less, from `MANY_CELLS` on 1 ×: columns that nearly repeat each other show in single cells (decision 047).
+CELL_NOISE, FEW_CELLS, MANY_CELLS = 8.0, 9, 8_000
 #: The noise of a pair is foretold as if all pairs shared this part of the reserve evenly, one pair per column.
 PAIRS_PART = 0.6
 #: Cells: pairs above this are never counted, since the exact counts of all pairs must fit in memory together.
@@ -157,7 +158,8 @@ class Auto(ScoredPairs):
         ones = {n: expected((n,)) for n in domain.names}
         records = float(np.sum(ones[domain.names[0]]))
         noise = float(context.reserve.noise(np.array([PAIRS_PART / columns]))[0])
-        fine = int(min(max(records / (CELL_NOISE * noise), FEW_CELLS), self.max_cells))
+        room = max(records / noise, 1.0)
+        fine = int(min(max(room / min(max(MANY_CELLS / room, 1.0), CELL_NOISE), FEW_CELLS), self.max_cells))
         least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
         solid = {n: np.arange(domain[n].size) for n in domain.names}
         fine_ones = [slot.clique[0].removesuffix(FINE) for slot in context.slots(FINE_STAGE)]
