@@ -57,7 +57,7 @@ MAX_CELLS = 100_000
 COARSE_CELLS = 20_000
 #: Cells: the least that the setting `max_cells` may ask for, two groups of values of each column.
 LEAST_CELLS = 4
-#: A pair with an ordered column keeps its own values as long as its mean cell holds `CELL_NOISE` × the noise of a cell,
+#: A pair of ordered columns keeps its own values as long as its mean cell holds `CELL_NOISE` × the noise of a cell,
 #: or it has no more than `FEW_CELLS`. Of records for more than `MANY_CELLS` / `CELL_NOISE` cells of noise alone a cell
 #: needs less, from `MANY_CELLS` on 1 ×: columns that nearly repeat each other show in single cells (decision 047).
 CELL_NOISE, FEW_CELLS, MANY_CELLS = 8.0, 9, 8_000
@@ -174,9 +174,8 @@ class Auto(ScoredPairs):
         coarse = {a.name: coarse_groups(a, sums[a.name], most[a.name])[solid[a.name]] for a in attributes}
 
         def query(pair: Clique) -> QueryMatrix:
-            cells = shrunken.cells(pair)
-            merged = [n for n in pair if cells > self.max_cells or (cells > fine and domain[n].ordered > 1)]
-            return merged_query(domain, pair, solid | {n: coarse[n] for n in merged})
+            limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells
+            return merged_query(domain, pair, solid if shrunken.cells(pair) <= limit else coarse)
 
         return {pair: query(pair) for pair in self.candidates}
 

@@ -15,6 +15,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import first_few
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.person_questions import by_label, questions_of
+from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements
@@ -42,7 +43,7 @@ class Decided:
         measured: how many lie in a measured marginal; `coarse` of these only by queries that merge cells.
         noise: the share of the records that the noise of the measured ones is expected to put into wrong cells, the
             mean over them, where no cell errs by more than independent columns place in it (as in the allocation of
-            `selection=auto`); None where none was measured whole.
+            `selection=auto`), of merged cells where these were asked; None where none was measured so.
         judged: of how many others the distance from independence was released; `shown` of these depend beyond noise.
         left: an upper 95 % bound on the share of the records by which independent columns are off in these, on the
             mean over them; None where none was released.
@@ -147,7 +148,11 @@ def decided(measurements: Measurements, schema: Schema | None = None) -> Decided
     cells = replace(measurements, answers=every_cell)
     whole = [t for p in inside if (t := marginal_estimate(cells, p)) is not None]
     expected = independent_marginals(measurements)
-    noise = [side_error(expected(t.clique), ABSOLUTE * float(t.errors.mean())) / (2 * records) for t in whole]
+    asked = [(expected(t.clique), float(t.errors.mean())) for t in whole]
+    merged = {a.clique: a for a in measurements.answers if isinstance(a.query, MergedQuery)}
+    coarse = [merged[p] for p in inside - {t.clique for t in whole} if p in merged]
+    asked += [(a.query.answer(expected(a.clique)), a.stddev) for a in coarse]
+    noise = [side_error(cells, ABSOLUTE * stddev) / (2 * records) for cells, stddev in asked]
     judged, shown, left = _unmeasured(measurements, [p for p in every if p not in inside], records)
     mean = float(np.mean(noise)) if noise else None
     pairs, measured = len(every) + len(held) + len(never), len(inside) + len(held)
