@@ -104,10 +104,13 @@ def ids_of_others(source: Source, unit: str, names: Sequence[str]) -> dict[str, 
 
 def blank_rows(source: Source) -> list[str]:
     """That some rows of a table of several columns hold nothing at all, as a sentence. NOT private."""
+    if len(source.names) < FEWEST_COLUMNS:
+        return []
     held = " OR ".join(filled(source.text(i)) for i in range(len(source.names)))
     ((rows,),) = source.lines(f"SELECT count(*) FROM {source.relation} WHERE NOT coalesce({held}, false)")
-    words = f"{rows:,} rows hold nothing in any column, as spreadsheets leave them behind a table; each is a record"
-    return [f"{words}: delete them"] if rows and len(source.names) >= FEWEST_COLUMNS else []
+    counted = "1 row holds" if rows == 1 else f"{rows:,} rows hold"
+    words = f"{counted} nothing in any column, as spreadsheets leave them behind a table; each is a record"
+    return [f"{words}: delete them"] if rows else []
 
 
 def _texts(source: Source, index: int) -> str:
