@@ -69,7 +69,8 @@ class Decided:
         """
         if self.noise is None or self.noise < MISPLACED:
             return []
-        coarse = "joint_bins: {count: 5} in ordered columns of many values, or " if self.noise >= DROWNED else ""
+        fine = self.noise >= DROWNED and self.coarse < self.measured
+        coarse = "joint_bins: {count: 5} in ordered columns of many values, or " if fine else ""
         if most == 1:
             return [f"{coarse}a larger privacy.epsilon; `plan` shows the noise of each"]
         return [f"{coarse}a larger privacy.epsilon, or a smaller C (now {most:,} records a unit); `plan` shows both"]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
@@ -27,28 +28,23 @@ class AlikeCodes:
     Attributes:
         domain: of the codes.
         groups: attribute → each code's group; only of attributes of which codes are alike.
-        counts: of the same attributes, what the codes of a group are in proportion to.
+        shares: of the same attributes, each code's share of its group.
     """
 
     domain: Domain
     groups: Groups
-    counts: Mapping[str, Values]
+    shares: Mapping[str, Values]
 
     @classmethod
     def of(cls, measurements: Measurements, *, apart: Collection[str]) -> AlikeCodes:
         """Of all attributes but those that stay apart."""
         groups = alike_values(measurements, apart=apart)
-        return cls(measurements.domain, groups, one_way_counts(measurements, groups))
+        counts = one_way_counts(measurements, groups)
+        return cls(measurements.domain, groups, {n: _shares(counts[n], group) for n, group in groups.items()})
 
     def merged(self, measurements: Measurements) -> Measurements:
         """The same answers over groups."""
         return compressed(measurements, self.groups)
-
-    def share(self, name: str) -> Values:
-        """Each code's share of its group; even in a group of which nothing is counted."""
-        group, counts = self.groups[name], np.maximum(self.counts[name], 0.0)
-        sums, size = np.bincount(group, counts)[group], np.bincount(group)[group]
-        return np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), 1 / size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +79,7 @@ class GroupedModel:
         values = self.coarse.marginal(names).reshape(self.coarse.domain.shape(names))
         for axis, name in enumerate(names):
             if name in self.alike.groups:
-                share = self.alike.share(name).reshape([-1 if i == axis else 1 for i in range(len(names))])
+                share = self.alike.shares[name].reshape([-1 if i == axis else 1 for i in range(len(names))])
                 values = values.take(self.alike.groups[name], axis) * share
         return values.ravel()
 
@@ -93,7 +89,7 @@ class GroupedModel:
 
     def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
         """Synthetic rows; the codes of a group are spread over its rows without bias, in random order."""
-        return expanded(self.coarse.rows(count, rng, progress), self.domain, self.alike.groups, self.alike.counts, rng)
+        return expanded(self.coarse.rows(count, rng, progress), self.domain, self.alike.groups, self.alike.shares, rng)
 
     def given(self, weights: Mapping[str, Values]) -> GroupedModel:
         """The model in which each row's probability is multiplied by the weights of its codes: exact.
@@ -101,9 +97,11 @@ class GroupedModel:
         Raises:
             UserError: no row is possible.
         """
-        shares = {n: self.alike.share(n) * w for n, w in weights.items() if n in self.alike.groups}
-        coarse = {n: np.bincount(self.alike.groups[n], share).astype(np.float64) for n, share in shares.items()}
-        alike = replace(self.alike, counts={**self.alike.counts, **shares})
+        groups = self.alike.groups
+        weighed = {n: self.alike.shares[n] * w for n, w in weights.items() if n in groups}
+        coarse = {n: np.bincount(groups[n], left).astype(np.float64) for n, left in weighed.items()}
+        shares = {n: _shares(left, groups[n]) for n, left in weighed.items()}
+        alike = replace(self.alike, shares={**self.alike.shares, **shares})
         return GroupedModel(self.coarse.given({**weights, **coarse}), alike)
 
 
@@ -120,3 +118,10 @@ def fit_grouped(
     Guarantee: post-processing; costs no privacy.
     """
     return GroupedModel(fit_model(measurements, settings, impossible=impossible, progress=progress), alike)
+
+
+def _shares(counts: Values, group: NDArray[np.int64]) -> Values:
+    """Each code's share of its group; even in a group of which nothing is counted."""
+    counts = np.maximum(counts, 0.0)
+    sums, size = np.bincount(group, counts)[group], np.bincount(group)[group]
+    return np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), 1 / size)

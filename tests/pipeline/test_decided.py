@@ -499,6 +499,6 @@ def test_relations_that_the_answers_show_keep_their_sign_and_size(tmp_path):
 
 def test_pairs_that_noise_drowns_are_told_the_setting_that_makes_them_coarse_and_others_are_not():
     """A larger ε alone is no cure where coarse pairs keep what fine ones lose."""
-    for noise, said in ((0.25, True), (0.15, False), (0.01, False)):
-        lines = Decided(300, 121, 58, noise, 90, 0, 0.2).better(1)
+    for coarse, noise, said in ((58, 0.25, True), (58, 0.15, False), (58, 0.01, False), (121, 0.25, False)):
+        lines = Decided(300, 121, coarse, noise, 90, 0, 0.2).better(1)
         assert any("joint_bins: {count: 5}" in line for line in lines) is said
