@@ -12,6 +12,7 @@ import pandas as pd
 from evaluation.mgd.aemc import aemc as aemc
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import as_path
 from mechanisms.public.members import needed
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again as other
@@ -36,7 +37,7 @@ from pipeline.scores import two_tables
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, typed
 from pipeline.settings.config import load_config as load_config
-from pipeline.settings.inputs import NO_SCHEMA
+from pipeline.settings.inputs import NO_SCHEMA, check_release
 from pipeline.settings.overrides import overrides_of
 from pipeline.stages import Run as Run
 from pipeline.stages import run as run
@@ -54,9 +55,12 @@ def synthesize(source: Run | Path | str, output: Path | str, *overrides: str) ->
         output: the new folder.
         overrides: as on the command line, e.g. "synthesis=independent", "synthesis.rows=1000".
     """
-    release = source.folder.release if isinstance(source, Run) else Path(source)
     config = typed(compose_config("synth", overrides), SynthConfig)
-    return other.synthesize(release, config, Path(output), quiet=True)[0]
+    return other.synthesize(_folder(source), config, as_path(output, "output"), quiet=True)[0]
+
+
+def _folder(source: Run | Path | str) -> Path:
+    return source.folder.release if isinstance(source, Run) else check_release(source)
 
 
 def bounds(source: Run | Path | str, *, marginal: Sequence[str] = ()) -> pd.DataFrame:
@@ -68,7 +72,7 @@ def bounds(source: Run | Path | str, *, marginal: Sequence[str] = ()) -> pd.Data
     Returns:
         marginal, how, cells, standard_error and error_records (in records), error_tvd, sources.
     """
-    return release_bounds.bounds(source.folder.release if isinstance(source, Run) else Path(source), marginal=marginal)
+    return release_bounds.bounds(_folder(source), marginal=marginal)
 
 
 def estimate(
@@ -93,8 +97,7 @@ def estimate(
     Raises:
         UserError: an impossible question; no measured marginal tells it.
     """
-    release = source.folder.release if isinstance(source, Run) else Path(source)
-    return release_bounds.estimate(*read_release(release), EstimateQuestion(what, column, other, by, **more))
+    return release_bounds.estimate(*read_release(_folder(source)), EstimateQuestion(what, column, other, by, **more))
 
 
 def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | None = None) -> pd.DataFrame:
@@ -111,7 +114,7 @@ def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | N
         raise UserError(f"got {least}", where="least", fix="a part of the rows, between 0 and 1")
     places = ("itemsets", "marginals of the release (`query`)")
     frequent_itemsets = needed("mechanisms.selection.papers.privbasis:frequent_itemsets", "this answer", *places)
-    schema, _, measurements = read_release(source.folder.release if isinstance(source, Run) else Path(source))
+    schema, _, measurements = read_release(_folder(source))
     binary = [c.name for c in schema.columns if c.value_codes == 2]
     items_used = schema.domain.canonical(binary if items is None else items)
     frequent = frequent_itemsets(measurements, items_used, least=least * estimate_total(measurements))

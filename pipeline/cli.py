@@ -29,15 +29,18 @@ COLLECTED = 100_000
 #: Matrix products are small here: threads of the library that makes them wait for each other, spinning, and on another
 #: number of cores it rounds their sums in another way.
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
-#: The exit code after Ctrl-C or SIGTERM, as of a shell.
-INTERRUPTED = 130
+#: What a shell adds to the number of the signal that ended a command, for its exit code.
+BY_SIGNAL = 128
+#: SIGTERM, once it came: where DuckDB is at work it tells of every signal as "Query interrupted".
+_CAME: list[int] = []
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command; returns the exit code: 0, or 1 (interrupted: 130) with a message on standard error."""
+    """Run one command; returns the exit code: 0, or 1 (Ctrl-C: 130, SIGTERM: 143) with a message on standard error."""
     os.environ.setdefault(*ONE_THREAD)  # before numpy is loaded
     show_what_can_be_shown()
     gc.set_threshold(COLLECTED)
+    _CAME.clear()
     try:
         if callable(signal.getsignal(signal.SIGINT)):  # not where somebody ignores it
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -71,7 +74,7 @@ def _main(argv: Sequence[str]) -> int:
     if command in COMMANDS and {"-h", "--help"} & set(rest):
         print(help_text(command, rest), end="")
         return 0
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, _terminated)
     if command not in COMMANDS:
         fix = choices_fix(command, COMMANDS)
         raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
@@ -88,7 +91,8 @@ def _main(argv: Sequence[str]) -> int:
     return work()
 
 
-def _interrupt(signum: int, frame: FrameType | None) -> None:
+def _terminated(signum: int, frame: FrameType | None) -> None:
+    _CAME.append(signum)
     raise KeyboardInterrupt
 
 
@@ -99,4 +103,4 @@ def _failed(error: BaseException, in_json: bool) -> int:
     if os.environ.get("HYDRA_FULL_ERROR") == "1":
         traceback.print_exception(error)
     print(error_messages.in_json(error) if in_json else f"error: {explained(error)}", file=sys.stderr)
-    return INTERRUPTED if error_messages.interrupted(error) else 1
+    return BY_SIGNAL + (_CAME or [signal.SIGINT])[-1] if error_messages.interrupted(error) else 1

@@ -31,8 +31,8 @@ def explained(error: BaseException) -> str:
     if interrupted(error):
         return "interrupted\n  fix: start it again; a run whose measurements were kept says above how to go on"
     if isinstance(error, MemoryError):
-        fix = "lower selection.max_cells or synthesis.rows; limits.memory_gb tells before the work starts"
-        return f"out of memory\n  fix: {fix}"
+        fix = "lower selection.max_cells or synthesis.rows (limits.memory_gb tells before the work starts)"
+        return f"out of memory\n  fix: {fix}; or raise `ulimit -v`, where it is set"
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
     if full and not getattr(error, "filename", None):
         return "the disk is full\n  fix: free some space, or another folder: hydra.run.dir=outputs/mine"

@@ -51,6 +51,8 @@ GENERAL: str = _OF_ALL["general"]
 ALLOWED: dict[str, str] = _OF_ALL["allowed"]
 OF_ONE = {name: (problem, fix) for name, (problem, fix) in _OF_ALL["of_one"].items()}
 
+#: What a ${ stands for, and how a path or a name has one.
+DOLLAR = r"${seed} stands for the value of that setting; in a path or a name write \${ for ${"
 #: The word after --help that lists every setting of a command whose help shows the first ones.
 EVERY = "all"
 #: The full name of a setting, its default and its comment.

@@ -121,15 +121,14 @@ def check_seal(folder: RunFolder) -> None:
         raise UserError(problem, where=str(folder.release), fix=fix)
 
 
-def read_release(folder: Path) -> tuple[Schema, dict[str, Any], Measurements]:
+def read_release(folder: Path | str) -> tuple[Schema, dict[str, Any], Measurements]:
     """Schema, privacy statement and measurements of a release.
 
     Raises:
         UserError: the folder is no release; a file in it was edited, is missing or is foreign; a false signature;
             noise or a query of a module that is not loaded.
     """
-    check_release(folder)
-    check_plain(folder)
+    check_plain(folder := check_release(folder))
     statement = _bound_statement(folder)
     check_loaded(statement, str(folder), ("mechanism", "query"))
     schema = load_released_schema(folder / "schema.yaml")

@@ -60,7 +60,7 @@ def query(
         release: the release folder of a run.
         marginal, where, solution, level: as `answer` takes them.
     """
-    schema, statement, measurements = read_release(Path(release))
+    schema, statement, measurements = read_release(release)
     answered = answer(schema, measurements, marginal=marginal, where=where, solution=solution, level=level)
     return noted(answered, statement)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from evaluation.score import Scorecard
+from mechanisms.public.files import as_path
 from mechanisms.public.release import Measurements, PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss
@@ -143,7 +144,7 @@ def run(
         UserError: any mistake of the settings, the schema or the table's file; no release is left.
     """
     load_used(asdict(config))
-    root = Path(root)
+    root = as_path(root, "root")
     design = whole_design(config)
     specs = design.specs
     start, who, signer = ready(specs, design.schema, design.plan, root)

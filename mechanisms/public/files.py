@@ -13,6 +13,17 @@ from typing import Any
 from mechanisms.public.errors import UserError
 
 
+def as_path(given: Any, where: str, fix: str = "a path") -> Path:
+    """A path that a caller in Python hands over.
+
+    Raises:
+        UserError: it is none.
+    """
+    if not isinstance(given, str | os.PathLike) or isinstance(path := os.fspath(given), bytes):
+        raise UserError(f"{given!r} is no path", where=where, fix=fix)
+    return Path(path).expanduser()
+
+
 @contextmanager
 def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
     """Yields a temporary path beside `path`, which takes its name, synced, only if the block ends well.

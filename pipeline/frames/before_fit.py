@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import yaml
 
+from mechanisms.public.files import as_path
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again
 from pipeline.frames.fit import REFUSED, columns_beside, run_settings
@@ -172,7 +173,7 @@ def rehearse(
             further = columns_beside(config, facts) | dict.fromkeys(beside)
             kinds = write_frame(_no_rows(frame), Path(place) / "head.parquet", facts, further)
             kinds = {**kinds, **{name: kind for name, kind in beside.items() if name not in kinds}}
-        done = rehearsal.rehearse(config, Path(place) / "run" if folder is None else Path(folder).expanduser())
+        done = rehearsal.rehearse(config, Path(place) / "run" if folder is None else as_path(folder, "folder"))
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.files import as_path
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.fetched import check_no_secret
 from mechanisms.public.tables.losses import SETTING
@@ -102,7 +103,7 @@ def fit(
         else:
             kinds = {**write_frame(frame, path, facts, further | dict.fromkeys(beside)), **beside}
             config.data.path = str(path)
-        root = Path(place) / "run" if folder is None else Path(folder).expanduser()
+        root = Path(place) / "run" if folder is None else as_path(folder, "folder")
         try:
             with named_as_given({path: "the frame", other: "the frame of units"}):
                 done = run(config, root, quiet=quiet, has_folder=folder is not None)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.files import whole_file
+from mechanisms.public.files import as_path, whole_file
 from mechanisms.public.tables.formats import persons_of, released_table
 from mechanisms.public.text_table import notebook_table
 from pipeline.folders import whole_folder
@@ -200,7 +200,7 @@ class Release(RowSource):
         Raises:
             UserError: something is there already.
         """
-        target = Path(path).expanduser()
+        target = as_path(path, "path", "a new folder")
         if target.exists():
             raise UserError(f"{target} is there already", where="path", fix="another folder, or move it away")
         try:
@@ -258,9 +258,7 @@ def load(path: Path | str, **settings: Any) -> Release:
     Raises:
         UserError: no path; no release there; a file was edited, is missing or is foreign.
     """
-    if not isinstance(path, str | Path):
-        raise UserError(f"{path!r} is no path", where="path", fix="the folder of a run, or its release")
-    folder = Path(path).expanduser()
+    folder = as_path(path, "path", "the folder of a run, or its release")
     inner = folder / "release"
     sample = {name: f"sample({argument})" for name, argument in OF_SAMPLE.items()}
     own = {"synthesis": "auto", **settings}

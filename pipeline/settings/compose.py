@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.conf_folder import CONF, SEARCH
-from pipeline.help import choices, first_line, of_others, way_out
+from pipeline.help import DOLLAR, choices, first_line, of_others, way_out
 from pipeline.plugins.plugin_discovery import load_asked
 from pipeline.settings.experiment_list import described
 from pipeline.settings.overrides import spelled
@@ -215,7 +215,8 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
             keys = setting_names(compose(name, groups))
             if key not in keys:
                 return _no_setting(name, override, key, keys)
-            return UserError(first_line(alone), where=f"override {override!r}", fix=way_out(key, name))
+            fix = DOLLAR if "${" in value else way_out(key, name)
+            return UserError(first_line(alone), where=f"override {override!r}", fix=fix)
     return UserError(first_line(error), where="settings", fix=way_out("", name))
 
 

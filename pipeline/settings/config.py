@@ -29,11 +29,11 @@ from mechanisms.public.units import (
 )
 from pipeline.conf_folder import SCHEMAS
 from pipeline.console import CONSOLE
-from pipeline.help import first_line, way_out
+from pipeline.help import DOLLAR, first_line, way_out
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config, plain
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.overrides import encoded
+from pipeline.settings.overrides import encoded, literal
 from pipeline.settings.own_settings import culprit, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
 
@@ -340,8 +340,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     try:
         container = plain(config)
     except OmegaConfBaseException as error:
-        fix = "the value itself, or the name of another setting: ${seed}; in quotes where it is a text with $"
-        raise UserError(first_line(error), where=str(error.full_key or "settings"), fix=fix) from error
+        raise UserError(first_line(error), where=str(error.full_key or "settings"), fix=DOLLAR) from error
     load_used(container)
     for name in [n for n in ("where", "cluster") if n in container]:
         if isinstance(named := container[name], str):  # a mapping whose keys Hydra cannot read
@@ -360,7 +359,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     if "evaluation" in names:
         values["evaluation"]["options"] = typed_settings(values["evaluation"]["options"])
     try:
-        result = OmegaConf.to_object(OmegaConf.merge(form, values))
+        result = OmegaConf.to_object(OmegaConf.merge(form, literal(values)))
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or culprit(cls, values, "settings")
         problem, fix = first_line(error), way_out(where)

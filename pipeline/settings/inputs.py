@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, require_columns
+from mechanisms.public.files import as_path
 from mechanisms.public.tables.fetched import SELECT, is_address, parse_address
 from mechanisms.public.tables.inspect_file import table_parts
 from pipeline.folders import RunFolder
@@ -144,7 +145,7 @@ def check_release(folder: Path | str | None) -> Path:
     """
     if not folder:
         raise UserError("no release given", where="from", fix="from=RUN/release")
-    folder = Path(folder)
+    folder = as_path(folder, "from", "RUN/release")
     if not (folder / "measurements").is_dir():
         inner = folder / "release"
         fix = f"from={inner}" if (inner / "measurements").is_dir() else "from=RUN/release"

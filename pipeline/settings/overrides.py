@@ -5,6 +5,7 @@ The grammar knows no letters beyond ASCII, no `;` and no brackets outside quotes
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -91,6 +92,15 @@ def encoded(part: Any, name: str = "settings") -> str:
     raise UserError(f"got {type(part).__name__}", where=f"{name}=", fix="a number, a text, a list or a mapping")
 
 
+def literal(value: Any) -> Any:
+    """Values that are settled already, so that a ${ in one of their texts stands for itself where they are merged."""
+    if isinstance(value, str):
+        return re.sub(r"(\\*)\$\{", r"\1\1\\${", value)
+    if isinstance(value, Mapping):
+        return {k: literal(v) for k, v in value.items()}
+    return [literal(v) for v in value] if isinstance(value, list) else value
+
+
 def overrides_of(settings: Mapping[str, Any], refused: Mapping[str, str] | None = None) -> list[str]:
     """Overrides such as ``selection=pairs`` and ``privacy.accountant="zcdp"``; choices of groups come first.
 
@@ -107,7 +117,7 @@ def overrides_of(settings: Mapping[str, Any], refused: Mapping[str, str] | None 
             if name == root or (name.startswith((f"{root}/", f"{root}.")) and root in {"hydra", "experiment"}):
                 raise UserError("no setting of this function", where=f"{name}=", fix=fix)
     choices = [f"{n}={v}" for n, v in pairs if _is_group(n)]
-    return choices + [f"{n}={encoded(v, n)}" for n, v in pairs if not _is_group(n)]
+    return choices + [f"{n}={encoded(literal(v), n)}" for n, v in pairs if not _is_group(n)]
 
 
 def _is_group(name: str) -> bool:

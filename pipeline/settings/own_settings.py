@@ -14,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 from evaluation.metrics import declared_settings
 from mechanisms.public.errors import UserError, did_you_mean
 from pipeline.help import first_line, way_out
+from pipeline.settings.overrides import literal
 
 T = TypeVar("T")
 _FORMS: dict[type[Any], DictConfig] = {}
@@ -33,7 +34,7 @@ def own_settings(cls: type[T], options: Mapping[str, Any], group: str, name: str
             fix = did_you_mean(str(setting), names) or f"a setting of {group}={name}: {', '.join(names)}"
             raise UserError("no such setting", where=f"{group}.{setting}", fix=fix)
     try:
-        settings = OmegaConf.to_object(OmegaConf.merge(form_of(cls), dict(options)))
+        settings = OmegaConf.to_object(OmegaConf.merge(form_of(cls), literal(dict(options))))
     except OmegaConfBaseException as error:
         where = f"{group}.{getattr(error, 'full_key', None) or culprit(cls, options, 'kind').partition('.')[0]}"
         raise UserError(first_line(error), where=where, fix=way_out(where, "config")) from error

@@ -467,8 +467,22 @@ def test_a_saved_release_is_sound_and_loads_again_with_the_kinds_of_the_frame(ho
         pipeline.load(saved)
     with pytest.raises(UserError, match="not the release folder"):
         pipeline.load(tmp_path)
-    with pytest.raises(UserError, match="3 is no path"):
-        pipeline.load(3)
+
+
+@pytest.mark.parametrize(
+    ("ask", "says"),
+    [
+        (lambda release: pipeline.load(3), "3 is no path"),
+        (lambda release: pipeline.query(None), "RUN/release"),
+        (lambda release: pipeline.estimate(5, "mean", "age"), "5 is no path"),
+        (lambda release: pipeline.synthesize(release, None), "output: None is no path"),
+        (lambda release: pipeline.rehearse(None, HOSPITAL, folder=5), "folder: 5 is no path"),
+        (lambda release: pipeline.fit(patients(), HOSPITAL, folder=5), "folder: 5 is no path"),
+    ],
+)
+def test_what_is_no_path_is_named(ask, says, hospital, tmp_path):
+    with pytest.raises(UserError, match=says):
+        ask(hospital.save(tmp_path / "kept"))
 
 
 @pytest.mark.parametrize("arrow", [pa.decimal128(5, 2), pa.dictionary(pa.int32(), pa.string()), pa.list_(pa.int8())])

@@ -5,19 +5,24 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+import pipeline
 from mechanisms.public.errors import UserError
 from pipeline import folders
 from pipeline.folders import claimed, logged
+from pipeline.settings.config import load_config
+from pipeline.settings.overrides import overrides_of
 from pipeline.sweeps import planned_jobs
 from pipeline.sweeps.sweep import _opened
 from tests.pipeline.conftest import PAIRS, TOWN, command, copy_of, done_once, reply, write_town
@@ -325,6 +330,27 @@ def test_ctrl_c_of_which_duckdb_tells_ends_with_130(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
     assert command("check") == 130
+
+
+def test_sigterm_of_which_duckdb_tells_ends_with_143_and_the_words_of_ctrl_c(monkeypatch, capsys) -> None:
+    def work(arguments: list[str]) -> None:
+        with suppress(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+        raise RuntimeError("Query interrupted")
+
+    monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
+    assert "interrupted" in reply(capsys, "check", code=143).err
+
+
+def test_a_dollar_and_a_brace_in_a_path_and_a_name_are_told_how_to_write(town, capsys, monkeypatch):
+    Path("a${b}.csv").write_bytes(Path("town.csv").read_bytes())
+    again = [*TOWN, *PAIRS, "evaluation.enabled=false", "hydra.run.dir=out"]
+    for wrong in ("a${b}.csv", "a${b.csv"):
+        assert "write \\${ for ${" in reply(capsys, "run", *again, f"data.path={wrong}", code=1).err
+    assert command("run", *again, "data.path=a\\${b}.csv") == 0
+    with pytest.raises(UserError, match=r"no column '\$\{b\}'"):
+        pipeline.load("out").sample(1, where={"${b}": 1})
+    assert load_config(overrides_of({"evaluation.order": "${b}"})).evaluation.order == "${b}"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")

@@ -179,7 +179,7 @@ def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(
     assert {stat.S_IMODE(p.stat().st_mode) for p in (shared, *shared.rglob("counts"))} == {0o700}
     process.send_signal(signal.SIGTERM)
     _, error = process.communicate(timeout=120)
-    assert process.returncode == 130
+    assert process.returncode == 143
     assert "interrupted" in error
     assert not shared.exists()
     (waiting / "internal" / "lock").unlink()

@@ -16,6 +16,7 @@ import pytest
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.tables.engine_instances import shared_engine
+from mechanisms.public.tables.inspect_file import undamaged
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.tables.sniffed_dialect import dialect_of
 from tests.public.table_worlds import codes as encode
@@ -139,6 +140,20 @@ def test_a_malformed_file_is_named_and_no_row_is_quoted(name: str, content: byte
 def test_a_damaged_file_is_named_where_its_dialect_is_looked_for(pack: Any, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="truncated or damaged"):
         dialect_of(csv(tmp_path, pack(b"a,b\n" + LINES)[:-2000], "t.csv.packed"))
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "says"),
+    [
+        (OSError("ZSTD decompress failed: Allocation error : not enough memory"), MemoryError, "memory"),
+        (OSError("libllvmlite.so: failed to map segment from shared object"), MemoryError, "shared object"),
+        (OSError(5, "Input/output error"), UserError, "cannot be read: Input/output error"),
+        (OSError("Truncated compressed stream"), UserError, "truncated or damaged"),
+    ],
+)
+def test_want_of_memory_or_a_sick_disk_is_not_called_a_damaged_file(error: OSError, kind: Any, says: str) -> None:
+    with pytest.raises(kind, match=says), undamaged(Path("t.csv")):
+        raise error
 
 
 def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path: Path) -> None:

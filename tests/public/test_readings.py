@@ -50,6 +50,13 @@ def test_hours_with_am_or_pm_are_read_by_a_format_of_their_own_and_never_as_iso(
     assert column_codes(tmp_path, fields | {"formats": forms}, texts) == [13, 1, 1]
 
 
+def test_words_that_the_engine_takes_for_times_are_none(tmp_path):
+    """It reads epoch as the first day of 1970, and infinity as a time after all."""
+    fields = {"kind": "date", "min": "1960-01-01", "max": "1979-12-31", "bins": "month"}
+    texts = ["1970-02-03", "epoch", " Epoch", "infinity", "-infinity", "now", "today"]
+    assert column_codes(tmp_path, fields, texts) == [121, *[240] * 6]
+
+
 def test_bins_month_is_short_for_the_calendar():
     short, long = (
         schema(a={"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": bins})

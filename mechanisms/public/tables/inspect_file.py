@@ -86,11 +86,16 @@ def undamaged(path: Path) -> Iterator[None]:
     """Reads the bytes of a file that may be compressed.
 
     Raises:
-        UserError: it is truncated or damaged.
+        UserError: it is truncated or damaged, or the system does not let it be read.
+        MemoryError: it is not read for want of memory, of which libraries tell in words alone.
     """
     try:
         yield
     except (OSError, EOFError, zlib.error) as error:
+        if re.search(r"memory|shared object", str(error)):
+            raise MemoryError(str(error)) from error
+        if isinstance(error, OSError) and error.errno:
+            raise UserError(f"cannot be read: {error.strerror}", where=str(path), fix="check the disk") from error
         raise UserError("the compressed file is truncated or damaged", where=str(path), fix=DAMAGED) from error
 
 

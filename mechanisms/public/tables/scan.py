@@ -185,8 +185,9 @@ class Source(Opening):
         if self.types[index] in DATES | {UTC, UTC_NS}:
             return f"TRY_CAST({self._clock(index)} AS TIMESTAMP)"
         text = self.text(index)
-        if form is None:  # the engine takes 02/03/24 for the 24th of March of the year 2, and 01:30 PM for the morning
-            other = f"regexp_matches({text}, '^ *[0-9]{{1,3}}[-/]|(?i)[ap]m *$')"
+        if form is None:  # the engine takes 02/03/24 for the 24th of March of the year 2, 01:30 PM for the morning,
+            # epoch for the first day of 1970, and infinity for a time beyond all
+            other = f"regexp_matches({text}, '(?i)^ *[0-9]{{1,3}}[-/]|^[^0-9]*[a-z]|[ap]m *$')"
             return f"TRY_CAST(CASE WHEN NOT {other} THEN {text} END AS TIMESTAMP)"
         moment = f"CAST(TRY_STRPTIME(trim({text}), {literal(form)}) AS TIMESTAMP)"
         if "%Y" not in form:
@@ -321,8 +322,9 @@ def mapped_errors(source: Source) -> Iterator[None]:
 
 
 def _too_little_memory(source: Source) -> UserError:
-    problem = f"the engine needs more than {source.memory_limit_bytes / 1e9:.1f} GB, or more room in {source.workdir}"
-    return UserError(problem, where="limits.memory_gb", fix="a higher limits.memory_gb, or free space for spilling")
+    needed = f"{source.memory_limit_bytes / 1e9:.1f} GB, or than the system grants, or more room in {source.workdir}"
+    fix = "a higher limits.memory_gb (or `ulimit -v`, or limit of a container), or free space for spilling"
+    return UserError(f"the engine needs more than {needed}", where="limits.memory_gb", fix=fix)
 
 
 def _damaged(source: Source) -> UserError | None:
