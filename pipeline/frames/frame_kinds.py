@@ -190,7 +190,7 @@ def _in_family(array: Any, column: Column | None, family: str) -> Any:
         kind = array.type
     if family in {"whole", "real"} and pa.types.is_boolean(kind):
         return array.cast(pa.int64())
-    listed = () if column is None or column.other or column.missing_texts else column.values
+    listed = () if column is None or column.other else (*column.values, *filter(None, column.missing_texts[:1]))
     if family in {"whole", "real"} and pa.types.is_string(kind) and listed:
         whole = all(re.fullmatch("0|-?[1-9][0-9]*", v) for v in listed)  # others may be codes, as 0012
         parts = pd.to_numeric(np.array(listed), errors="coerce") % 1

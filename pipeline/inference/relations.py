@@ -15,6 +15,7 @@ from mechanisms.public.designs.deviations import ABSOLUTE, by_chance
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values, count_cliques
+from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
@@ -33,8 +34,9 @@ LEAST, CERTAIN, PRINTED = 0.02, 4.0, 2.0
 #: Less than this part of a relation in the synthetic table: it is lost.
 LOST = 0.5
 
-#: Two columns, the share of the records that their dependence moves, and what was asked of their cells.
-Pair = tuple[Clique, float, QueryMatrix]
+#: Two columns, the share of the records that their dependence moves, what was asked of their cells (None: that is not
+#: released), and whether it moves at least so much.
+Pair = tuple[Clique, float, QueryMatrix | None, bool]
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,8 @@ class Relation:
         share: about which share of the records lies elsewhere than independent columns would place it, beyond chance
             and noise, in [0, 1].
         least: whether it is at least so much.
-        in_rows: the same share in the synthetic table; None where its columns are not those that were measured.
+        in_rows: the same share in the synthetic table, of the same sums of cells; None where its columns, or the sums,
+            are not those that were measured.
     """
 
     pair: Clique
@@ -68,9 +71,9 @@ def strongest(measurements: Measurements, synthetic: CodedTable | None) -> tuple
     distances = measurements.distances
     every = _answered(evidence, records) if distances is None else _compared(evidence, distances, records)
     largest = sorted((f for f in every if f[1] >= LEAST), key=lambda f: -f[1])[:NAMED]
-    least = distances is None
     return tuple(
-        Relation(pair, s, least, _share_in_rows(measurements, synthetic, pair, query)) for pair, s, query in largest
+        Relation(pair, share, least, _share_in_rows(measurements, synthetic, pair, query))
+        for pair, share, query, least in largest
     )
 
 
@@ -78,8 +81,12 @@ def in_words(relations: Sequence[Relation]) -> str:
     """A sentence; empty where there is none."""
     if not relations:
         return ""
-    named = [f"{' × '.join(r.pair)} {r.share:.0%}{_in_words(r, first=not i)}" for i, r in enumerate(relations)]
-    least = "at least: " if relations[0].least else ""
+    every = all(r.least for r in relations)
+    shares = [f"{'at least ' * (r.least and not every)}{r.share:.0%}" for r in relations]
+    first = next((r for r in relations if r.in_rows is not None), None)
+    each = zip(relations, shares, strict=True)
+    named = [f"{' × '.join(r.pair)} {share}{_in_words(r, first=r is first)}" for r, share in each]
+    least = "at least: " if every else ""
     seed = "; another synthesis.seed may keep more" * any(_is_lost(r) for r in relations)
     return f"{least}{', '.join(named)} of the records beyond what unrelated columns have{seed}"
 
@@ -99,18 +106,22 @@ def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: flo
 
     Where sums of cells were compared, the distance itself, which is less.
     """
-    own = distance_noise(distances)
+    noise = distance_noise(distances)
     for place in np.argsort(-distances.values, kind="stable")[:SEEN]:
         pair, value = distances.cliques[place], distances.values[place]
         if len(pair) != 2:
             continue
         cells = evidence.pair_cells(pair)
-        if value - cells.base(distances.below) < max(CERTAIN * own, PRINTED * evidence.distance_error(pair)):
+        if value - cells.base(distances.below) < max(CERTAIN * noise, PRINTED * evidence.distance_error(pair)):
             continue
-        moved = float(value)
-        if distances.whole[place]:
+        moved, measured, whole = float(value), evidence.measurements, bool(distances.whole[place])
+        query: QueryMatrix | None = Identity(measured.domain.cells(pair))
+        if whole:
             moved = _beyond(cells.distance(cells.strength(moved, distances.below)), cells.distance(0.0))
-        yield pair, min(moved / (2 * records), 1.0), Identity(evidence.measurements.domain.cells(pair))
+        else:  # of a pair that was measured the same sums
+            own = (a.query for a in measured.answers if a.clique == pair)
+            query = next((q for q in own if isinstance(q, MergedQuery)), None)
+        yield pair, min(moved / (2 * records), 1.0), query, not whole
 
 
 def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Pair]:
@@ -128,7 +139,7 @@ def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Pair]:
             continue
         apart = float(np.abs(values - query.answer(expected)).sum())
         moved = apart - ABSOLUTE * float(errors.sum()) - CERTAIN * float(np.linalg.norm(errors))
-        yield pair, min(moved / (2 * records), 1.0), query
+        yield pair, min(moved / (2 * records), 1.0), query, True
 
 
 def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Values, Values]]:
@@ -152,10 +163,10 @@ def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Va
 
 
 def _share_in_rows(
-    measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix
+    measurements: Measurements, synthetic: CodedTable | None, pair: Clique, query: QueryMatrix | None
 ) -> float | None:
     """The share of the synthetic rows that lie elsewhere than independent columns would place them, beyond chance."""
-    if synthetic is None or not synthetic.rows:
+    if query is None or synthetic is None or not synthetic.rows:
         return None
     synthesized, measured = synthetic.domain, measurements.domain
     if any(n not in synthesized or synthesized[n].size != measured[n].size for n in pair):

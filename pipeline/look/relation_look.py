@@ -54,9 +54,9 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     ordered = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
     tied = [*_mapped_pairs(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
-        f"{name!r} is {f'the day of {text!r}' if text in columns else text} in all {rows:,} rows, {NO_RULE}: "
+        f"{name!r} is {f'the day of {text!r}' if text in columns else text} {words}, {NO_RULE}: "
         f"derive: {as_json({name: {'expression': text}})}"
-        for name, text, rows in computed
+        for name, text, words in computed
     ]
     hints += [
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"

@@ -18,6 +18,8 @@ ALTERNATIONS = 60
 NEAR = 1e-5
 #: Rounds of proportional fitting, at most.
 FITTINGS = 60
+#: A sum below this is none: what a side asks for, divided by less, may be beyond all numbers.
+NOTHING = 1e-250
 #: Cells of like expectation are drawn towards it alike, this many at least; those of less noise than this count as one.
 LIKE_CELLS, LEAST_LOG = 16, -4.0
 
@@ -107,7 +109,7 @@ def raked(values: Values, axes: Axes, side: Values) -> tuple[Values, float]:
     """The array multiplied until its marginal over some axes is `side`, and how far a cell of that was off before."""
     others = others_of(values.ndim, axes)
     now = values.sum(axis=others)
-    factor = np.divide(side, now, out=np.zeros_like(now), where=now > 0)
+    factor = np.divide(side, now, out=np.zeros_like(now), where=now > NOTHING)
     return values * np.expand_dims(factor, others), float(np.abs(now - side).max(initial=0.0))
 
 

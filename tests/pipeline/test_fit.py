@@ -144,6 +144,13 @@ def test_listed_numbers_with_fractions_and_whole_ones_are_numbers_again_and_code
         assert [str(kinds[name]) for name in ("mark", "code", "site")] == ["float64", "str", "int64"]
 
 
+@pytest.mark.parametrize(("gap", "dtype"), [(["9"], "Int64"), (["", "9"], "Int64"), (["x", "9"], "str")])
+def test_listed_whole_numbers_beside_a_code_of_a_gap_are_numbers_again(gap, dtype):
+    columns = {"consent": {"kind": "categorical", "values": [0, 1], "missing": gap}}
+    release = pipeline.fit(pd.DataFrame({"consent": [0, 1, 9] * 40}), {"columns": columns}, **QUICK)
+    assert str(release.sample(50)["consent"].dtype) == dtype
+
+
 def test_numbers_with_a_code_for_others_are_texts_whatever_is_drawn():
     facts = {"columns": {"stay": COLUMNS["stay"] | {"other": "else"}}, "confirmed_public": True}
     release = pipeline.fit(patients().astype({"stay": "float64"}), facts, **QUICK)

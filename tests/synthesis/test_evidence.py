@@ -22,7 +22,7 @@ from synthesis.auto_model import with_likely_columns
 from synthesis.consistency.agree import consistent, estimated, overlaps_of
 from synthesis.consistency.evidence import FLOOR, gathered, lifted
 from synthesis.consistency.merged_values import compressed, merged_values
-from synthesis.consistency.projection import fit, norm_sub, product, soften, soften_alike
+from synthesis.consistency.projection import fit, norm_sub, product, raked, soften, soften_alike
 from synthesis.consistency.residual_parts import ResidualParts, completed, rebuilt_of
 from synthesis.consistency.shrinkage import neighbours
 from synthesis.gum.gum_settings import GumSpec
@@ -384,6 +384,12 @@ def test_a_fitted_marginal_has_exactly_its_sides_and_no_negative_cell(shape, see
     assert found.min() >= 0
     for axis, side in enumerate(sides):
         assert found.sum(axis=tuple({*range(len(shape))} - {axis})) == pytest.approx(side, abs=1e-8)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_line_of_next_to_nothing_is_none_and_makes_no_cell_infinite():
+    values, off = raked(np.array([[1e-317, 0.0], [1.0, 3.0]]), (0,), np.array([0.5, 8.0]))
+    assert values.tolist() == [[0.0, 0.0], [2.0, 6.0]] and off == 4.0
 
 
 def test_softening_removes_pure_noise_keeps_strong_signal_and_lowers_the_error_between():

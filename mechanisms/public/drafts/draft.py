@@ -280,15 +280,12 @@ def _rules(
     orders: Sequence[tuple[str, str, int, int]],
     lengths: Sequence[Length],
     calendar: Mapping[str, object],
-    computed: Sequence[tuple[str, str, int]],
+    computed: Sequence[tuple[str, str, str]],
     dependent: tuple[Sequence[Determined], Sequence[Skipped]],
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
     follows, skipped = dependent
-    expressions = [
-        f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # in all {n:,} rows, which no row breaks"
-        for c, e, n in computed
-    ]
+    expressions = [f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # {words}" for c, e, words in computed]
     expressions += [f"{as_json(one.rule)[1:-1]}  # {one.in_words}" for one in lengths]
     expressions += [
         f"{as_json(m.target)}: {{from: {as_json(m.source)}, map: {as_json(dict(m.possible))}}}  # {_share(m)}"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts
+from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts, needs_gaps
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.lengths import UNITS
 from mechanisms.public.schema.bins import DAY
@@ -114,12 +114,14 @@ class Length:
     Attributes:
         fields: of `length`, as `derive` declares it.
         half: of the rows, at most so many of its units.
+        needs: what the later one must say for it.
     """
 
     earlier: str
     later: str
     fields: FieldDict
     half: float
+    needs: str = ""
 
     @property
     def rule(self) -> FieldDict:
@@ -129,7 +131,8 @@ class Length:
     @property
     def in_words(self) -> str:
         """How long half of them take."""
-        return f"half take at most {self.half:,.0f} {self.fields.get('unit', 'days')}; without it a release loses that"
+        unit = self.fields.get("unit", "days")
+        return f"half take at most {self.half:,.0f} {unit}; without it a release loses that{self.needs}"
 
 
 def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, str]]) -> list[Length]:
@@ -155,7 +158,8 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
         rare = max(FEWEST_UNITS, lengths.size // 1_000)  # longer ones count as this one
         half, high = float(np.median(lengths)) / seconds, float(lengths[-rare]) / seconds
         if b not in nearest or half < nearest[b].half:
-            nearest[b] = Length(a, b, _bounds(max(high, 1.0)) | unit, half)
+            needs = needs_gaps(later, columns[a].missing)
+            nearest[b] = Length(a, b, _bounds(max(high, 1.0)) | unit, half, needs)
     return [*nearest.values()]
 
 

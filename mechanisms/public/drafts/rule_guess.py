@@ -7,14 +7,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from keyword import iskeyword
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from mechanisms.public.drafts.column_facts import MAX_VALUES, filled
+from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.drafts.sum_guess import SUMMED, guess_products, guess_sums, marked
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.calendar_parts import PARTS, part_name, parts_of
 from mechanisms.public.rules.computed import in_unit, value_types
@@ -26,28 +26,24 @@ from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 from mechanisms.public.tables.encode import encoding, read_sql, text_sql
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.value_summaries import agree, first_rows, value_batches
+from mechanisms.public.tables.value_summaries import agree, value_batches
 
 #: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
 TRIED = ("days", "years")
 #: A length between two dates is of days; one between two times of days, hours, minutes or seconds.
-LENGTHS = {"date": ("",), "datetime": ("", " / 24", " / 1440", " / 86400")}
+LENGTHS = {"date": ("",), "datetime": ("", " * 24", " * 1440", " * 86400")}
 #: Weekdays and hours of so many rows are uneven where so large a share would have to move.
 FEWEST_MOMENTS, UNEVEN = 1_000, 0.1
 #: A week of a year, by ISO 8601.
 WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
 #: More dates than that are not tried, nor more whole numbers beside so many; the fewer dates, the more numbers.
 MOST = 12
-#: Of so many numbers, in so many rows (fewer where the sum has gaps), sums are looked for; weights below that are none.
-SUMMED, SUMMED_ROWS, SUMMED_FEW, NONE = 120, 2_000, 500, 1e-6
-#: A sum of so many values, and of half as many as its largest part, has few.
-FEW_TOTALS = 20
-#: Scales of whole numbers are as long at most, where an answer may count the other way round.
-SCALE = 10
 #: An expression is proposed where at least so many rows hold a value, of at least two kinds.
 FEWEST_COMPUTED = 10
-#: Rows that are looked at first.
-FEW = 200
+#: Rows that are looked at first, and the share of rows that may break a rule before it is given up.
+FEW, HALF = 200, 0.25
+#: Of the rows that could break an expression so many may hold another value, get one by it, or lose theirs.
+BROKEN = (0.03, 0.01, 0.05)
 #: A pair is proposed where at least so many rows hold both values.
 FEWEST_ROWS = 200
 #: Of the rows that the most frequent target alone would place wrong, the source places at least this share right
@@ -80,8 +76,8 @@ def times_among(columns: ByName) -> list[Column]:
     return [c for c in columns.values() if c.kind in DATE_KINDS]
 
 
-def guess_derived(source: Source, columns: ByName, measured: Collection[str]) -> list[tuple[str, str, int]]:
-    """Column, expression, and in how many rows it holds: all of the table's. NOT private.
+def guess_derived(source: Source, columns: ByName, measured: Collection[str]) -> list[tuple[str, str, str]]:
+    """Column, expression, and in how many rows it holds, in words: nearly all that could break it. NOT private.
 
     Args:
         measured: columns of which no expression is proposed, nor one that adds them.
@@ -92,22 +88,33 @@ def guess_derived(source: Source, columns: ByName, measured: Collection[str]) ->
     added = [c for c in amounts(columns) if c.name not in measured][:SUMMED]
     times = [(d, t) for d, t in itertools.permutations(dates, 2) if (d.kind, t.kind) == ("date", "datetime")]
     days = [(d, t) for d, t in times if d.name not in measured]
-    every = [*(dates if whole or days else ()), *(whole if dates else ()), *(added if len(added) > 2 else ())]
+    every = [*(dates if whole or days else ()), *(whole if dates else ()), *(added if len(added) > 1 else ())]
     asked = {c.name: c for c in every}
     types = value_types(asked)
     each = [(n, a, b) for n in whole for a, b in itertools.permutations(dates, 2)]
-    lengths = [(n, a, b) for n, a, b in each if a.kind == b.kind and n.low >= 0 and b.name not in measured]
-    sums = [(n, a, b, part) for n, a, b in lengths for part in LENGTHS[a.kind] if part or not _longer(n, b)]
-    texts = [(d, _marked(t)) for d, t in days]  # the day of a time
-    texts += [(b, f"{_marked(a)} + {_marked(n)}{part}") for n, a, b, part in sums]
-    texts += [(n, f"{word}({_marked(a)}, {_marked(b)})") for n, a, b in each for word in TRIED]
-    texts += _sums(source, added) if len(added) > 2 else []
-    tried = [(target, parse_expression(text, types, "the draft")) for target, text in texts]
-    held: dict[str, tuple[Expression, int]] = {}
-    for target, expression, rows in _holding(source, [*asked.values()], tried) if tried else ():
-        if target not in held and not any(target in held[n][0].sources for n in expression.sources if n in held):
-            held[target] = (expression, rows)
-    return [(target, expression.text, rows) for target, (expression, rows) in held.items()]
+    alike = [(n, a, b, part) for n, a, b in each if a.kind == b.kind and n.low >= 0 for part in LENGTHS[a.kind]]
+    sums = [one for one in alike if one[2].name not in measured and (one[3] or not _longer(one[0], one[2]))]
+    texts: list[tuple[Column, str, tuple[Column, ...]]] = [(d, marked(t), ()) for d, t in days]  # the day of a time
+    texts += [(b, f"{marked(a)} + {marked(n)}{part.replace('*', '/')}", (n,)) for n, a, b, part in sums]
+    texts += [(n, f"{word}({marked(a)}, {marked(b)})", (n,)) for n, a, b in each for word in TRIED]
+    texts += [(n, f"round(({marked(b)} - {marked(a)}){part})", (n,)) for n, a, b, part in alike if part]
+    texts += [(c, text, (c,)) for c, text in guess_sums(source, added)] if len(added) > 2 else []
+    texts += guess_products(source, added) if len(added) > 1 else []
+    tried = [_Tried(target, parse_expression(text, types, "the draft"), tells) for target, text, tells in texts]
+    held: dict[str, tuple[Expression, str]] = {}
+    for target, expression, words in _holding(source, [*asked.values()], tried) if tried else ():
+        sources = [*expression.sources]
+        for n in sources:  # and what these are computed from
+            sources += [more for more in held[n][0].sources if more not in sources] if n in held else []
+        if target not in held and target not in sources:
+            empty = expression.divides or any(columns[n].missing for n in expression.sources)
+            held[target] = (expression, words + needs_gaps(columns[target], empty))
+    return [(target, expression.text, words) for target, (expression, words) in held.items()]
+
+
+def needs_gaps(target: Column, empty: bool) -> str:
+    """What a column that is never missing must say where what it is computed from may be; empty: nothing."""
+    return f"; with {as_json({target.name: {'missing': True}})[1:-1]}" if empty and not target.missing else ""
 
 
 def _longer(days: Column, dates: Column) -> bool:
@@ -116,46 +123,6 @@ def _longer(days: Column, dates: Column) -> bool:
     Then the days are computed, and both dates measured.
     """
     return days.high - days.low > (dates.high - dates.low) / (1 if dates.kind == "date" else DAY)
-
-
-def _sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
-    """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first.
-
-    An answer on a short scale may count the other way round: 6 - x of 1 to 5. Of a sum that has few values, or is the
-    same number in all rows, the largest part is the rest: weekly hours of five days, parts of 100 per cent. Rows
-    without the sum do not count.
-    """
-    held = first_rows(source, columns, SUMMED_ROWS)
-    rows, gaps = np.nan_to_num(held), np.isnan(held)
-    turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
-    ends = {i: columns[i].low + columns[i].high for i in turned}
-    words = [_marked(c) for c in columns] + [f"({ends[i]:g} - {_marked(columns[i])})" for i in turned]
-    owners = np.array([*range(len(columns)), *turned])
-    whole = np.hstack([rows, [ends[i] for i in turned] - rows[:, turned], np.ones((len(rows), 1))])
-    every = np.asarray(np.linalg.qr(whole, mode="r"))  # as many rows as columns tell as much
-    sizes, sums, taken = np.abs(rows).sum(axis=0), list[tuple[Column, str]](), set[int]()
-    for i in [*np.argsort(sizes, kind="stable").tolist(), -1]:
-        others = np.flatnonzero(~np.isin(owners if i >= 0 else owners[: len(columns)], [i, *taken]))
-        own = i >= 0 and gaps[:, i].any()
-        enough = max(SUMMED_FEW, 2 * whole.shape[1])  # what holds in these is tried in all rows
-        design = np.asarray(np.linalg.qr(whole[~gaps[:, i]][:enough], mode="r")) if own else every
-        weights, rest = nnls(design[:, others], design[:, i])
-        used = weights > NONE
-        share = weights[used].mean() if i < 0 and used.any() else 1.0
-        if used.sum() < 2 or np.abs(weights[used] / share - 1).max() > NONE:
-            continue
-        if rest > NONE * np.linalg.norm(design[:, i]):
-            continue
-        parts = others[used].tolist()
-        largest = max(owners[parts].tolist(), key=lambda j: sizes[j])
-        few = i < 0 or len(np.unique(rows[:, i])) <= min(FEW_TOTALS, len(np.unique(rows[:, largest])) / 2)
-        if few and max(parts) < len(columns):
-            total = words[i] if i >= 0 else f"{1 / share:.10g}"
-            sums.append((columns[largest], " - ".join([total, *(words[j] for j in parts if j != largest)])))
-        elif i >= 0:
-            sums.append((columns[i], " + ".join(words[j] for j in parts)))
-        taken |= {*owners[parts].tolist()}
-    return sums
 
 
 def guess_weeks(source: Source, columns: ByName) -> dict[str, str]:
@@ -237,31 +204,50 @@ def guess_parts(
     return rules
 
 
-def _marked(column: Column) -> str:
-    word = column.name.isidentifier() and column.name.isascii() and not iskeyword(column.name)
-    return column.name if word else f"`{column.name}`"
+@dataclass(frozen=True)
+class _Tried:
+    """An expression of a column; rows in which one of `tells` is 0 could not break it (of a product also 1)."""
+
+    target: Column
+    expression: Expression
+    tells: tuple[Column, ...]
+
+    def seen(self, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.int64]:
+        """Rows that hold another value; that would get one; that would lose theirs; and all that could differ."""
+        kind, own, given = self.target.kind, values[self.target.name], self.expression.values(values)
+        result = in_unit(given, self.expression.type, kind) if kind in DATE_KINDS else given
+        off, empty, lost = ~agree(own, result, self.target), np.isnan(own), np.isnan(result)
+        could = ~(empty & lost)
+        for column in self.tells:
+            could &= (values[column.name] != 0) & (values[column.name] != (1 if len(self.tells) > 1 else 0))
+        each = (off & ~empty & ~lost, off & empty, off & lost, could)
+        return np.array([np.count_nonzero(rows) for rows in each])
 
 
-def _holding(
-    source: Source, asked: Sequence[Column], tried: list[tuple[Column, Expression]]
-) -> list[tuple[str, Expression, int]]:
-    """Those of the tried rules that no row breaks."""
-    rows, filled = 0, dict.fromkeys([n.name for n, _ in tried], 0)
+def _holding(source: Source, asked: Sequence[Column], tried: Sequence[_Tried]) -> Iterator[tuple[str, Expression, str]]:
+    """Those of the tried rules that nearly no row breaks, and in how many rows they hold; the best first."""
+    rows, filled = 0, dict.fromkeys([one.target.name for one in tried], 0)
     kinds: dict[str, set[float]] = {}
+    counts = {id(one): np.zeros(4, np.int64) for one in tried}
     for values in value_batches(source, asked):
         few = {name: own[:FEW] for name, own in values.items()}
-        for part in (few, values):  # nearly all that is tried fails soon
-            values_of = ((n, e, e.values(part)) for n, e in tried)
-            written = ((n, e, in_unit(v, e.type, n.kind) if n.kind in DATE_KINDS else v) for n, e, v in values_of)
-            tried = [(n, e) for n, e, values in written if agree(part[n.name], values, n).all()]
+        enough = {one.target.name: len(few[one.target.name]) * HALF for one in tried}
+        tried = [one for one in tried if one.seen(few)[:3].sum() <= enough[one.target.name]]  # most fail soon
+        for one in tried:
+            counts[id(one)] += one.seen(values)
         rows += len(values[asked[0].name])
-        for name in {n.name for n, _ in tried}:
+        tried = [one for one in tried if counts[id(one)][:3].sum() <= HALF * rows]
+        for name in {one.target.name for one in tried}:
             present = values[name][~np.isnan(values[name])]
             filled[name] += present.size
             kinds.setdefault(name, set()).update(np.unique(present)[:2].tolist())
-        if not tried:
-            return []
-    return [(n.name, e, rows) for n, e in tried if filled[n.name] >= FEWEST_COMPUTED and len(kinds.get(n.name, ())) > 1]
+    off = {id(one): int(counts[id(one)][:3].sum()) for one in tried}
+    for one in sorted(tried, key=lambda one: off[id(one)]):
+        (*each, could), name = counts[id(one)].tolist(), one.target.name
+        broken = off[id(one)] and (could < FEWEST_ROWS or any(np.array(each) > could * np.array(BROKEN)))
+        if not broken and filled[name] >= FEWEST_COMPUTED and len(kinds.get(name, ())) > 1:
+            words = f"in {rows - off[id(one)]:,} of the {rows:,} rows" if off[id(one)] else f"in all {rows:,} rows"
+            yield name, one.expression, words
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,122 @@
+"""Numbers that are sums, products or fixed shares of others, as far as the first rows tell. NOT private."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from keyword import iskeyword
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from mechanisms.public.schema.column import Column
+from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.value_summaries import agree, first_rows
+
+#: Of so many numbers, in so many rows (fewer where the sum has gaps), sums are looked for; weights below that are none.
+SUMMED, SUMMED_ROWS, SUMMED_FEW, NONE = 120, 2_000, 500, 1e-6
+#: A sum of so many values, and of half as many as its largest part, has few.
+FEW_TOTALS = 20
+#: Scales of whole numbers are as long at most, where an answer may count the other way round.
+SCALE = 10
+#: Products are looked for among so many numbers, in so many of the first rows that could break one (first in the
+#: fewest), which nearly all hold it.
+MULTIPLIED = 60
+FEW_FACTORS, FEWEST_FACTORS, MOST_FACTORS, NEARLY = 20, 50, 200, 0.95
+
+
+def marked(column: Column) -> str:
+    """A column's name as an expression has it."""
+    word = column.name.isidentifier() and column.name.isascii() and not iskeyword(column.name)
+    return column.name if word else f"`{column.name}`"
+
+
+def guess_sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
+    """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first.
+
+    An answer on a short scale may count the other way round: 6 - x of 1 to 5. Of a sum that has few values, or is the
+    same number in all rows, the largest part is the rest: weekly hours of five days, parts of 100 per cent. Rows
+    without the sum do not count.
+    """
+    held = first_rows(source, columns, SUMMED_ROWS)
+    rows, gaps = np.nan_to_num(held), np.isnan(held)
+    turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
+    ends = {i: columns[i].low + columns[i].high for i in turned}
+    words = [marked(c) for c in columns] + [f"({ends[i]:g} - {marked(columns[i])})" for i in turned]
+    owners = np.array([*range(len(columns)), *turned])
+    whole = np.hstack([rows, [ends[i] for i in turned] - rows[:, turned], np.ones((len(rows), 1))])
+    every = np.asarray(np.linalg.qr(whole, mode="r"))  # as many rows as columns tell as much
+    sizes, sums, taken = np.abs(rows).sum(axis=0), list[tuple[Column, str]](), set[int]()
+    for i in [*np.argsort(sizes, kind="stable").tolist(), -1]:
+        others = np.flatnonzero(~np.isin(owners if i >= 0 else owners[: len(columns)], [i, *taken]))
+        own = i >= 0 and gaps[:, i].any()
+        enough = max(SUMMED_FEW, 2 * whole.shape[1])  # what holds in these is tried in all rows
+        design = np.asarray(np.linalg.qr(whole[~gaps[:, i]][:enough], mode="r")) if own else every
+        weights, rest = nnls(design[:, others], design[:, i])
+        used = weights > NONE
+        share = weights[used].mean() if i < 0 and used.any() else 1.0
+        if used.sum() < 2 or np.abs(weights[used] / share - 1).max() > NONE:
+            continue
+        if rest > NONE * np.linalg.norm(design[:, i]):
+            continue
+        parts = others[used].tolist()
+        largest = max(owners[parts].tolist(), key=lambda j: sizes[j])
+        few = i < 0 or len(np.unique(rows[:, i])) <= min(FEW_TOTALS, len(np.unique(rows[:, largest])) / 2)
+        if few and max(parts) < len(columns):
+            total = words[i] if i >= 0 else f"{1 / share:.10g}"
+            sums.append((columns[largest], " - ".join([total, *(words[j] for j in parts if j != largest)])))
+        elif i >= 0:
+            sums.append((columns[i], " + ".join(words[j] for j in parts)))
+        taken |= {*owners[parts].tolist()}
+    return sums
+
+
+def guess_products(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str, tuple[Column, ...]]]:
+    """Columns that are two others multiplied, or a fixed share of one; the product; and what it multiplies.
+
+    Rows with 0 or 1 do not count: there a product is right by itself. Of two columns that are shares of each other the
+    one of fewer digits is taken.
+    """
+    columns = columns[:MULTIPLIED]
+    rows, products = first_rows(source, columns, SUMMED_ROWS), list[tuple[Column, str, tuple[Column, ...]]]()
+    telling, shares = ~np.isnan(rows) & (rows != 0) & (rows != 1), dict[frozenset[int], tuple[str, int, int]]()
+    for t, i in itertools.permutations(range(len(columns)), 2):
+        own, target = np.flatnonzero(telling[:, t] & telling[:, i])[:MOST_FACTORS], columns[t]
+        if own.size < FEWEST_FACTORS or len(np.unique(rows[own, t])) <= FEW_TOTALS:
+            continue
+        share = _share(rows[own, t], rows[own, i], target)
+        if share and len(share) <= len(shares.get(frozenset((t, i)), (share,))[0]):
+            shares[frozenset((t, i))] = share, t, i
+        few = own[:FEW_FACTORS]  # nearly all that is tried fails there
+        right = _near(rows[few, t, None], rows[few, i, None] * rows[few, i + 1 :], target).sum(axis=0)
+        alike = right >= np.maximum(telling[few, i + 1 :].sum(axis=0) / 2, 1)
+        for j in (np.flatnonzero(alike) + i + 1).tolist():
+            both = own[telling[own, j]]
+            varied = both.size >= FEWEST_FACTORS and min(len(np.unique(rows[both, k])) for k in (i, j)) > 1
+            right = _near(rows[both, t], rows[both, i] * rows[both, j], target)
+            if j != t and varied and right.mean() >= NEARLY:
+                product = f"{marked(columns[i])} * {marked(columns[j])}"
+                products.append((target, _written(product, target), (columns[i], columns[j])))
+    for share, t, i in sorted(shares.values(), key=lambda own: len(own[0])):
+        products.append((columns[t], _written(f"{marked(columns[i])} * {share}", columns[t]), (columns[i],)))
+    return products
+
+
+def _written(product: str, column: Column) -> str:
+    return f"round({product})" if column.kind == "integer" else product
+
+
+def _near(values: NDArray[np.float64], products: NDArray[np.float64], column: Column) -> NDArray[np.bool_]:
+    return agree(values, np.round(products) if column.kind == "integer" else products, column)
+
+
+def _share(values: NDArray[np.float64], of: NDArray[np.float64], column: Column) -> str | None:
+    """The number in the fewest digits by which nearly all of `of` are multiplied; None: there is none, or it is 1."""
+    largest = np.argsort(np.abs(values))[-FEWEST_FACTORS:]
+    middle = float(np.median(values[largest] / of[largest]))
+    if not _near(values[largest], of[largest] * middle, column).mean() >= 0.5:
+        return None
+    shares = (f"{middle:.{digits}g}" for digits in range(1, 8))
+    share = next((s for s in shares if "e" not in s and _near(values, of * float(s), column).mean() >= NEARLY), None)
+    return share if share != "1" else None
