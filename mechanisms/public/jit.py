@@ -25,7 +25,7 @@ class Compiled:
         update_wrapper(self, function)
 
     def __call__(self, *arguments: Any) -> Any:
-        return self.loop(*arguments)
+        return (self.py_func if "no_cpython_wrapper" in self.options else self.loop)(*arguments)
 
     @cached_property
     def loop(self) -> Callable[..., Any]:
@@ -39,9 +39,9 @@ class Compiled:
             own = FunctionType(own.__code__, own.__globals__ | called, own.__name__, own.__defaults__, own.__closure__)
             update_wrapper(own, self.py_func)
         try:
-            machine_code = numba.njit(own, cache=True, nogil=True, **self.options)
+            machine_code = numba.njit(own, cache=True, nogil=True, no_cfunc_wrapper=True, **self.options)
         except RuntimeError:
-            machine_code = numba.njit(own, nogil=True, **self.options)
+            machine_code = numba.njit(own, nogil=True, no_cfunc_wrapper=True, **self.options)
         if numba.config.DISABLE_JIT:
             return cast("Callable[..., Any]", machine_code)
         typed, plain = machine_code.get_call_template, numba.types.unliteral
@@ -67,5 +67,7 @@ def compiled_with(**options: Any) -> Callable[[F], F]:
 
 
 #: Of loops that make no array: numba then counts no references to those handed on, which takes half of a short loop.
+compiled_uncounted = compiled_with(_nrt=False)
+#: The same, called by other loops alone: from Python they run as Python, since each way in compiles them once more.
 #: They stand inline where they are called: to hand on many arrays takes a third of what is left.
-compiled_in_place = compiled_with(_nrt=False, forceinline=True)
+compiled_in_place = compiled_with(_nrt=False, forceinline=True, no_cpython_wrapper=True)

@@ -258,10 +258,11 @@ def settled(goals: Goals, links: Links, room: Undo, slot: int, slot_other: int, 
     Edge cases: 0.0 where it did not fall; if times changed, the persons have again the records that `keep` remembers.
     """
     one, other = links.owners[slot], links.owners[slot_other]
-    rise, changes = _recounted(goals, links, room, slot, whole or one == other, changed, 0)
-    if other != one and rise < 0:  # who does not gain by a change looks for another
-        more, changes = _recounted(goals, links, room, slot_other, whole, changed, changes)
-        rise += more
+    rise, changes = 0.0, 0
+    for at in (slot, slot_other):
+        if at == slot or (other != one and rise < 0):  # who does not gain by a change looks for another
+            more, changes = _recounted(goals, links, room, at, whole or one == other, changed, changes)
+            rise += more
     if rise < -LEAST:
         return rise
     for k in range(changes):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.jit import compiled_in_place
+from mechanisms.public.jit import compiled_in_place, compiled_uncounted
 from mechanisms.public.persons.tally import MOMENTS, Codes, Ints, bit_of
 from synthesis.persons.allowed import breaks, broken, exchange_constant
 from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swap_slots, swap_times
@@ -157,11 +157,12 @@ def _swap(goals: Goals, links: Links, room: Undo, a: int, b: int, slots: bool, t
 
 @compiled_in_place
 def _to_time_at_gap(
-    goals: Goals, links: Links, room: Undo, slot: int, near: int, aims: Aims, state: NDArray[np.uint64]
-) -> float:
+    goals: Goals, links: Links, slot: int, near: int, aims: Aims, state: NDArray[np.uint64]
+) -> tuple[int, int, bool, bool]:
     """A record takes a time at a wanted gap from its neighbour's; or another record of that time takes its place."""
+    a = links.members[slot]
     if len(aims.gaps) == 0:
-        return 0.0
+        return a, a, False, True
     gap = aims.gaps[below(state, len(aims.gaps))]
     for _ in range(AGAIN):
         if abs(links.times[links.members[slot]] - links.times[links.members[near]]) != gap:
@@ -169,26 +170,28 @@ def _to_time_at_gap(
         slot, near = _another(links, slot, near, state)
     a, anchor = links.members[slot], links.times[links.members[near]]
     if anchor < 0:
-        return 0.0
+        return a, a, False, True
     time = anchor + gap if slot > near else anchor - gap
     if links.times[a] == time:
-        return 0.0
+        return a, a, False, True
     b = links.holders[_token_at(aims, time, state)]
     for _ in range(TRIES):
         if not _at_gap(links, b, gap):
             break
         b = links.holders[_token_at(aims, time, state)]
     if aims.bins[b] == aims.bins[a]:
-        return 0.0 if a == b else _swap(goals, links, room, a, b, False, True)
+        return a, b, False, True
     if len(aims.columns) > 0:
         like = _like(goals, aims, below(state, len(aims.columns)), aims.bins[b], links.members[near], state)
         b = like if like >= 0 else b
-    return 0.0 if a == b else _swap(goals, links, room, a, b, True, False)
+    return a, b, True, False
 
 
 @compiled_in_place
-def _proposed(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray[np.uint64], kind: int) -> float:
-    """One proposal of a kind below 64; returns by how much the cost rises: below 0 if it is taken, else 0."""
+def _proposed(
+    goals: Goals, links: Links, aims: Aims, state: NDArray[np.uint64], kind: int
+) -> tuple[int, int, bool, bool]:
+    """One proposal of a kind below 64: two records, and whether they exchange slots and times; one twice for none."""
     slot = below(state, len(links.members))
     a, near = links.members[slot], _neighbour(links, slot, state)
     if kind < ELSEWHERE and near >= 0 and len(aims.columns) > 0:
@@ -200,15 +203,12 @@ def _proposed(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray
         a = links.members[slot]
         time_bin = aims.bins[a] if kind < ALIKE else aims.bins[links.members[near]]
         b = _free(goals, links, aims, aim, time_bin, links.members[near], a, state)
-        if b < 0 or a == b:
-            return 0.0
-        same = aims.bins[a] == aims.bins[b]
-        return _swap(goals, links, room, a, b, True, same)
+        return (a, a, True, True) if b < 0 else (a, b, True, aims.bins[a] == aims.bins[b])
     if kind < TIMES and near >= 0:
-        return _to_time_at_gap(goals, links, room, slot, near, aims, state)
+        return _to_time_at_gap(goals, links, slot, near, aims, state)
     low, high = aims.bin_begins[aims.bins[a]], aims.bin_begins[aims.bins[a] + 1]
     b = links.holders[low + below(state, high - low)]
-    return 0.0 if a == b else _swap(goals, links, room, a, b, True, True)
+    return a, b, True, True
 
 
 @compiled_in_place
@@ -228,12 +228,14 @@ def _swapped_constant(goals: Goals, links: Links, room: Undo, state: NDArray[np.
     return rise
 
 
-@compiled_in_place
+@compiled_uncounted
 def sweep(goals: Goals, links: Links, room: Undo, aims: Aims, state: NDArray[np.uint64]) -> float:
     """A proposal for each record, and for each constant of each person; returns by how much the cost fell."""
     rise = 0.0
     for _ in range(len(links.members)):
-        rise += _proposed(goals, links, room, aims, state, below(state, 64))
+        a, b, slots, times = _proposed(goals, links, aims, state, below(state, 64))
+        if a != b:
+            rise += _swap(goals, links, room, a, b, slots, times)
     for _ in range(len(links.constants) * (len(links.starts) - 1)):
         rise += _swapped_constant(goals, links, room, state)
     return -rise
