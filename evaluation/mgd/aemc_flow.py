@@ -74,21 +74,17 @@ def flow_cost(
 
 
 def simplex_cost(
-    p: NDArray[np.float64], q: NDArray[np.float64], axes: Sequence[Axis], delta: float, alpha: float, limit: float
-) -> tuple[float, float] | None:
-    """The same as `flow_cost` by our network simplex, with its error bound; paths and trees only.
-
-    Args:
-        limit: give up (None) after so many steps of work per node of a part.
-    """
+    p: NDArray[np.float64], q: NDArray[np.float64], axes: Sequence[Axis], delta: float, alpha: float
+) -> tuple[float, float]:
+    """The same as `flow_cost` by our network simplex, with its error bound; paths and trees only."""
     graph = graph_of(axes)
     counts, costs, error = _scaled(graph, p, q, axes, delta, alpha)
     once = graph.tail < graph.head
     edges = np.stack([graph.tail[once], graph.head[once], costs.costs[graph.cost[once]]]).astype(np.int64)
     ranges = np.zeros((3, len(p), graph.nodes), np.int64)
     ranges[:, :, graph.first] = (counts.have, counts.low, counts.high)
-    total = network_simplex(ranges, edges, costs.alpha, int(min(limit * graph.nodes, 2**62)))
-    return None if total < 0 else (float(Fraction(int(total), counts.units * costs.units)), error)
+    total = network_simplex(ranges, edges, costs.alpha)
+    return float(Fraction(int(total), counts.units * costs.units)), error
 
 
 def _scaled(

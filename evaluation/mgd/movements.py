@@ -77,7 +77,7 @@ def movements(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: 
         UserError: settings that make no sense, a flow too large.
     """
     check_settings(cells, axes, delta, alpha)
-    check_graph(axes, "flow")
+    check_graph(axes)
     lengths = np.array([a.length if a.moves else 0 for a in axes])
     alone = np.flatnonzero((cells.codes >= lengths[:, None]).all(axis=0))
     gap = cells.p[alone] - cells.q[alone]

@@ -29,48 +29,39 @@ ROWS = 11
 UNLIMITED = 2**62
 #: The arcs of a node to the bank, in the order of their numbers behind those of the edges.
 FREE, OUT, IN = 0, 1, 2
-#: Arcs scanned that count as one step of work.
-SCANNED = 8
 
 
 @compiled
-def network_simplex(counts: Table, edges: Table, alpha: int, limit: int) -> int:
-    """The least cost of bringing every node of every part into its range; −1 where `limit` did not suffice.
+def network_simplex(counts: Table, edges: Table, alpha: int) -> int:
+    """The least cost of bringing every node of every part into its range.
 
     Args:
         counts: 3 × parts × nodes: what lies at each node, and the least and the most that may lie there in the end.
         edges: 3 × edges: their two ends, and the cost ≥ 0 of one unit along each; open both ways.
         alpha: cost of adding or removing one unit.
-        limit: how many tree nodes may be touched in a part.
     """
     total = 0
     for part in range(counts.shape[1]):
-        cost = _simplex(np.ascontiguousarray(counts[:, part]), edges, alpha, limit)
-        if cost < 0:
-            return -1
-        total += cost
+        total += _simplex(np.ascontiguousarray(counts[:, part]), edges, alpha)
     return total
 
 
 @compiled
-def _simplex(counts: Table, edges: Table, alpha: int, limit: int) -> int:
+def _simplex(counts: Table, edges: Table, alpha: int) -> int:
     """`network_simplex` of one part."""
     nodes, arcs = counts.shape[1], edges.shape[1]
     tree = _star(counts, arcs, alpha)
     flow, pred, price = tree[FLOW], tree[PRED], edges[PRICE]
-    place, idle, work = int(np.int64(0)), 0, 0  # typed: a literal would compile what it is given to once more
+    place, idle = int(np.int64(0)), 0  # typed: a literal would compile what it is given to once more
     block = max(64, int(np.sqrt(arcs + nodes)))
     while idle < arcs + nodes:
         stop = min(place + block, arcs + nodes)
         chosen = _price(place, stop, edges, tree, alpha)
         idle += stop - place
-        work += (stop - place) // SCANNED
         place = stop if stop < arcs + nodes else 0
         if chosen >= 0:
-            work += _pivot(chosen, edges, tree, alpha)
+            _pivot(chosen, edges, tree, alpha)
             idle = 0
-        if work > limit:
-            return -1
     total = 0
     for j in range(nodes):
         if pred[j] < 2 * arcs:
@@ -140,13 +131,12 @@ def _room(x: int, more: bool, tree: Table, arcs: int) -> int:
 
 
 @compiled
-def _leaving(first: int, second: int, tree: Table, arcs: int, amount: int) -> tuple[int, int, int, bool, int]:
+def _leaving(first: int, second: int, tree: Table, arcs: int, amount: int) -> tuple[int, int, int, bool]:
     """The join of the cycle, how much can go round it, and the last node whose tree arc blocks that (−1: none does)."""
     parent, up, depth = tree[PARENT], tree[UP], tree[DEPTH]
-    x, y, work = first, second, 0
+    x, y = first, second
     least_x, least_y, leave_x, leave_y = UNLIMITED, UNLIMITED, -1, -1
     while x != y:
-        work += 1
         if depth[x] >= depth[y]:
             room = _room(x, up[x] == 0, tree, arcs)
             if room < least_x:
@@ -158,15 +148,15 @@ def _leaving(first: int, second: int, tree: Table, arcs: int, amount: int) -> tu
                 least_y, leave_y = room, y
             y = parent[y]
     if leave_y >= 0 and least_y <= min(amount, least_x):
-        return x, least_y, leave_y, False, work
+        return x, least_y, leave_y, False
     if least_x < amount:
-        return x, least_x, leave_x, True, work
-    return x, amount, -1, False, work
+        return x, least_x, leave_x, True
+    return x, amount, -1, False
 
 
 @compiled
-def _pivot(arc: int, edges: Table, tree: Table, alpha: int) -> int:
-    """One arc enters the tree and the last blocking one leaves it; returns the steps of work."""
+def _pivot(arc: int, edges: Table, tree: Table, alpha: int) -> None:
+    """One arc enters the tree and the last blocking one leaves it."""
     tail, head, price = edges
     flow, pi, full, bank = tree[FLOW], tree[POTENTIAL], tree[FULL], 2 * len(tail)
     owner, kind = (arc - bank) // 3, (arc - bank) % 3
@@ -179,13 +169,13 @@ def _pivot(arc: int, edges: Table, tree: Table, alpha: int) -> int:
     capacity = tree[ROOM, owner] if free else UNLIMITED
     back = free and full[owner] != 0
     first, second = (target, source) if back else (source, target)
-    join, amount, leave, on_first, work = _leaving(first, second, tree, len(tail), capacity)
+    join, amount, leave, on_first = _leaving(first, second, tree, len(tail), capacity)
     if amount > 0:
         _send(first, join, -amount, tree)
         _send(second, join, amount, tree)
     if leave < 0:
         full[owner] = 0 if back else 1
-        return work
+        return
     if tree[PRED, leave] >= bank and (tree[PRED, leave] - bank) % 3 == FREE:
         full[leave] = 1 if flow[leave] > 0 else 0
     u, v = (first, second) if on_first else (second, first)
@@ -193,7 +183,7 @@ def _pivot(arc: int, edges: Table, tree: Table, alpha: int) -> int:
     _hang(u, v, leave, (arc, 1 if source == u else 0, carried), tree)
     cost = price[arc // 2] if arc < bank else 0 if free else alpha
     shift = (pi[v] - cost if source == u else pi[v] + cost) - pi[u]
-    return work + _shift(u, shift, tree)
+    _shift(u, shift, tree)
 
 
 @compiled
@@ -235,12 +225,11 @@ def _hang(u: int, v: int, leave: int, entering: tuple[int, int, int], tree: Tabl
 
 
 @compiled
-def _shift(u: int, shift: int, tree: Table) -> int:
-    """New potentials and depths below u; returns how many nodes that were."""
+def _shift(u: int, shift: int, tree: Table) -> None:
+    """New potentials and depths below u."""
     parent, child, after = tree[PARENT], tree[CHILD], tree[AFTER]
-    node, work = u, 0
+    node = u
     while True:
-        work += 1
         tree[POTENTIAL, node] += shift
         tree[DEPTH, node] = tree[DEPTH, parent[node]] + 1
         if child[node] >= 0:
@@ -249,5 +238,5 @@ def _shift(u: int, shift: int, tree: Table) -> int:
         while node != u and after[node] < 0:
             node = parent[node]
         if node == u:
-            return work
+            return
         node = after[node]

@@ -202,7 +202,7 @@ def _affordable(
 
 
 def predicted_work(axes: tuple[Axis, ...]) -> tuple[int, int]:
-    """Cells × nodes of the flow of a marginal with these axes, and its nodes; 0 where it needs no flow."""
+    """Cells × nodes of the flow of a marginal with these axes, and its nodes; 0 where a path or a tree alone moves."""
     moving = [a for a in axes if a.moves]
     needed = len(moving) > 1 or any(a.kind == "matrix" for a in moving)
     nodes = graph_size(moving)[0] if needed else 0
