@@ -165,5 +165,6 @@ def second_part(context: Context, view: PairView, others: int, left: float) -> f
 
 def _part_for(context: Context, pairs: int, noise: float) -> float:
     """The part of the reserve with which so many distances have this noise, in records."""
-    power = context.reserve.power / (1 - context.reserve.power)
+    strength = context.reserve.accountant.strength
+    power = 1 / round(math.log2(strength(1.0) / strength(0.5)), 9)  # 2 where parts are squares of strengths, else 1
     return float((context.event(Part(1.0), pairs).stddev / noise) ** power)

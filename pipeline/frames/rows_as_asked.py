@@ -25,6 +25,7 @@ from pipeline.row_maker import RowMaker, build_condition
 from pipeline.settings.config import LimitsConfig, SynthesisConfig
 from pipeline.settings.memory import check_rows
 from pipeline.settings.methods import usable_synthesizer
+from pipeline.settings.overrides import encoded
 from synthesis.contract import RowModel
 from synthesis.numbers.value_shapes import for_synthesis
 
@@ -109,18 +110,22 @@ def _ids_from(table: Any, name: str, last: int) -> tuple[Any, int]:
 def plain_where(where: Any) -> dict[str, Any] | None:
     """Conditions in the values of a frame as the command has them: gaps of pandas as None, columns and ranges as lists.
 
+    Names that are no texts (2020, True) are read as a schema reads them.
+
     Raises:
-        UserError: no mapping.
+        UserError: no mapping; a name that none has.
     """
     if where is None:
         return None
     if not isinstance(where, Mapping):
         raise UserError(f"got {type(where).__name__}", where="where", fix='where={"sex": "f", "age": [25, 44]}')
     several = (list, tuple, set, frozenset, range, np.ndarray, pd.Series, pd.Index)
-    return {name: [*map(_none, v)] if isinstance(v, several) else _none(v) for name, v in where.items()}
+    named = {name if isinstance(name, str) else encoded(name, "where"): v for name, v in where.items()}
+    return {name: [*map(_none, v)] if isinstance(v, several) else _none(v) for name, v in named.items()}
 
 
 def _none(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.integer | np.floating | np.bool_) else value
     return None if pd.api.types.is_scalar(value) and pd.isna(value) else value
 
 

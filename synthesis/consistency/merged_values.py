@@ -75,7 +75,7 @@ def _joined(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int6
 def compressed(measurements: Measurements, groups: Groups) -> Measurements:
     """The same answers over the merged codes: sums of noisy answers where they were measured finely.
 
-    Answers that merge codes of an attribute that stays apart go on doing so.
+    Answers that merge codes of an attribute that stays apart, or merge more of its codes, go on doing so.
 
     The standard deviation of a sum is taken as the same for all cells, from the mean number of answers in a sum: it
     weighs the answers against each other.
@@ -104,8 +104,10 @@ def _compressed(answer: NoisyMarginal, old: Domain, new: Domain, groups: Groups)
         return answer
     sums, left = [], []
     for name, own in zip(answer.clique, asked, strict=True):
-        sums.append(_onto(own, groups[name]) if name in groups else np.arange(int(own.max()) + 1))
-        left.append(np.arange(new[name].size) if name in groups else own)
+        group = groups.get(name, own)
+        coarser = own.max() < group.max()  # another answer tells codes of one of its groups apart
+        sums.append(np.arange(int(own.max()) + 1) if coarser or name not in groups else _onto(own, group))
+        left.append(_onto(group, own) if coarser else np.arange(new[name].size) if name in groups else own)
     fine = all(own.size == int(own.max()) + 1 for own in left)
     query: QueryMatrix = Identity(new.cells(answer.clique)) if fine else MergedQuery(tuple(left))
     values = MergedQuery(tuple(sums)).answer(answer.values)

@@ -476,6 +476,16 @@ def test_a_saved_release_is_sound_and_loads_again_with_the_kinds_of_the_frame(ho
         pipeline.load(tmp_path)
 
 
+def test_conditions_name_columns_by_numbers_and_truth_values_too():
+    frame = pd.DataFrame({2020: [1, 2] * 50, "true": [0, 1] * 50})
+    columns = {name: {"kind": "integer", "min": 0, "max": 3} for name in (2020, True)}
+    release = pipeline.fit(frame, {"columns": columns, "confirmed_public": True}, epsilon=100, **QUICK)
+    assert set(release.sample(9, where={2020: np.array([1, 1]), True: [0, 1]})[2020]) == {1}
+    assert release.count({2020: np.array([1, 1])})["2020"][0] == "[1, 1]"
+    with pytest.raises(UserError, match="where="):
+        release.count({object(): 1})
+
+
 @pytest.mark.parametrize(
     ("ask", "says"),
     [

@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.workload import MOST_LISTED, all_k_way
+from mechanisms.selection.context import Part, Reserve
+from mechanisms.selection.screening import _part_for
 from pipeline.report.plan_tables import as_text, describe
 from pipeline.settings import build
 from pipeline.settings.config import load_config
@@ -164,6 +167,15 @@ def test_a_look_that_shows_nothing_through_much_noise_is_asked_again():
     run = ours(METHOD["auto"], GridTable("answers", answers, drawn=True), 3.0, 0)
     assert sum(len(c) == 2 for c in run.answered) > 25
     assert errors("answers", answers, run.table, run.answered).kept > 0.3
+
+
+@pytest.mark.parametrize("named", ["gdp", "zcdp", "basic"])
+def test_the_part_of_a_second_look_has_the_noise_that_it_is_for_under_every_accountant_by_name(named):
+    *_, plan = designed("data=demo", f"privacy.accountant={named}", "privacy.epsilon=5")
+    context = Mock(reserve=Reserve(plan.reserve_event, plan.power, plan.accountant))
+    context.event = lambda part, pairs: plan.scores_event(part.number, part.share, pairs)
+    noise = 4 * context.event(Part(1.0), 50).stddev
+    assert context.event(Part(_part_for(context, 50, noise)), 50).stddev == pytest.approx(noise)
 
 
 @pytest.mark.parametrize("seed", [3, 4, 5])

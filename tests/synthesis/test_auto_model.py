@@ -343,6 +343,20 @@ def over_groups() -> tuple[Measurements, GroupedModel]:
     return known, model
 
 
+@pytest.mark.parametrize("coarse", [[0, 0, 0, 1], [0, 0, 1, 1], [0, 1, 1, 2], [0, 0, 0, 0]], ids=str)
+def test_pairs_that_merge_more_codes_of_a_column_than_others_say_over_groups_what_they_said_over_codes(coarse):
+    codes = {"a": np.arange(3), "c": np.array([0, 0, 1, 2])}, {"c": np.array(coarse), "d": np.array([0, 0])}
+    queries = {tuple(own): MergedQuery(tuple(own.values())) for own in codes}
+    rng = np.random.default_rng(2)
+    cells = {pair: rng.random(query.columns) for pair, query in queries.items()}
+    alike = AlikeCodes.of(told(DOMAIN, [(c, q, q.answer(cells[c]), 1.0) for c, q in queries.items()]), apart=())
+    merged = alike.merged(told(DOMAIN, [(c, q, q.answer(cells[c]), 1.0) for c, q in queries.items()]))
+    for answer in merged.answers:
+        groups = [alike.groups.get(n, np.arange(DOMAIN[n].size)) for n in answer.clique]
+        over_groups_alone = MergedQuery(tuple(groups)).answer(cells[answer.clique])
+        assert answer.values == pytest.approx(answer.query.answer(over_groups_alone))
+
+
 def test_a_model_over_groups_of_codes_is_the_one_over_all_codes_where_no_answer_tells_them_apart():
     known, model = over_groups()
     assert {n: g.tolist() for n, g in model.alike.groups.items()} == {n: g.tolist() for n, g in LINES.items()}
