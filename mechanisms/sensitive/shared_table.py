@@ -1,23 +1,20 @@
-"""A PrivateTable and its counts, kept on disk for several runs on the same rows: raw data, for the owner alone."""
+"""A PrivateTable, kept on disk for several runs on the same rows: raw data, for the owner alone."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, astuple, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, Count
-from mechanisms.public.domain import Clique
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import stored_values
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.posix import fcntl
@@ -31,8 +28,6 @@ from mechanisms.sensitive.private_table import PrivateTable, load_private
 
 #: Of a kept table the facts, which name its column files: they are written last, and a table without them is not whole.
 FACTS = "table.json"
-#: Bytes: a folder that holds more takes no further counts.
-MOST_BYTES = 2_000_000_000
 
 
 @contextmanager
@@ -42,45 +37,6 @@ def only_one(folder: Path, name: str) -> Iterator[None]:
     with (folder / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def shared_counts(folder: Path) -> Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]]:
-    """Marginals of one table: counted by the first who asks for them, read by all others. NOT private.
-
-    Args:
-        folder: of this table and schema alone, made with mode 0700; whoever made it deletes it. What has no room in
-            MOST_BYTES is counted again each time.
-    """
-    private_folder(folder)
-    return partial(_counted_once, folder)
-
-
-def _counted_once(folder: Path, table: CodedTable, cliques: Sequence[Clique], count: Count) -> list[NDArray[np.int64]]:
-    """The counts of each marginal, as of `count_cliques`."""
-    domain = table.domain
-    asked = json.dumps([[c, domain.shape(c)] for c in cliques])
-    name = hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
-    path = folder / f"{name}.npy"
-    with only_one(folder, name):
-        if not path.exists():
-            counts = count(table, cliques)
-            _keep(path, counts)
-            return counts
-    ends = np.cumsum([domain.cells(c) for c in cliques])
-    return list(np.split(np.load(path, mmap_mode="c"), ends[:-1]))
-
-
-def _keep(path: Path, counts: Sequence[NDArray[np.int64]]) -> None:
-    held = sum(p.stat().st_size for p in path.parent.glob("*.npy"))
-    if not counts or held + sum(c.nbytes for c in counts) > MOST_BYTES:
-        return
-    part = path.with_suffix(".part")
-    try:
-        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:  # noqa: PTH123
-            np.save(file, np.concatenate(counts))
-        part.replace(path)
-    except OSError:  # a full disk: the next one counts again
-        part.unlink(missing_ok=True)
 
 
 def shared_private(
@@ -94,7 +50,7 @@ def shared_private(
     histogram: int | None = None,
     progress: Progress | None = None,
 ) -> PrivateTable:
-    """As `load_private`, but encoded, clipped and counted once for all who ask with the same data, schema and unit.
+    """As `load_private`, but encoded and clipped once for all who ask with the same data, schema and unit.
 
     Guarantee: as of `load_private`. Where the key chooses (what privacy.clip=truncate keeps, constants of persons),
         only those who bring the same key share a table.
@@ -121,12 +77,12 @@ def shared_private(
 
 
 def shared_truth(private: PrivateTable, source: Source, schema: Schema) -> CodedTable:
-    """All rows of the table, with all values and without the schema's steps, encoded and counted once; NOT private."""
+    """All rows of the table, with all values and without the schema's steps, encoded once; NOT private."""
     place = private.folder
     if place is None:
         raise ValueError("the table is not kept")
     if (plain := private.as_read(schema)) is not None:
-        return replace(plain, counter=shared_counts(place / "counts"))
+        return plain
     whole = place / "whole"
 
     def make() -> tuple[list[list[str]], list[str]]:
@@ -136,7 +92,7 @@ def shared_truth(private: PrivateTable, source: Source, schema: Schema) -> Coded
     with only_one(place, "whole"):
         files, apart = stored_values(whole / FACTS, make)
     domain = with_apart(schema, apart).domain
-    return CodedTable(domain, _mapped(whole, files), counter=shared_counts(whole / "counts"))
+    return CodedTable(domain, _mapped(whole, files))
 
 
 def _emptied(place: Path) -> Path:
@@ -178,8 +134,7 @@ def _read(place: Path, facts: Json, schema: Schema, unit: PrivacyUnit) -> Privat
     weights = None if facts["weights"] is None else _mapped(place, [facts["weights"]])[0]
     sizes = None if facts["sizes"] is None else np.array(facts["sizes"][0], np.dtype(facts["sizes"][1]))
     histogram, persons = (None if facts[n] is None else np.array(facts[n], np.int64) for n in ("histogram", "persons"))
-    counts = shared_counts(place / ("counts" if weights is None else "weighted"))
-    coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights, counts)
+    coded = CodedTable(schema.measured, _mapped(place, facts["columns"]), weights)
     report = EncodingReport(*facts["encoding"])
     private = PrivateTable(coded, unit, report, complete=facts["complete"], folder=place)
     return replace(private, sizes=sizes, histogram=histogram, persons=persons)

@@ -175,8 +175,8 @@ def test_a_sweep_that_is_ended_deletes_what_was_shared_and_goes_on_where_it_was(
     process = subprocess.Popen([sys.executable, "-m", "pipeline", *asked], stderr=subprocess.PIPE, text=True)
     shared = town / "sweep" / "internal" / "shared"
     assert _in_time(lambda: any(outcome_of(job) for job in jobs_of(town / "sweep")), 600)
-    assert list(shared.rglob("counts/*.npy"))
-    assert {stat.S_IMODE(p.stat().st_mode) for p in (shared, *shared.rglob("counts"))} == {0o700}
+    tables = [path.parent for path in shared.rglob("table.json")]
+    assert tables and {stat.S_IMODE(p.stat().st_mode) for p in (shared, *tables)} == {0o700}
     process.send_signal(signal.SIGTERM)
     _, error = process.communicate(timeout=120)
     assert process.returncode == 130

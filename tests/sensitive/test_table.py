@@ -1,10 +1,9 @@
-"""The private table: its rows, ids, files and kept counts; and two tables joined by the id, however odd they are."""
+"""The private table: its rows, ids and files; and two tables joined by the id, however odd they are."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,10 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.persons.person_questions import questions_of
 from mechanisms.public.persons.tally import WHOLE, by_question
 from mechanisms.public.schema.table_schema import parse_schema
@@ -30,7 +26,6 @@ from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.joined_units import misfits, with_units
 from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
-from mechanisms.sensitive.shared_table import shared_counts
 from mechanisms.sensitive.value_weights import value_weights
 from tests.public.table_worlds import csv, schema, source
 
@@ -169,55 +164,6 @@ def test_a_table_that_is_written_while_it_is_read_is_refused(read: str, tmp_path
         seen.clear()
     read_meanwhile(parts, at(lambda: csv(parts, "city,n\nx,3\n", "later.csv")))
     assert len(seen) == 3, "a part that comes later is none of the table's"
-
-
-DOMAIN = Domain((Attribute("a", 3), Attribute("b", 2)))
-CLIQUES = [("a",), ("a", "b")]
-
-
-def table(rows, counter=None):
-    rng = np.random.default_rng(rows)
-    columns = (rng.integers(0, 3, rows).astype(np.uint8), rng.integers(0, 2, rows).astype(np.uint8))
-    return CodedTable(DOMAIN, columns, counter=counter)
-
-
-def test_counts_are_made_once_and_read_after_that(tmp_path):
-    folder = tmp_path / "counts"
-    truth = [c.tolist() for c in count_cliques(table(50), CLIQUES)]
-    assert [c.tolist() for c in count_cliques(table(50, shared_counts(folder)), CLIQUES)] == truth
-    (file,) = folder.glob("*.npy")
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-    def never(table, cliques):
-        raise AssertionError("counted again")
-
-    again = shared_counts(folder)(table(50), CLIQUES, never)
-    assert [c.tolist() for c in again] == truth
-    again[0][0] = -1  # a reader's own copy
-    assert [c.tolist() for c in shared_counts(folder)(table(50), CLIQUES, never)] == truth
-
-
-def test_each_list_of_marginals_has_its_own_counts(tmp_path):
-    known = table(50, shared_counts(tmp_path))
-    assert count_cliques(known, CLIQUES[:1])[0].tolist() == count_cliques(known, CLIQUES)[0].tolist()
-    assert len(list(tmp_path.glob("*.npy"))) == 2
-
-
-def test_what_has_no_room_is_counted_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("mechanisms.sensitive.shared_table.MOST_BYTES", 10)
-    known = table(50, shared_counts(tmp_path))
-    assert count_cliques(known, CLIQUES)[1].sum() == 50
-    assert not list(tmp_path.glob("*.npy"))
-
-
-def test_a_full_disk_costs_the_counts_that_would_be_kept_and_nothing_else(tmp_path, monkeypatch):
-    def full(*arguments):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(np, "save", full)
-    assert count_cliques(table(50, shared_counts(tmp_path)), CLIQUES)[1].sum() == 50
-    assert not list(tmp_path.glob("*.np*")) and not list(tmp_path.glob("*.part"))
 
 
 SCHEMA = parse_schema(

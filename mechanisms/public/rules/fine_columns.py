@@ -68,4 +68,4 @@ def without_fine(table: Rows, schema: Schema) -> Rows:
         return table
     if isinstance(table, CountedTable):
         return replace(table, domain=schema.synthesized)
-    return replace(table.over(schema.synthesized.names), counter=table.counter)
+    return table.over(schema.synthesized.names)
