@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechanisms.public.coded_table import AnyTable, CodedTable, Count, CountedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import MOST_CELLS, count_cliques, count_sparse, in_batches
@@ -23,8 +23,6 @@ Table = TypeVar("Table", bound=AnyTable)
 #: Cells: smaller marginals are counted densely, as many in one pass over the rows as have so many together; larger ones
 #: by sorting.
 DENSE_CELLS = 4_000_000
-#: Cells of marginals whose counts are kept for other metrics (8 bytes each, for either table).
-REMEMBERED_CELLS = 2_000_000
 #: Pairs: all of a table of up to 200 columns, a sample of this size of wider tables.
 MOST_PAIRS = 20_000
 #: A marginal beyond this cannot be numbered in 64 bits.
@@ -95,31 +93,12 @@ def sampled_sets(names: Sequence[str], size: int, most: int, *, seed: int = 0) -
     return [tuple(names[i] for i in chosen) for chosen in zip(*places, strict=True)]
 
 
-def remembered(table: CodedTable) -> CodedTable:
-    """The table, whose counts of marginals are kept while there is room, and whose rows no metric can change."""
+def read_only(table: CodedTable) -> CodedTable:
+    """The table, whose rows no metric can change."""
     columns = tuple(c.view() for c in table.columns)
     for column in columns:
         column.setflags(write=False)
-    return replace(table, columns=columns, counter=table.counter or _Remembered())
-
-
-class _Remembered:
-    """Counts of marginals of one table's rows."""
-
-    def __init__(self) -> None:
-        self._counts: dict[Clique, NDArray[np.int64]] = {}
-        self._room = REMEMBERED_CELLS
-
-    def __call__(self, table: CodedTable, cliques: Sequence[Clique], count: Count) -> list[NDArray[np.int64]]:
-        """The counts of each marginal: those that are known, and the others by `count`."""
-        absent = [c for c in dict.fromkeys(cliques) if c not in self._counts]
-        counted = dict(zip(absent, count(table, absent), strict=True)) if absent else {}
-        for clique, counts in counted.items():
-            if counts.size <= self._room:
-                counts.setflags(write=False)
-                self._counts[clique] = counts
-                self._room -= counts.size
-        return [counted[c] if c in counted else self._counts[c] for c in cliques]
+    return replace(table, columns=columns)
 
 
 def paired_cells(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from evaluation.counts import remembered
+from evaluation.counts import read_only
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
 from evaluation.mgd.deep_dive import DeepDive, dive_worst
 from evaluation.mgd.marginal_difference import MGDResult
@@ -146,8 +146,8 @@ def _unchanged(options: Options) -> Options:
     """The same, with a holdout and values that no metric can change."""
     holdout, values = options.holdout, options.values
     if values is not None:
-        values = replace(values, tables={name: remembered(table) for name, table in values.tables.items()})
-    return replace(options, holdout=None if holdout is None else remembered(holdout), values=values)
+        values = replace(values, tables={name: read_only(table) for name, table in values.tables.items()})
+    return replace(options, holdout=None if holdout is None else read_only(holdout), values=values)
 
 
 def _words(name: str, outcome: Outcome) -> tuple[str, ...]:
@@ -184,7 +184,7 @@ def score_tables(
     from evaluation.verdict.verdict import judge  # settings are read without scipy
 
     options = _unchanged(replace(spec.options, progress=progress, shared={}))
-    real, synthetic = remembered(real), remembered(synthetic)
+    real, synthetic = read_only(real), read_only(synthetic)
     outcomes = {}
     if progress is not None:
         progress(0, 0, "privacy against the holdout")

@@ -40,7 +40,7 @@ def bucket_tables(real: Table, others: Sequence[Table], *, m: int = 10, apart: b
 
 
 def _unweighted(table: AnyTable) -> AnyTable:
-    return replace(table, weights=None, counter=None) if isinstance(table, CodedTable) else table
+    return replace(table, weights=None) if isinstance(table, CodedTable) else table
 
 
 def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsignedinteger]]) -> AnyTable:

@@ -48,7 +48,7 @@ def at_levels(table: Table, schema: Schema, targets: Sequence[TargetMarginal]) -
         leaves = [(a.name, np.arange(a.size)) for a in table.domain.attributes]
         return cast(Table, counted_over(table, domain, dict(zip(domain.names, [*leaves, *coarser], strict=True))))
     columns = [places.astype(code_dtype(int(places.max()) + 1))[table.column(name)] for name, places in coarser]
-    return cast(Table, CodedTable(domain, (*table.columns, *columns), table.weights, table.counter))
+    return cast(Table, CodedTable(domain, (*table.columns, *columns), table.weights))
 
 
 def axes_at(schema: Schema, target: TargetMarginal) -> tuple[Axis, ...]:

@@ -18,10 +18,6 @@ def code_dtype(size: int) -> np.dtype[np.unsignedinteger]:
     return np.min_scalar_type(max(size - 1, 1))
 
 
-#: A table and marginals → the counts of each.
-Count: TypeAlias = "Callable[[CodedTable, Sequence[Clique]], list[NDArray[np.int64]]]"
-
-
 @dataclass(frozen=True, eq=False)
 class CodedTable:
     """Codes column by column; the repr shows shapes, never rows.
@@ -30,14 +26,12 @@ class CodedTable:
         domain: what the codes mean.
         columns: one array per attribute: ``rows`` unsigned codes below the attribute's size (may be memory maps).
         weights: None (each row counts 1), or uint32 per row in units of 2**-WEIGHT_BITS records.
-        counter: counts marginals of these very rows in place of the given function, which it asks for what it lacks.
         threads: how many count its rows side by side.
     """
 
     domain: Domain
     columns: tuple[NDArray[np.unsignedinteger], ...]
     weights: NDArray[np.uint32] | None = None
-    counter: Callable[[CodedTable, Sequence[Clique], Count], list[NDArray[np.int64]]] | None = None
     threads: int = 1
 
     def __post_init__(self) -> None:

@@ -81,10 +81,6 @@ def count_cliques(table: AnyTable, cliques: Sequence[Clique]) -> list[NDArray[np
     """
     if isinstance(table, CountedTable):
         return table.count(cliques)
-    return _counted(table, cliques) if table.counter is None else table.counter(table, cliques, _counted)
-
-
-def _counted(table: CodedTable, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
     counts = [np.zeros(table.domain.cells(c), np.int64) for c in cliques]
     add_counts(counts, table, cliques)
     return counts

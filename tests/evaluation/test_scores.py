@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation import counts
 from evaluation.counts import Cells
 from evaluation.metric import Metric, Options
 from evaluation.metrics import ScoreSpec
@@ -25,7 +24,6 @@ from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from tests.evaluation.worlds import distances_of, equation_1, skewed
@@ -145,22 +143,6 @@ def test_tables_without_rows_give_reasons_and_valid_json(real, synthetic):
     json.dumps(card, allow_nan=False)
 
 
-def test_metrics_that_ask_for_the_same_marginal_count_it_once_while_there_is_room(monkeypatch):
-    table, counted = people(50, 1), []
-
-    def count(given, cliques):
-        counted.extend(cliques)
-        return count_cliques(table, cliques)
-
-    monkeypatch.setattr(counts, "REMEMBERED_CELLS", 14)
-    known = counts.remembered(table)
-    asked = [("age",), ("age",), ("age", "sex"), ("job",)]
-    for _ in range(2):
-        told = known.counter(known, asked, count)
-        assert [c.tolist() for c in told] == [c.tolist() for c in count_cliques(table, asked)]
-    assert counted == [("age",), ("age", "sex"), ("job",), ("age", "sex")], "6 and 4 cells have room, 12 have not"
-
-
 def test_a_metric_cannot_change_the_rows_that_the_others_score(monkeypatch):
     """One that counted in place made the distances of all others 0.7 for 0.01, without a word."""
     table, seen = people(50, 1), []
@@ -169,15 +151,14 @@ def test_a_metric_cannot_change_the_rows_that_the_others_score(monkeypatch):
     def run(inputs):
         of_values, known = inputs.options.values.tables.values(), inputs.real
         seen.extend(c for t in (known, inputs.synthetic, inputs.options.holdout, *of_values) for c in t.columns)
-        seen.extend(known.counter(known, [("age",), ("age", "sex")], count_cliques))
         raise UserError("nothing to score")
 
-    facts = {"name": "counter", "title": "Counter", "goal": "low", "reference": "", "source": "here"}
+    facts = {"name": "changer", "title": "Changer", "goal": "low", "reference": "", "source": "here"}
     metric = Metric(**facts, perfect=0, run=run)
     monkeypatch.setattr("evaluation.score.METRICS", {"tvd": metric})
     options = Options(values=values, holdout=table)
     score_tables(table, table, schema_of(TOWN), ScoreSpec(metrics=("tvd",), options=options))
-    assert len(seen) == 6 * 4 + 2
+    assert len(seen) == 6 * 4
     for shared in seen:
         with pytest.raises(ValueError, match="read-only"):
             shared[:] = 0
