@@ -18,6 +18,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
 from synthesis.consistency.agree import Target
+from synthesis.consistency.association import associated
 from synthesis.consistency.evidence import Evidence, gathered, lifted
 from synthesis.consistency.projection import norm_sub, product, soften, soften_alike
 from synthesis.consistency.residual_parts import completed
@@ -203,18 +204,35 @@ def _target(model: GroupedModel, evidence: Evidence) -> tuple[Target, bool]:
         base = model.marginal(evidence.clique).reshape(evidence.shape)
     else:
         base = product([model.marginal((n,)) for n in evidence.clique], model.total)
-    expected = evidence.answer(base)
+    start = _start(model.domain, evidence, base)
+    expected = evidence.answer(start)
     if evidence.disjoint:
         answers = norm_sub(soften_alike(evidence.standardized, expected), float(expected.sum()))
     else:
         answers = soften(evidence.standardized, expected, 1.0)
-    values = answers.reshape(evidence.shape) * evidence.stddev if evidence.whole else lifted(evidence, answers, base)
+    values = answers.reshape(evidence.shape) * evidence.stddev if evidence.whole else lifted(evidence, answers, start)
     values = np.maximum(values, 0.0)
     if not values.sum() > 0:  # the noise of a few records has left no cell above 0: this answer tells nothing
         return Target(evidence.clique, base, evidence.stddev, None if evidence.whole else evidence.rows), False
     values *= model.total / float(values.sum())
     differs = float(np.abs(values - base).sum()) > DIFFERS * model.total
     return Target(evidence.clique, values, evidence.stddev, None if evidence.whole else evidence.rows), differs
+
+
+def _start(domain: Domain, evidence: Evidence, base: Values) -> Values:
+    """From where answers draw a marginal: the model's, or that of one correlation where it explains the answers better.
+
+    Both are judged by their squared gaps and twice the numbers that were fitted (Mallows 1973): one, and of the model
+    as many as its gaps are fewer than noise makes. The model is even within cells that were asked as one; where it
+    stays, its records go together there by that correlation.
+    """
+    associated_cells = associated(evidence, base, tuple(domain[n].ordered for n in evidence.clique))
+    if associated_cells is None:
+        return base
+    off = [float(((evidence.standardized - evidence.answer(cells)) ** 2).sum()) for cells in (base, associated_cells)]
+    if off[1] + 2 < off[0] + 2 * max(evidence.rows - off[0], 0.0):
+        return associated_cells
+    return lifted(evidence, evidence.answer(base), associated_cells)
 
 
 def with_likely_columns(measurements: Measurements) -> Measurements:

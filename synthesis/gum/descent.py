@@ -51,7 +51,8 @@ def descend(
     """Lower Σ (n − n_t)² / σ² over all cells of all marginals, by single codes; the codes changed in each sweep.
 
     In a sweep every code of every row, attribute by attribute in blocks of rows, is offered the code that a random row
-    of the block has there, and takes it if the sum falls; the error never rises, and no row takes an impossible
+    of the block has there, and takes it if the sum falls; else the two rows exchange their codes if that lowers it,
+    which leaves the attribute's own counts as they are. The error never rises, and no row takes an impossible
     combination (`zeros`). Cost of a sweep: rows · Σ over marginals of attributes². Memory: two numbers a cell.
     """
     if not (table.rows and targets and sweeps):
@@ -116,19 +117,20 @@ def _sweep(
     other_stride: NDArray[np.uint64],
     state: NDArray[np.uint64],
 ) -> int:
-    """One pass over the codes of one attribute in a block of rows; how many change.
+    """One pass over the codes of one attribute in a block of rows; how many times one was taken or two were exchanged.
 
     A code that changes lowers its old cells' gaps and raises its new ones' by 1: the weighted squared error changes by
-    2 Σ w (gap_new − gap_old + 1).
+    2 Σ w (gap_new − gap_old + 1). An exchange is two such changes, but none of marginals in which both rows are alike.
     """
     seed = state[0]
     moves = 0
     whole = weight.sum()
     cells = np.empty(len(start), np.uint64)  # where the row lies in each marginal
+    partners = np.empty(len(start), np.uint64)
     for r in range(rows.shape[0]):
         seed = following(seed)
-        old = rows[r, axis]
-        new = rows[np.int64((seed >> np.uint64(11)) % np.uint64(rows.shape[0])), axis]
+        partner = np.int64((seed >> np.uint64(11)) % np.uint64(rows.shape[0]))
+        old, new = rows[r, axis], rows[partner, axis]
         if new == old:
             continue
         for k in range(len(start)):
@@ -144,6 +146,26 @@ def _sweep(
                 gap[cells[k]] -= 1.0
                 gap[cells[k] + stride[k] * step] += 1.0
             rows[r, axis] = new
+            moves += 1
+            continue
+        for k in range(len(start)):
+            partners[k] = start[k] + stride[k] * np.uint64(old)
+        for j in range(len(other)):
+            partners[entry[j]] += other_stride[j] * np.uint64(rows[partner, other[j]])
+        change = 0.0
+        for k in range(len(start)):
+            up = stride[k] * step
+            if partners[k] != cells[k]:
+                risen, fallen = gap[cells[k] + up] + gap[partners[k]], gap[cells[k]] + gap[partners[k] + up]
+                change += weight[k] * (risen - fallen + 2.0)
+        if change < -1e-9:
+            for k in range(len(start)):
+                up = stride[k] * step
+                gap[cells[k]] -= 1.0
+                gap[cells[k] + up] += 1.0
+                gap[partners[k]] += 1.0
+                gap[partners[k] + up] -= 1.0
+            rows[r, axis], rows[partner, axis] = new, old
             moves += 1
     state[0] = seed
     return moves
