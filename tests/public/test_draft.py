@@ -452,6 +452,13 @@ def test_a_list_of_pairs_is_proposed_where_some_texts_are_not_listed(tmp_path: P
     assert clique == ("city", "state") and not zeros.reshape(-1, 5)[facts["city"].other_code].any()
 
 
+def test_an_answer_tells_what_is_skipped_before_another_question_that_is(tmp_path: Path) -> None:
+    """Whoever has no wheelchair has no age of its first day; that it is empty beside a walk says nothing of these."""
+    lines = [f"{'yes,40,' if i % 4 == 0 else f'no,,{300 + i % 50}'}\n" for i in range(800)]
+    text, _ = drafted(csv(tmp_path, "wheelchair,since,walk\n" + "".join(lines)))
+    assert '#   - {"wheelchair": ["no"], "since": {}}' in text and '#   - {"wheelchair": ["yes"], "walk": {}}' in text
+
+
 def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp_path: Path) -> None:
     """The jobless have no wage but one in 900, two columns are filled together, and one is empty in any third row.
 

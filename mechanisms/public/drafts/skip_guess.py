@@ -47,6 +47,7 @@ class Skipped:
 def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skipped]:
     """Of each column that may be empty the one that tells most of the rows in which it is, if any does. NOT private.
 
+    Of those that tell as much an answer comes before what may be skipped itself: wheelchair = no, not a walk measured.
     A listed column tells by its values, any other by being empty or not. Cost: rows × sources × targets.
     """
     targets = [c for c in given if c.missing_code is not None][:MOST_DETERMINED]
@@ -70,7 +71,7 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skippe
             for i, source in enumerate(sources)
             if source.name != target.name and source.size * target.size <= MAX_COMBINATIONS
         ]
-        best = max(own, key=lambda one: (one.explained, None not in one.at), default=None)
+        best = max(own, key=lambda one: (one.explained, any(one.at), None not in one.at), default=None)
         if best is not None and (best.explained >= EXPLAINED or 0 < best.rows == best.empty):
             skipped.append(best)
     return skipped
