@@ -459,6 +459,14 @@ def test_an_answer_tells_what_is_skipped_before_another_question_that_is(tmp_pat
     assert '#   - {"wheelchair": ["no"], "since": {}}' in text and '#   - {"wheelchair": ["yes"], "walk": {}}' in text
 
 
+def test_what_is_empty_in_a_few_rows_by_chance_is_no_skipped_question(tmp_path: Path) -> None:
+    """Of 60 rows of a value 6 would hold it, and none does; of 600 it is a rule: a year of death of the living."""
+    for alive, rules in ((60, 0), (600, 1)):
+        lines = ["alive,\n"] * alive + [f"dead,{2000 + i % 9 if i % 10 == 0 else ''}\n" for i in range(600)]
+        text, _ = drafted(csv(tmp_path, "status,year\n" + "".join(lines), f"{alive}.csv"))
+        assert text.count('"status": ["alive"], "year": {}') == rules
+
+
 def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp_path: Path) -> None:
     """The jobless have no wage but one in 900, two columns are filled together, and one is empty in any third row.
 
