@@ -81,14 +81,10 @@ def in_words(relations: Sequence[Relation]) -> str:
     """A sentence; empty where there is none."""
     if not relations:
         return ""
-    every = all(r.least for r in relations)
-    shares = [f"{'at least ' * (r.least and not every)}{r.share:.0%}" for r in relations]
     first = next((r for r in relations if r.in_rows is not None), None)
-    each = zip(relations, shares, strict=True)
-    named = [f"{' × '.join(r.pair)} {share}{_in_words(r, first=r is first)}" for r, share in each]
-    least = "at least: " if every else ""
+    named = [f"{' × '.join(r.pair)} {'≥' * r.least}{r.share:.0%}{_in_words(r, first=r is first)}" for r in relations]
     seed = "; another synthesis.seed may keep more" * any(_is_lost(r) for r in relations)
-    return f"{least}{', '.join(named)} of the records beyond what unrelated columns have{seed}"
+    return f"{', '.join(named)} of the records beyond what unrelated columns have{seed}"
 
 
 def _in_words(relation: Relation, *, first: bool) -> str:

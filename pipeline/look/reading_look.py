@@ -254,19 +254,25 @@ def _numbers_apart(source: Source, column: Column) -> list[tuple[str, int]]:
     away, often = (inner[1] - inner[0]) / 2, max(OFTEN, FEW_OF_ALL * rows, 2 * rows / distinct)
     ends = ((lowest[0], inner[0] - lowest[0], of_low), (highest[0], highest[0] - inner[1], of_high))
     least = {True: min(often, FEWEST_UNITS), False: often}
-    held = [(x, n) for x, apart, n in ends if apart >= away and n >= least[apart > 2 * FAR_AWAY * away]]
+    alone = max(OFTEN, FEW_OF_ALL * rows)  # as far from all others as these are from each other
+    held = [
+        (x, n)
+        for x, apart, n in ends
+        if apart >= away and n >= min(least[apart > 2 * FAR_AWAY * away], often if apart < 2 * away else alone)
+    ]
     return [(f"{x:.15g}", int(n)) for x, n in held + [(x, n) for x, n in among if n >= often]]
 
 
 def far_bounds(source: Source, column: Column) -> list[str]:
-    """Bounds of numbers that are ten times too narrow, or too wide: dollars declared, and cents in the table."""
+    """Bounds of numbers that are ten times too narrow, or too wide, at either end: dollars declared, a year 0."""
     bound = max(abs(column.low), abs(column.high))
     if not (is_amount(column) and bound):
         return []
     cells = f"SELECT {read_sql(source, column)} AS x, {text_sql(source, column)} AS t FROM {source.relation}"
     inside = f"NOT ({declared_gap(column, 'x', 't')}) AND x NOT IN {CODES_OF_GAPS}"
-    sql = f"SELECT quantile_cont(abs(x), 0.99) FILTER ({inside}) FROM ({cells})"
-    if not (most := source.lines(sql)[0][0]):
+    sql = f"SELECT quantile_cont(abs(x), 0.99), quantile_disc(x, [0.01, 0.99]) FROM ({cells}) WHERE {inside}"
+    most, inner = source.lines(sql)[0]
+    if not most:
         return []
     if most >= FAR * bound:
         how = f"the numbers go {most / bound:,.0f} times as far as min and max"
@@ -274,6 +280,13 @@ def far_bounds(source: Source, column: Column) -> list[str]:
     if bound >= FAR * most:
         how = f"min and max go {bound / most:,.0f} times as far as 99 % of the numbers"
         return [f"{how}: are they in another unit, or wider than need be?"]
+    edges = plain_edges(column)
+    if edges is None or len(edges) <= FAR:
+        return []
+    first, last = np.searchsorted(edges, inner, side="right").tolist()
+    if first and last - first <= 1 and inner[1] > inner[0] and edges[min(first, len(edges) - 1)] - edges[first - 1] > 1:
+        how = f"98 % of the numbers lie in {last - first + 1} of {len(edges) - 1} bins"
+        return [f"{how}: are min and max wider than need be, or do they hold a code of a gap, as 0 for a year?"]
     return []
 
 

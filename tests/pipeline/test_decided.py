@@ -358,9 +358,9 @@ def test_of_sums_of_cells_a_relation_is_at_least_so_much_and_the_table_is_compar
     values[0] = 2 * 0.42 * 1_000
     merged = replace(known, values=values, whole=whole)
     (one,) = strongest(replace(measured, distances=merged), rows(TRUTH))
-    assert in_words([one]).startswith("at least: a × b 42% (table: 42%)")
+    assert in_words([one]).startswith("a × b ≥42% (table: 42%)")
     (one,) = strongest(replace(measured, answers=measured.answers[:3], distances=merged), rows(TRUTH))
-    assert in_words([one]).startswith("at least: a × b 42% of")
+    assert in_words([one]).startswith("a × b ≥42% of")
 
 
 def test_a_relation_is_judged_by_the_standard_error_that_distances_are_printed_with():

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy.stats import norm
 
 import pipeline
 from mechanisms.public.tables.doubts import numbers_apart
@@ -421,6 +422,17 @@ def test_an_end_of_the_numbers_that_lies_apart_and_that_many_rows_hold_is_asked_
         for name, (_, odd, gap) in ends.items():
             asked = [f'{odd} (200 times): a gap? missing: ["{odd}"]'] if gap and every == 10 else []
             assert [h for h in columns[name]["hints"] if "a gap?" in h] == asked, "one of a thousand may be a tail"
+
+
+def test_an_end_far_below_is_asked_about_and_so_are_bounds_that_leave_most_bins_empty(capsys):
+    """Heights of 0 were called ok, and three years 0 made two bins of 32 of all others."""
+    heights, years = norm.ppf((np.arange(2000) + 0.5) / 2000, 167, 11).round(), [1950 + i % 70 for i in range(2000)]
+    heights[::50], years[:3] = 0, [0, 0, 0]
+    field = {"kind": "integer", "min": 0, "max": 2030, "bins": {"count": 32}}
+    columns = checked(capsys, {"cm": heights, "year": years}, {"cm": {**field, "max": 220}, "year": field})["columns"]
+    assert columns["cm"]["hints"] == ['0 (40 times): a gap? missing: ["0"]']
+    (hint,) = columns["year"]["hints"]
+    assert hint.startswith("98 % of the numbers lie in 2 of 32 bins: are min and max wider than need be")
 
 
 def test_numbers_below_zero_as_accounts_write_them_are_told_with_their_cure(capsys):

@@ -452,6 +452,21 @@ def test_a_list_of_pairs_is_proposed_where_some_texts_are_not_listed(tmp_path: P
     assert clique == ("city", "state") and not zeros.reshape(-1, 5)[facts["city"].other_code].any()
 
 
+def test_an_answer_tells_what_is_skipped_before_another_question_that_is(tmp_path: Path) -> None:
+    """Whoever has no wheelchair has no age of its first day; that it is empty beside a walk says nothing of these."""
+    lines = [f"{'yes,40,' if i % 4 == 0 else f'no,,{300 + i % 50}'}\n" for i in range(800)]
+    text, _ = drafted(csv(tmp_path, "wheelchair,since,walk\n" + "".join(lines)))
+    assert '#   - {"wheelchair": ["no"], "since": {}}' in text and '#   - {"wheelchair": ["yes"], "walk": {}}' in text
+
+
+def test_what_is_empty_in_a_few_rows_by_chance_is_no_skipped_question(tmp_path: Path) -> None:
+    """Of 60 rows of a value 6 would hold it, and none does; of 600 it is a rule: a year of death of the living."""
+    for alive, rules in ((60, 0), (600, 1)):
+        lines = ["alive,\n"] * alive + [f"dead,{2000 + i % 9 if i % 10 == 0 else ''}\n" for i in range(600)]
+        text, _ = drafted(csv(tmp_path, "status,year\n" + "".join(lines), f"{alive}.csv"))
+        assert text.count('"status": ["alive"], "year": {}') == rules
+
+
 def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp_path: Path) -> None:
     """The jobless have no wage but one in 900, two columns are filled together, and one is empty in any third row.
 

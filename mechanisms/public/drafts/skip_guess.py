@@ -15,8 +15,9 @@ from mechanisms.public.rules.transforms import MAX_COMBINATIONS
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import Column
 
-#: Of rows with such a value so many would hold the target if it did not depend on the source: of each, and of all.
-EXPECTED_EACH, EXPECTED = 5, 50
+#: Of rows with such a value so many would hold the target if it did not depend on the source: of each, of all, and of
+#: all where none does.
+EXPECTED_EACH, EXPECTED, EXPECTED_NONE = 5, 50, 20
 #: Of the rows in which the target is empty the source explains at least this share, or all of its own are empty.
 EXPLAINED = 0.5
 
@@ -47,6 +48,7 @@ class Skipped:
 def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skipped]:
     """Of each column that may be empty the one that tells most of the rows in which it is, if any does. NOT private.
 
+    Of those that tell as much an answer comes before what may be skipped itself: wheelchair = no, not a walk measured.
     A listed column tells by its values, any other by being empty or not. Cost: rows × sources × targets.
     """
     targets = [c for c in given if c.missing_code is not None][:MOST_DETERMINED]
@@ -70,8 +72,8 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skippe
             for i, source in enumerate(sources)
             if source.name != target.name and source.size * target.size <= MAX_COMBINATIONS
         ]
-        best = max(own, key=lambda one: (one.explained, None not in one.at), default=None)
-        if best is not None and (best.explained >= EXPLAINED or 0 < best.rows == best.empty):
+        best = max(own, key=lambda one: (one.explained, any(one.at), None not in one.at), default=None)
+        if best is not None and (best.explained >= EXPLAINED or (best.explained and best.rows == best.empty)):
             skipped.append(best)
     return skipped
 
@@ -81,7 +83,8 @@ def _skipped(source: Column, target: Column, rows: NDArray[np.float64], held: ND
     expected = rows * (held.sum() / max(rows.sum(), 1))
     at = (rows >= FEWEST_UNITS) & (expected >= EXPECTED_EACH) & (held <= (1 - LAMBDA) * expected)
     empty = int((rows - held)[at].sum())
-    explained = empty / max((rows - held).sum(), 1) if expected[at].sum() >= EXPECTED else 0.0
+    enough = expected[at].sum() >= (EXPECTED if held[at].any() else EXPECTED_NONE)
+    explained = empty / max((rows - held).sum(), 1) if enough else 0.0
     if is_listed(source):
         labels = tuple(label_of(source, int(code)) for code in np.flatnonzero(at))
     else:
