@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -14,7 +13,6 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
-from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
 from synthesis.consistency.agree import Target
@@ -22,7 +20,6 @@ from synthesis.consistency.association import associated
 from synthesis.consistency.evidence import Evidence, gathered, lifted
 from synthesis.consistency.projection import norm_sub, product, soften, soften_alike
 from synthesis.consistency.residual_parts import completed
-from synthesis.consistency.shrinkage import smoothed
 from synthesis.consistency.total import estimate_total
 from synthesis.contract import RowModel, Synthesizer, row_bytes
 from synthesis.convergence import FitRecord, Synthesized
@@ -30,14 +27,13 @@ from synthesis.gum.descent import descend
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.impossible import Impossible, Zeros
 from synthesis.independent import IndependentSpec
+from synthesis.likely_columns import with_likely_columns
 from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.usefulness import usefulness
 from synthesis.unmeasured import ALL_CELLS, unmeasured
 
-#: Of the noise at least this share is taken to be left: priors that explain an answer whole may err.
-LEFT = 0.05
 #: A target differs from the model where its cells do by this share of the total.
 DIFFERS = 1e-6
 #: The model may be so many times `max_cells` large where the forest of its pairs, or of rules, is; others then get so
@@ -233,35 +229,3 @@ def _start(domain: Domain, evidence: Evidence, base: Values) -> Values:
     if off[1] + 2 < off[0] + 2 * max(evidence.rows - off[0], 0.0):
         return associated_cells
     return lifted(evidence, evidence.answer(base), associated_cells)
-
-
-def with_likely_columns(measurements: Measurements) -> Measurements:
-    """Whole answers about one column, replaced by the records that are likely, and by the noise that is left in them.
-
-    Answers get the known total, their cells the means that all cells, or neighbours of an ordered column, make
-    likeliest (`smoothed`). These lose a constant until they sum to the total (`norm_sub`): a few records that may be in
-    each of many empty cells are none.
-
-    Guarantee: post-processing; costs no privacy.
-    Cost: some hundred passes over the cells of each column.
-    """
-    total = estimate_total(measurements)
-    if not total > 0:
-        return measurements
-    whole = [len(a.clique) == 1 and isinstance(a.query, Identity) for a in measurements.answers]
-    columns = [a for a, is_whole in zip(measurements.answers, whole, strict=True) if is_whole]
-    likely = {}
-    for each in gathered(measurements.domain, columns):
-        (name,), (values,) = each.clique, each.values
-        even = values + (total - values.sum()) / values.size
-        means, variances = smoothed(even, (measurements.domain[name].ordered,), each.stddev)
-        left = max(math.sqrt(float(variances.mean())) / each.stddev, LEFT)
-        likely[each.clique] = norm_sub(means, total), left
-
-    answers = []
-    for answer, is_whole in zip(measurements.answers, whole, strict=True):
-        if is_whole:
-            values, left = likely[answer.clique]
-            answer = replace(answer, values=values, scale=answer.scale * left)
-        answers.append(answer)
-    return replace(measurements, answers=tuple(answers))

@@ -18,7 +18,7 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.release_query import estimate_count, estimate_marginal
-from synthesis.auto_model import with_likely_columns
+from synthesis.likely_columns import with_likely_columns
 from synthesis.consistency.agree import consistent, estimated, overlaps_of
 from synthesis.consistency.evidence import FLOOR, gathered, lifted
 from synthesis.consistency.merged_values import compressed, merged_values
