@@ -15,7 +15,7 @@ LEAST_CODES = 3
 MOST_CORRELATION, MOST_SCORE = 0.97, 3.7
 #: Cells of the largest pair that is looked at.
 MOST_CELLS = 1 << 18
-#: Corrections of the correlation (each leaves about a tenth of the error), and rounds in which the sides are restored.
+#: Corrections of the correlation (more move one of .9 over nine cells by .003), and rounds that restore the sides.
 CORRECTIONS, ROUNDS = 3, 6
 
 
@@ -28,7 +28,7 @@ def associated(evidence: Evidence, base: Values, ordered: tuple[int, ...]) -> Va
     Cells of codes on no line, and impossible ones, stay as they are in `base`.
 
     Guarantee: post-processing; costs no privacy.
-    Cost: some thirty passes over the cells.
+    Cost: some sixty passes over the cells.
 
     Args:
         base: shaped as the pair, in records.

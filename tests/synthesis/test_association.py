@@ -100,11 +100,13 @@ def rows_of(query, stddev, seed):
     return np.histogram2d(*table.columns, bins=np.arange(CODES + 1) - 0.5)[0]
 
 
-@pytest.mark.parametrize(("query", "stddev"), [(THIRDS, 10.0), (Identity(CODES**2), 40.0)], ids=["coarse", "noisy"])
-def test_the_defaults_rows_keep_a_correlation_of_large_cells_or_of_noisy_ones(query, stddev):
-    """Even within the nine cells, or softened cell by cell, rows would keep .46 and .17 of a correlation of .58."""
-    kept = np.mean([correlation_of(rows_of(query, stddev, seed)) for seed in range(6)])
-    assert kept > 0.88 * correlation_of(normal_cells(0.6))
+@pytest.mark.parametrize(
+    ("query", "stddev", "share"), [(THIRDS, 10.0, 0.95), (Identity(CODES**2), 30.0, 0.7)], ids=["coarse", "noisy"]
+)
+def test_the_defaults_rows_keep_a_correlation_of_large_cells_and_most_of_one_of_noisy_cells(query, stddev, share):
+    """Even within the nine cells, or softened cell by cell, rows keep .45 and .15 of a correlation of .58."""
+    kept = np.mean([correlation_of(rows_of(query, stddev, seed)) for seed in range(8)])
+    assert kept > share * correlation_of(normal_cells(0.6))
 
 
 def test_codes_that_go_together_in_no_order_keep_what_answers_say_of_them():
