@@ -18,7 +18,6 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.release_query import estimate_count, estimate_marginal
-from synthesis.likely_columns import with_likely_columns
 from synthesis.consistency.agree import consistent, estimated, overlaps_of
 from synthesis.consistency.evidence import FLOOR, gathered, lifted
 from synthesis.consistency.merged_values import compressed, merged_values
@@ -26,6 +25,7 @@ from synthesis.consistency.projection import fit, norm_sub, product, raked, soft
 from synthesis.consistency.residual_parts import ResidualParts, completed, rebuilt_of
 from synthesis.consistency.shrinkage import neighbours
 from synthesis.gum.gum_settings import GumSpec
+from synthesis.likely_columns import with_likely_columns
 from synthesis.marginal_tables import marginal_tables
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.model_settings import ModelSettings
