@@ -23,8 +23,8 @@ def associated(evidence: Evidence, base: Values, ordered: tuple[int, ...]) -> Va
     """The marginal with the sides of `base` in which ordered codes go together as the answers say, by one correlation.
 
     Each column is taken as a normal score cut at its own quantiles; the pair of scores has that correlation at which
-    the sum of their products is the one of the answers, over the answers' own cells. So a pair that was asked in few
-    large cells goes together within them too, and one whose every cell is hidden by noise may still tell it in sum.
+    the sum of their products is the one of the answers, over the answers' own cells, less what of it may be noise. So a
+    pair that was asked in few large cells goes together within them too, and one whose every cell noise hides in sum.
     Cells of codes on no line, and impossible ones, stay as they are in `base`.
 
     Guarantee: post-processing; costs no privacy.
@@ -55,6 +55,8 @@ def associated(evidence: Evidence, base: Values, ordered: tuple[int, ...]) -> Va
     moment, unit = float(moments @ evidence.values[0]), float(moments @ answered(even * products))
     if unit <= 0:
         return None
+    noise = evidence.stddev**2 * float(moments @ moments)  # the moment's variance: one that noise makes is 0
+    moment *= max(1 - noise / moment**2, 0.0) if moment else 0.0
     result, correlation = base.copy(), _limited(moment / unit)
     for _ in range(CORRECTIONS):
         result[line] = _copula(block > 0, sides, scores, correlation)

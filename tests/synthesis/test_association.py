@@ -52,16 +52,23 @@ def test_exact_answers_give_back_the_normal_copula_they_are_of(correlation, quer
     assert np.abs(cells - true).sum() / 2 < 0.012 * RECORDS
 
 
-def test_noise_above_every_cell_leaves_the_correlation():
-    true, stddev = normal_cells(0.5), 60.0
-    assert true.max() < 3 * stddev and np.median(true) < stddev / 2
-    shown = [
-        correlation_of(associated(evidence(true, Identity(CODES**2), stddev, seed), alone(true), (CODES, CODES)))
-        for seed in range(40)
-    ]
+def shown(correlation: float, stddev: float) -> list[float]:
+    """Correlations of codes, of a hundred noisy answers to all cells."""
+    true = normal_cells(correlation)
+    noisy = [evidence(true, Identity(CODES**2), stddev, seed) for seed in range(100)]
+    return [correlation_of(associated(each, alone(true), (CODES, CODES))) for each in noisy]
+
+
+def test_noise_above_every_cell_leaves_the_correlation_less_what_of_it_may_be_noise():
+    stddev, true = 60.0, correlation_of(normal_cells(0.5))
     error = stddev * CODES / RECORDS  # of a sum of products of standardized codes
-    assert np.mean(shown) == pytest.approx(correlation_of(true), abs=3 * error / np.sqrt(40))
-    assert np.std(shown) == pytest.approx(error, rel=0.3)
+    assert normal_cells(0.5).max() < 3 * stddev and np.median(normal_cells(0.5)) < stddev / 2
+    assert np.mean(shown(0.5, stddev)) == pytest.approx(true - error**2 / true, abs=0.3 * error)
+    assert np.std(shown(0.5, stddev)) == pytest.approx(error, rel=0.3)
+
+
+def test_a_correlation_within_the_standard_error_of_noise_alone_is_none():
+    assert np.mean(np.abs(shown(0.0, 60.0)) < 1e-9) == pytest.approx(0.68, abs=0.14)
 
 
 @settings(deadline=None, max_examples=40)
