@@ -70,7 +70,7 @@ CHOICES: dict[str, list[str]] = {
     "privbasis pairs": ["selection=privbasis", "selection.items=3", "selection.pairs=1"],
     "auto residuals": [
         *("selection=auto", "selection.fine_cells=0", "selection.combine_cells=0"),
-        *("selection.important=[a,c]", "selection.important_weight=50", "selection.split=[1,0.1,50]"),
+        *("selection.important=[b,c]", "selection.important_weight=50", "selection.split=[1,0.1,50]"),
     ],
 }
 #: Of each selection its first case, and those whose plans have methods and slots that these lack.
