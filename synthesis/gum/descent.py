@@ -1,4 +1,4 @@
-"""The close of GUM: single codes are changed where that lowers the squared error of all marginals together."""
+"""The close of GUM: codes are changed, or exchanged, where that lowers the squared error of all marginals together."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Entries(NamedTuple):
 def descend(
     table: CodedTable, targets: list[Target], *, sweeps: int, rng: np.random.Generator, zeros: Zeros = ()
 ) -> tuple[CodedTable, list[int]]:
-    """Lower Σ (n − n_t)² / σ² over all cells of all marginals, by single codes; the codes changed in each sweep.
+    """Lower Σ (n − n_t)² / σ² over all cells of all marginals, by codes taken and exchanged; how many in each sweep.
 
     In a sweep every code of every row, attribute by attribute in blocks of rows, is offered the code that a random row
     of the block has there, and takes it if the sum falls; else the two rows exchange their codes if that lowers it,

@@ -259,7 +259,7 @@ def settled(goals: Goals, links: Links, room: Undo, slot: int, slot_other: int, 
     """
     one, other = links.owners[slot], links.owners[slot_other]
     rise, changes = 0.0, 0
-    for at in (slot, slot_other):
+    for at in (slot, slot_other):  # one call: what stands inline is compiled anew for each
         if at == slot or (other != one and rise < 0):  # who does not gain by a change looks for another
             more, changes = _recounted(goals, links, room, at, whole or one == other, changed, changes)
             rise += more
