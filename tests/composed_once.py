@@ -13,8 +13,11 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
+from pipeline.settings import own_settings
+
 _read, _composed = OmegaConf.load, config_loader_impl.ConfigLoaderImpl._compose_config_from_defaults_list
 _listed, _parsed = config_loader_impl.create_defaults_list, OverridesParser.parse_rule
+_typed = own_settings.of_its_type
 #: All that names a thing → the thing, pickled: it is read in a seventh of the time in which it is copied.
 _made: dict[Any, bytes] = {}
 
@@ -72,7 +75,13 @@ def _parsed_once(parser: Any, text: str, rule: str) -> Any:
     return _once(("parsed", text, rule), lambda: _parsed(parser, text, rule))
 
 
+def _typed_once(cls: type[Any], name: str, value: Any) -> Any:
+    """In place of what a group of settings is merged into for each command anew."""
+    return _once(("typed", cls, name, repr(value)), lambda: _typed(cls, name, value))
+
+
 OmegaConf.load = staticmethod(_read_once)  # type: ignore[method-assign, assignment]
 config_loader_impl.ConfigLoaderImpl._compose_config_from_defaults_list = _composed_once  # type: ignore[method-assign]
 config_loader_impl.create_defaults_list = _listed_once  # type: ignore[assignment]
 OverridesParser.parse_rule = _parsed_once  # type: ignore[method-assign]
+own_settings.of_its_type = _typed_once

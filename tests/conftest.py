@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from mechanisms.sensitive import noise
 from pipeline.plugins.plugin_discovery import load_module
-from tests import composed_once  # noqa: F401 - in place of what Hydra does for each command anew
+from tests import composed_once, started_once  # noqa: F401 - in place of what each command does anew
 
 settings.register_profile("pipeline", deadline=None, max_examples=50)
 settings.load_profile("pipeline")

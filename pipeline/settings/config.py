@@ -33,8 +33,8 @@ from pipeline.help import DOLLAR, first_line, way_out
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config, plain
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.overrides import encoded, literal
-from pipeline.settings.own_settings import culprit, form_of, typed_settings
+from pipeline.settings.overrides import encoded
+from pipeline.settings.own_settings import culprit, filled, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
 
 T = TypeVar("T")
@@ -359,14 +359,13 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     if "evaluation" in names:
         values["evaluation"]["options"] = typed_settings(values["evaluation"]["options"])
     try:
-        result = OmegaConf.to_object(OmegaConf.merge(form, literal(values)))
+        result = filled(cls, values)
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or culprit(cls, values, "settings")
         problem, fix = first_line(error), way_out(where)
         if " is not a subclass of " in problem:  # the library's words for release=csv
             problem, fix = "several settings, and no value of its own", f"{where}.NAME=…; --help lists them"
         raise UserError(problem, where=where, fix=fix) from error
-    assert isinstance(result, cls)
     check_switches(values, dataclasses.asdict(result))  # type: ignore[call-overload]
     return result
 

@@ -34,12 +34,10 @@ def own_settings(cls: type[T], options: Mapping[str, Any], group: str, name: str
             fix = did_you_mean(str(setting), names) or f"a setting of {group}={name}: {', '.join(names)}"
             raise UserError("no such setting", where=f"{group}.{setting}", fix=fix)
     try:
-        settings = OmegaConf.to_object(OmegaConf.merge(form_of(cls), literal(dict(options))))
+        return filled(cls, options)
     except OmegaConfBaseException as error:
         where = f"{group}.{getattr(error, 'full_key', None) or culprit(cls, options, 'kind').partition('.')[0]}"
         raise UserError(first_line(error), where=where, fix=way_out(where, "config")) from error
-    assert isinstance(settings, cls)
-    return settings
 
 
 def form_of(cls: type[Any]) -> DictConfig:
@@ -49,6 +47,26 @@ def form_of(cls: type[Any]) -> DictConfig:
         OmegaConf.set_readonly(form, False)  # that of a frozen dataclass is read-only
         _FORMS[cls] = form
     return _FORMS[cls]
+
+
+def filled(cls: type[T], values: Mapping[str, Any]) -> T:
+    """The dataclass with these values, each read by itself as what its type says; the others as it has them.
+
+    Raises:
+        OmegaConfBaseException: a value of another type.
+    """
+    return cls(**{name: of_its_type(cls, name, value) for name, value in values.items()})
+
+
+def of_its_type(cls: type[Any], name: str, value: Any) -> Any:
+    """A plain value (a mapping, where this is a group of settings) as the type of this setting says.
+
+    Raises:
+        OmegaConfBaseException: it is of another type.
+    """
+    form = OmegaConf.masked_copy(form_of(cls), name)
+    merged: Any = OmegaConf.to_object(OmegaConf.merge(form, {name: literal(value)}))
+    return merged[name]
 
 
 def culprit(cls: type[Any], values: Mapping[str, Any], whole: str) -> str:
@@ -61,7 +79,7 @@ def culprit(cls: type[Any], values: Mapping[str, Any], whole: str) -> str:
     for group, node in values.items():
         for key in node if isinstance(node, Mapping) else [None]:
             try:
-                OmegaConf.merge(form_of(cls), {group: node if key is None else {key: node[key]}})
+                of_its_type(cls, group, node if key is None else {key: node[key]})
             except OmegaConfBaseException:
                 return group if key is None else f"{group}.{key}"
     return whole

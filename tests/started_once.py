@@ -1,0 +1,30 @@
+"""The embedded engine, which each command starts anew, is started once for all commands of a test's process."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from mechanisms.public.tables import engine_instances
+
+_started = engine_instances._started
+#: By process and what they may use: whole engines, of which each command gets a connection with tables of its own.
+_engines: dict[tuple[int, int, int], Any] = {}
+
+
+def _connected(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
+    """In place of a start: a connection to the engine that was started with the same, as good as new."""
+    import duckdb
+
+    key = (os.getpid(), memory_limit_bytes, threads)
+    if key not in _engines:
+        _engines[key] = _started(spill, memory_limit_bytes, threads)
+    connection = _engines[key].cursor()
+    least = max(memory_limit_bytes, engine_instances.LEAST_BYTES)
+    try:
+        connection.execute(f"SET temp_directory = '{spill}'; SET memory_limit = '{least}B'; RESET TimeZone")
+    except duckdb.Error:  # it has spilled, or spills
+        return _started(spill, memory_limit_bytes, threads)
+    return connection
+
+
+engine_instances._started = _connected
