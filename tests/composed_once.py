@@ -76,3 +76,4 @@ OmegaConf.load = staticmethod(_read_once)  # type: ignore[method-assign, assignm
 config_loader_impl.ConfigLoaderImpl._compose_config_from_defaults_list = _composed_once  # type: ignore[method-assign]
 config_loader_impl.create_defaults_list = _listed_once  # type: ignore[assignment]
 OverridesParser.parse_rule = _parsed_once  # type: ignore[method-assign]
+ConfigStore.__deepcopy__ = lambda store, _: store  # type: ignore[attr-defined]  # Hydra copies it for each command

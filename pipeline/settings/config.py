@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
 
 import yaml
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
@@ -33,8 +33,8 @@ from pipeline.help import DOLLAR, first_line, way_out
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config, plain
 from pipeline.settings.experiment_list import ExperimentConfig
-from pipeline.settings.overrides import encoded, literal
-from pipeline.settings.own_settings import culprit, form_of, typed_settings
+from pipeline.settings.overrides import encoded
+from pipeline.settings.own_settings import culprit, defaults_of, filled, typed_settings
 from pipeline.settings.units_config import UnitsConfig
 
 T = TypeVar("T")
@@ -353,28 +353,26 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         raise UserError("no such setting", where=key, fix=fix)
     check_seed(container)
     values = {k: v for k, v in container.items() if k in names}
-    form = form_of(cls)
-    for group in [n for n in names if OmegaConf.is_dict(form[n]) and "options" in form[n]]:
-        values[group] = _own_settings(values[group], form[group].keys() - {"options"})
+    options = {}  # of any type: they are not merged, which would take longer than the rest
+    for group, default in defaults_of(cls).items():
+        if isinstance(default, dict) and "options" in default:
+            common = default.keys() - {"options"}
+            options[group] = {k: v for k, v in values[group].items() if k not in common}
+            values[group] = {k: v for k, v in values[group].items() if k in common}
     if "evaluation" in names:
-        values["evaluation"]["options"] = typed_settings(values["evaluation"]["options"])
+        options["evaluation"] = typed_settings(options["evaluation"])
     try:
-        result = OmegaConf.to_object(OmegaConf.merge(form, literal(values)))
+        result = filled(cls, values)
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or culprit(cls, values, "settings")
         problem, fix = first_line(error), way_out(where)
         if " is not a subclass of " in problem:  # the library's words for release=csv
             problem, fix = "several settings, and no value of its own", f"{where}.NAME=…; --help lists them"
         raise UserError(problem, where=where, fix=fix) from error
-    assert isinstance(result, cls)
     check_switches(values, dataclasses.asdict(result))  # type: ignore[call-overload]
+    for group, own in options.items():
+        getattr(result, group).options = own
     return result
-
-
-def _own_settings(given: Mapping[str, Any], common: Collection[str]) -> dict[str, Any]:
-    """What differs from kind to kind (from metric to metric) travels in `options`; `common` are the settings of all."""
-    own = {k: v for k, v in given.items() if k not in common}
-    return {**{k: v for k, v in given.items() if k in common}, "options": own}
 
 
 def load_config(overrides: Sequence[str] = ()) -> Config:
