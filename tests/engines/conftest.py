@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.audit.on_spark import SMALL, why_not
+from tests.one_engine import one_engine
 from tests.pipeline.conftest import town
 
-__all__ = ["town"]  # the fixture
+__all__ = ["one_engine", "town"]  # the fixture
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from pipeline.cli import main
 from pipeline.look import run_look
 from pipeline.statement.digests import file_digests
 from pipeline.statement.words import words_of
+from tests.one_engine import one_engine  # noqa: F401 - of all tests here
 
 SCHEMA = """
 name: town

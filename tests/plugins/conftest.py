@@ -16,6 +16,7 @@ from pipeline.plugins.offers import GROUP, offered_by
 from pipeline.plugins.origins import _digest
 from pipeline.plugins.registries import REGISTRIES, _texts
 from pipeline.settings.experiment_list import FILES
+from tests.one_engine import one_engine  # noqa: F401 - of all tests here
 
 ROOT = Path(__file__).parents[2]
 PAGES = {p.stem: p.read_text(encoding="utf-8") for p in sorted((ROOT / "docs" / "adding").glob("*.md"))}
