@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from evaluation.metrics import METRICS
 from evaluation.papers.ncript.ncript_rows import NcriptSpec
@@ -24,6 +26,7 @@ from pipeline.experiments.experiment_settings import MapSettings
 from pipeline.experiments.nist_crc import CrcSettings
 from pipeline.settings import config
 from pipeline.settings.config import load_config
+from pipeline.settings.own_settings import filled
 from pipeline.settings.read_where import TABLE
 from pipeline.settings.specs import build_specs
 from synthesis.synthesizers import SYNTHESIZERS
@@ -267,3 +270,28 @@ def test_so_it_is_by_other_commands(name, here, monkeypatch, capsys):
 def test_what_is_read_is_taken(given: list[str], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(here)
     build_specs(load_config([*TOWN, *given]))
+
+
+@dataclass
+class Lent:
+    """A field of each type, of which defaults look like values of another one."""
+
+    number: int = 1
+    share: float = 1.0
+    switch: bool = True
+    text: str = "1"
+    names: list[str] = field(default_factory=lambda: ["1"])
+    any: Any = 1
+
+
+@pytest.mark.parametrize("value", [1, 1.0, True, "1", "true", None, [1], ["1"], "?"], ids=repr)
+@pytest.mark.parametrize("name", [f.name for f in fields(Lent)])
+def test_a_value_that_looks_like_the_default_is_read_as_any_other(name: str, value: Any) -> None:
+    def read(how: Any) -> str:
+        try:
+            return repr(how())
+        except OmegaConfBaseException as error:
+            return type(error).__name__
+
+    merged = read(lambda: OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(Lent), {name: value})))
+    assert read(lambda: filled(Lent, {name: value})) == merged
