@@ -85,3 +85,4 @@ config_loader_impl.ConfigLoaderImpl._compose_config_from_defaults_list = _compos
 config_loader_impl.create_defaults_list = _listed_once  # type: ignore[assignment]
 OverridesParser.parse_rule = _parsed_once  # type: ignore[method-assign]
 own_settings.of_its_type = _typed_once
+ConfigStore.__deepcopy__ = lambda store, _: store  # type: ignore[attr-defined]  # Hydra copies it for each command

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,15 @@ def spelled(override: str) -> str:
 def readable(override: str) -> bool:
     """Whether Hydra's grammar takes the override as it stands."""
     try:
-        OverridesParser.create().parse_override(override)
+        _parser().parse_override(override)
     except HydraException:
         return False
     return True
+
+
+@cache
+def _parser() -> OverridesParser:
+    return OverridesParser.create()
 
 
 def quoted(value: str) -> str:

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -119,26 +120,28 @@ def lp_cost(p: np.ndarray, q: np.ndarray, distance: np.ndarray, delta: float, al
         p, q: synthetic and true mass of T cells.
         distance: T × T, infinite where no mass may move.
     """
-    cells = p.size
-    source, target = np.nonzero(np.isfinite(distance))
-    moves = source.size
-    each = np.arange(moves)
-    ones = np.ones(moves)
-    rows = sparse.csr_array((ones, (source, each)), shape=(cells, moves))
-    inflow = sparse.csr_array((ones, (target, each)), shape=(cells, moves))
-    none = sparse.csr_array((cells, cells))
-    identity = sparse.eye_array(cells)
-    above = sparse.hstack([inflow, -identity, none])
-    below = sparse.hstack([-inflow, none, -identity])
+    may = np.isfinite(distance)
+    within, all_moved = _constraints(p.size, may.tobytes())
     result = linprog(
-        np.concatenate([distance[source, target], np.full(2 * cells, alpha)]),
-        A_ub=sparse.vstack([above, below]),
+        np.concatenate([distance[may], np.full(2 * p.size, alpha)]),
+        A_ub=within,
         b_ub=np.concatenate([q + delta, delta - q]),
-        A_eq=sparse.hstack([rows, none, none]),
+        A_eq=all_moved,
         b_eq=p,
         method="highs",
     )
     return _solved(result)
+
+
+@lru_cache(maxsize=64)
+def _constraints(cells: int, may: bytes) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Of all tables of so many cells: what bounds Σ_i X_ij, and Σ_j X_ij; `may`: where mass may move."""
+    source, target = np.nonzero(np.frombuffer(may, bool).reshape(cells, cells))
+    each, ones = np.arange(source.size), np.ones(source.size)
+    rows, inflow = (sparse.csr_array((ones, (ends, each)), shape=(cells, each.size)) for ends in (source, target))
+    none, identity = sparse.csr_array((cells, cells)), sparse.eye_array(cells)
+    above, below = sparse.hstack([inflow, -identity, none]), sparse.hstack([-inflow, none, -identity])
+    return sparse.csr_array(sparse.vstack([above, below])), sparse.csr_array(sparse.hstack([rows, none, none]))
 
 
 def lp_cost_between_neighbours(p: np.ndarray, q: np.ndarray, graph: Graph, delta: float, alpha: float) -> float:

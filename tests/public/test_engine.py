@@ -25,11 +25,6 @@ from tests.public.table_worlds import csv, encoded, schema, source
 ANY = {"kind": "categorical", "values": ["1", "2", "3", "4", "x"]}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def one_engine() -> None:
-    """Here each table has an engine of its own, where no test says otherwise."""
-
-
 def read(path: Path, **options: Any) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
     table = source(path, **options)
     batches = table.batches(f"SELECT * FROM {table.relation}")
