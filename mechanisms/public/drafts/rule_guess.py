@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.drafts.column_facts import MAX_VALUES, filled
 from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.seen import FEWEST_UNITS
-from mechanisms.public.drafts.sum_guess import SUMMED, guess_products, guess_sums, marked
+from mechanisms.public.drafts.sum_guess import SUMMED, SUMMED_ROWS, guess_products, guess_sums, marked
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.calendar_parts import PARTS, part_name, parts_of
 from mechanisms.public.rules.computed import in_unit, value_types
@@ -26,7 +26,7 @@ from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 from mechanisms.public.tables.encode import encoding, read_sql, text_sql
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.value_summaries import agree, value_batches
+from mechanisms.public.tables.value_summaries import agree, first_rows, value_batches
 
 #: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
 TRIED = ("days", "years")
@@ -98,8 +98,10 @@ def guess_derived(source: Source, columns: ByName, measured: Collection[str]) ->
     texts += [(b, f"{marked(a)} + {marked(n)}{part.replace('*', '/')}", (n,)) for n, a, b, part in sums]
     texts += [(n, f"{word}({marked(a)}, {marked(b)})", (n,)) for n, a, b in each for word in TRIED]
     texts += [(n, f"round(({marked(b)} - {marked(a)}){part})", (n,)) for n, a, b, part in alike if part]
-    texts += [(c, text, (c,)) for c, text in guess_sums(source, added)] if len(added) > 2 else []
-    texts += guess_products(source, added) if len(added) > 1 else []
+    if len(added) > 1:
+        rows = first_rows(source, added, SUMMED_ROWS)
+        texts += [(c, text, (c,)) for c, text in guess_sums(rows, added)] if len(added) > 2 else []
+        texts += guess_products(rows, added)
     tried = [_Tried(target, parse_expression(text, types, "the draft"), tells) for target, text, tells in texts]
     held: dict[str, tuple[Expression, str]] = {}
     for target, expression, words in _holding(source, [*asked.values()], tried) if tried else ():

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from mechanisms.public.schema.column import Column
-from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.value_summaries import agree, first_rows
+from mechanisms.public.tables.value_summaries import Floats, agree
 
 #: Of so many numbers, in so many rows (fewer where the sum has gaps), sums are looked for; weights below that are none.
 SUMMED, SUMMED_ROWS, SUMMED_FEW, NONE = 120, 2_000, 500, 1e-6
@@ -32,14 +31,16 @@ def marked(column: Column) -> str:
     return column.name if word else f"`{column.name}`"
 
 
-def guess_sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str]]:
-    """Columns that are sums of others in the first rows, and the sums: by non-negative least squares, parts first.
+def guess_sums(held: Floats, columns: Sequence[Column]) -> list[tuple[Column, str]]:
+    """Columns that are sums of others, and the sums: by non-negative least squares, parts first.
 
     An answer on a short scale may count the other way round: 6 - x of 1 to 5. Of a sum that has few values, or is the
     same number in all rows, the largest part is the rest: weekly hours of five days, parts of 100 per cent. Rows
     without the sum do not count.
+
+    Args:
+        held: (rows, columns) values of the table's first rows, NaN where they are missing.
     """
-    held = first_rows(source, columns, SUMMED_ROWS)
     rows, gaps = np.nan_to_num(held), np.isnan(held)
     turned = [i for i, c in enumerate(columns) if c.kind == "integer" and c.high - c.low <= SCALE and c.low >= 0]
     ends = {i: columns[i].low + columns[i].high for i in turned}
@@ -72,14 +73,17 @@ def guess_sums(source: Source, columns: Sequence[Column]) -> list[tuple[Column, 
     return sums
 
 
-def guess_products(source: Source, columns: Sequence[Column]) -> list[tuple[Column, str, tuple[Column, ...]]]:
+def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column, str, tuple[Column, ...]]]:
     """Columns that are two others multiplied, or a fixed share of one; the product; and what it multiplies.
 
     Rows with 0 or 1 do not count: there a product is right by itself. Of two columns that are shares of each other the
     one of fewer digits is taken.
+
+    Args:
+        rows: (rows, columns) values of the table's first rows, NaN where they are missing.
     """
-    columns = columns[:MULTIPLIED]
-    rows, products = first_rows(source, columns, SUMMED_ROWS), list[tuple[Column, str, tuple[Column, ...]]]()
+    columns, rows = columns[:MULTIPLIED], rows[:, :MULTIPLIED]
+    products = list[tuple[Column, str, tuple[Column, ...]]]()
     telling, shares = ~np.isnan(rows) & (rows != 0) & (rows != 1), dict[frozenset[int], tuple[str, int, int]]()
     for t, i in itertools.permutations(range(len(columns)), 2):
         own, target = np.flatnonzero(telling[:, t] & telling[:, i])[:MOST_FACTORS], columns[t]
