@@ -41,7 +41,6 @@ from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_
 Weights = NDArray[np.float64]
 #: Of one row, or of each.
 Figures = float | Weights
-
 #: By which cells a range was counted, where that is no bin: `attrs["cells"]`.
 FINE_CELL = "fine cell"
 
@@ -214,7 +213,10 @@ def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFr
 
 
 def left_out(column: Column, value: Any) -> list[str]:
-    """That a range of floats up to an edge of two bins leaves out what lies on it, where no step says how much."""
+    """What lies on an edge of two bins of floats, up to which a range was asked; bins between two names of dates."""
+    if column.kind in DATE_KINDS and column.on_a_line and len(ends := _items(value)) == 2:
+        apart = asked_ranges(column, value, column.name) is None
+        return [f"{column.name}: {ends[0]} and {ends[1]} are two bins; a range has two dates as its ends"] * apart
     if column.kind != "float" or column.multiple_of is not None:
         return []
     on = [high for _, high in asked_ranges(column, value, column.name) or () if high in column.grid.spans[0][1:]]

@@ -89,6 +89,7 @@ def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_n
         if read_names is not None and name not in read_names:
             continue
         series, column = frame.iloc[:, place], declared(schema, name)
+        series = series.astype(series.dtype.subtype) if isinstance(series.dtype, pd.SparseDtype) else series
         try:
             texts = of_objects(series.dtype) or isinstance(series.dtype, pd.StringDtype)
             array = object_texts(series, column) if texts else pa.array(series, from_pandas=True)

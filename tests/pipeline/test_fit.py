@@ -569,3 +569,9 @@ def test_a_list_of_which_a_column_holds_no_text_is_refused_before_anything_is_sp
     assert "dtype=str" in refused.value.fix and "data.path" not in refused.value.fix
     frame.loc[0, "sex"] = "F"
     assert pipeline.fit(frame, schema, evaluation={"enabled": False}, **QUICK).private, "no scores are asked for"
+
+
+def test_sparse_columns_are_written_as_what_they_hold(tmp_path):
+    sparse = pd.DataFrame({"age": pd.arrays.SparseArray([0, 0, 3]), "sex": pd.arrays.SparseArray([True, False, False])})
+    write_frame(sparse, tmp_path / "frame.parquet")
+    assert pd.read_parquet(tmp_path / "frame.parquet").to_dict("list") == sparse.to_dict("list")

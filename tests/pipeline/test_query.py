@@ -284,6 +284,10 @@ def test_ends_of_dates_may_be_written_as_the_column_is_and_years_as_numbers():
     for ends in (["01.01.1950", "31.12.1959"], [1950, 1959], ["1950-01-01", "31.12.1959"]):
         assert code_weights(schema, "born", ends)[:14].tolist() == [0] * 2 + [1] * 10 + [0] * 2, ends
     assert code_weights(schema, "born", ["1950", "1959"]).sum() == 2, "names of bins are values"
+    assert left_out(schema["born"], ["1950", "1959"]) == [
+        "born: 1950 and 1959 are two bins; a range has two dates as its ends"
+    ]
+    assert left_out(schema["born"], [1950, 1959]) == left_out(schema["born"], "1950") == []
 
 
 def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins_there():
