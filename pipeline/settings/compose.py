@@ -226,6 +226,8 @@ def _no_setting(name: str, override: str, key: str, keys: list[str]) -> UserErro
         return UserError(problem, where=f"override {override!r}", fix=fix)
     asked = "table" if (name, key) == ("schema_draft", "data.path") else key
     fix = did_you_mean(asked, keys) or way_out("", name)
+    if name == "schema_draft" and key in {"data.table", "data.query"}:
+        fix = "name it behind the address: sqlite:///FILE.db#TABLE, or #'SELECT …'"
     return UserError("no such setting", where=f"override {override!r}", fix=fix)
 
 

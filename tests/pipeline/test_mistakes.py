@@ -137,6 +137,7 @@ MISTAKES = {
     ),
     "a group of another command": (["schema", "town.csv", "data=table"], "this command takes no data", "schema --help"),
     "a setting of another command": (["schema", "data.path=town.csv"], "no such setting", "table"),
+    "a table beside its database": (["schema", "sqlite:///town.db", "data.table=town"], "sqlite:///FILE.db#TABLE"),
     "a number for a choice": ([*PLAN, "selection=3"], "no selection called 3", "aim"),
     "a list for a choice": ([*PLAN, "privacy=[1,2]"], "no privacy called [1, 2]", "default"),
     "a list in a list of columns": (["query", "from=R/release", "marginal=[[age]]"], "marginal", "no name of a column"),

@@ -648,14 +648,30 @@ def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow
         f"{i % 4 * 80.5},{1111 + i % 40 * 211},{(1 if i % 20 else -1) * (1.5 + 9e3 * (i / 1e3) ** 12):.2f}\n"
         for i in range(1_000)
     )
-    text, facts = drafted(csv(tmp_path, f"age,lng,cost,even,fee,isco,back\n{rows}"))
+    header, days = "age,lng,cost,even,fee,isco,back,due", [f"2025-0{1 + i % 3}-15" for i in range(1_000)]
+    rows = "\n".join(f"{row},{day}" for row, day in zip(rows.split(), days, strict=True))
+    text, facts = drafted(csv(tmp_path, f"{header}\n{rows}\n"))
     others = "different ones: a release has others between"
-    assert text.count("different ones") == sum(f"only {n} {others}" in text for n in ("4", "about 39")) == 2
+    assert text.count("different ones") == sum(f"only {n} {others}" in text for n in ("4", "about 39", "3")) == 3
     assert (facts["age"].low, facts["age"].high) == (15, 90)
     assert (facts["lng"].low, facts["lng"].high) == (-122.484, -122.394)
     assert facts["cost"].bins.edges[:4] == (0, 1, 2, 5) and facts["cost"].high == 10_000
     assert facts["even"].bins.count == 32
     assert facts["back"].bins.edges == (*(-x for x in facts["cost"].bins.edges[:0:-1]), *facts["cost"].bins.edges)
+
+
+def test_a_frequent_zero_has_a_bin_of_its_own(tmp_path: Path) -> None:
+    """Whom no prison was given got half of the time some, since months from 0 to 15 were one bin."""
+    rows = "".join(
+        f"{max(0, i - 450) % 481},{max(0, i - 450) * 0.5:.2f},{max(0, i - 450) ** 3 / 4e4:.2f},"
+        f"{max(0, i - 450) * 5},{i - 450 if abs(i - 450) > 99 else 0},{i % 500}\n"
+        for i in range(1_000)
+    )
+    text, facts = drafted(csv(tmp_path, f"months,rent,fine,step,saldo,rare\n{rows}"))
+    assert facts["months"].bins.edges == (0, 1, *range(20, 480, 20), 481) and text.count("0 in one of its own") == 5
+    assert facts["rent"].bins.edges[:3] == (0, 0.5, 20) and facts["fine"].bins.edges[:2] == (0, 0.01)
+    assert facts["step"].bins.edges[:3] == (0, 5, 100) and facts["rare"].bins.count == 32
+    assert {-50, 0, 1, 50} <= {*facts["saldo"].bins.edges}
 
 
 def test_no_gap_and_no_bound_of_one_person_is_drafted(tmp_path: Path) -> None:

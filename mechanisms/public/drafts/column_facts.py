@@ -171,6 +171,7 @@ class Look:
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
             coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0),
+            coalesce(sum(n) FILTER (x = 0), 0),
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
             {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
         ).fetchall()
@@ -182,8 +183,8 @@ class Look:
         }
         held = {i: (codes_seen.get(i, {}), steps.get(i, {}), of_steps.get(i, {})) for i, *_ in rows}
         return {
-            i: Numbers(a, b, (p, q), held[i][0], int(c), int(w), int(d), *held[i][1:])
-            for i, c, w, d, a, b, p, q in rows
+            i: Numbers(a, b, (p, q), held[i][0], int(c), int(w), int(d), int(zeros), *held[i][1:])
+            for i, c, w, d, zeros, a, b, p, q in rows
         }
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:

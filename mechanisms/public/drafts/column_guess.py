@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
-from mechanisms.public.drafts.seen import ColumnFacts, Numbers
+from mechanisms.public.drafts.seen import ColumnFacts, Numbers, even_edges
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO, digit_lines
@@ -46,6 +46,7 @@ MOSTLY = 0.5
 FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
 FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
+OTHERS = "different ones: a release has others between; kind: categorical lists them"
 #: Codes of no answer that stand far above a scale of few answers, so many times as many as there are.
 NO_ANSWERS, FAR_ABOVE = (77, 88, 98, 998), 3
 #: With fewer rows than this nothing is called constant.
@@ -188,7 +189,7 @@ def _of_numbers(
     few = facts.distinct <= (MAX_VALUES if sparse else FEW_CODES)
     if few and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
         number = f"{'about ' * sparse}{facts.distinct}"
-        doubt += f"; only {number} different ones: a release has others between; kind: categorical lists them"
+        doubt += f"; only {number} {OTHERS}"
     missing = sorted({*facts.gaps, *gaps, *taken})
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
@@ -212,15 +213,20 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     step = seen.multiple_of
     if step is not None and high - low >= FEW_STEPS * step:
         decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"
-    if edges := seen.growing_edges(low, high):
-        listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in edges if not whole or e == int(e)]
+    count = 32 if whole else 20
+    edges = growing = seen.growing_edges(low, high)
+    if not growing and low <= 0 < high:
+        edges = even_edges(low, high, count)
+    apart = seen.zero_apart(edges, decimals.get("multiple_of", 1 if whole else 10.0 ** -min(seen.decimals, 4)))
+    if growing or apart != edges:
+        listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in apart if not whole or e == int(e)]
         fields = {"min": listed[0], "max": listed[-1], "bins": {"edges": listed}}
-        return kind | fields | decimals, f"numbers in bins that grow, since few are large; {outwards}"
+        words = "numbers in bins that grow, since few are large" if growing else "numbers in bins"
+        return kind | fields | decimals, f"{words}{', 0 in one of its own' * (apart != edges)}; {outwards}"
     if low == high:
         low, high = math.floor(low), math.floor(low) + 1
     power = math.floor(math.log10(high - low) - 1)
     low, high = (_rounded(end, power, up=up) for end, up in ((low, False), (high, True)))
-    count = 32 if whole else 20
     if "multiple_of" in decimals:  # of few multiples a bin for each
         count = min(count, math.floor(round((high - low) / decimals["multiple_of"], 9)) + 1)
     ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
@@ -271,6 +277,9 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     gaps = sorted({*facts.gaps, *words, *taken})
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += f"; {few_units(look.unit)} {few}" if (few := seen.few_beyond()) else ""
+    days_told = not clock and (ISO in forms or "%d" in forms[0])
+    few_days = days_told and 1 < facts.distinct <= min(FEW_CODES, n / FEW_CODES)
+    doubt += f"; only {facts.distinct} {OTHERS}" if few_days else ""
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
     shown = forms[0] if len(forms) == 1 else ", ".join(shares)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
 import itertools
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -23,6 +25,9 @@ STEPS = (0.05, 0.25, 0.5, 5, 10, 25, 50, 100, 250, 500, 1000)
 #: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
 #: edge of growing ones.
 SKEWED, FEW_BELOW = 0.8, 0.05
+#: Where so large a share of the numbers is 0, as of fines and of months in prison, it is a bin of its own: what goes
+#: with 0 alone is lost in a bin that holds other numbers too.
+SPIKE = 0.05
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,7 @@ class Numbers(Spread):
     Attributes:
         count, wholes: cells that are numbers, and whole numbers.
         decimals: the most decimals.
+        zeros: cells that are 0.
         multiples: of some steps how many numbers that are neither 0 nor codes of gaps are multiples; 0: of all of them.
         steps: numbers but 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that their size reaches: its
             rank (of 1 it is 0, of 10 it is 3) → how many.
@@ -90,6 +96,7 @@ class Numbers(Spread):
     count: int = 0
     wholes: int = 0
     decimals: int = 0
+    zeros: int = 0
     steps: Mapping[int, int] = field(default_factory=dict)
     multiples: Mapping[float, int] = field(default_factory=dict)
 
@@ -109,6 +116,19 @@ class Numbers(Spread):
         first = next(k for k in ranks if below[k] > FEW_BELOW * whole)
         above, under = ([step(k) for k in _ranks_to(end, first)] for end in (high, -low))
         return [*(-x for x in reversed(under)), 0.0, *above]
+
+    def zero_apart(self, edges: Sequence[float], unit: float) -> list[float]:
+        """The same edges and one more, so that 0 is a bin of its own, where it is frequent and shares one."""
+        after = bisect.bisect_right(edges, 0)
+        shared = 0 < after < len(edges) and edges[after] > unit and edges[after - 1] == 0
+        return [*edges[:after], unit, *edges[after:]] if shared and self.zeros >= SPIKE * self.count else [*edges]
+
+
+def even_edges(low: float, high: float, count: int) -> list[float]:
+    """Edges of at most so many bins, or one more, 1, 2, 5, 10, … wide, from `low` or below to `high` or further."""
+    ranks = itertools.count(3 * math.floor(math.log10((high - low) / count)))
+    width = next(step(k) for k in ranks if step(k) * count >= high - low)
+    return [float(f"{width * i:.10g}") for i in range(math.floor(low / width), math.ceil(high / width) + 1)]
 
 
 def _ranks_to(end: float, first: int) -> range:
