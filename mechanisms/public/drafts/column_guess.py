@@ -277,8 +277,8 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     gaps = sorted({*facts.gaps, *words, *taken})
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += f"; {few_units(look.unit)} {few}" if (few := seen.few_beyond()) else ""
-    days_told = not clock and (ISO in forms or "%d" in forms[0])
-    few_days = days_told and 1 < facts.distinct <= min(FEW_CODES, n / FEW_CODES)
+    exact_days = not clock and (ISO in forms or "%d" in forms[0])
+    few_days = exact_days and 1 < facts.distinct <= min(FEW_CODES, n / FEW_CODES)
     doubt += f"; only {facts.distinct} {OTHERS}" if few_days else ""
     each = zip(forms, read, (0, *read), strict=False)
     shares = [f"{percent((both - before) / facts.filled)} {form}" for form, both, before in each]
