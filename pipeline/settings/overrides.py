@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import date
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,15 +46,10 @@ def spelled(override: str) -> str:
 def readable(override: str) -> bool:
     """Whether Hydra's grammar takes the override as it stands."""
     try:
-        _parser().parse_override(override)
+        OverridesParser.create().parse_override(override)
     except HydraException:
         return False
     return True
-
-
-@cache
-def _parser() -> OverridesParser:
-    return OverridesParser.create()
 
 
 def quoted(value: str) -> str:

@@ -241,13 +241,8 @@ def registry_record(statement: Json, bound: Manifest) -> str:
         slug=re.sub(r"[^a-z0-9]+", "-", f"synthetic {statement['table']}".lower()).strip("-"),
         left=left,
     )
-    content = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
-    record = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
+    record = yaml.dump(yaml.safe_load(text), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**6)
     return "\n".join(head) + "\n" + str(record)
-
-
-#: The same in C, where it is there.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -172,16 +171,11 @@ def make_statement(
         **promised_terms(worst_case(plan), plan.budget.whole, bought.ledger.spent, plan.loss.delta, own.unit),
         accountant=plan.accountant.kind,
         events=events,
-        versions={"pipeline": __version__, **_versions()},
+        versions={"pipeline": __version__, **{name: version(name) for name in LIBRARIES}},
         published=publication or dict.fromkeys(FIELDS),
         running_total=None if running_total is None else total_fields(running_total),
         not_ours=tuple(not_ours),
     )
-
-
-@cache
-def _versions() -> dict[str, str]:
-    return {name: version(name) for name in LIBRARIES}
 
 
 def declared_fields(schema: Schema, neighbouring: Neighbouring, own: Declared, events: Sequence[Json]) -> JsonDict:
