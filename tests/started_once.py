@@ -21,7 +21,10 @@ def _connected(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
     connection = _engines[key].cursor()
     least = max(memory_limit_bytes, engine_instances.LEAST_BYTES)
     try:
-        connection.execute(f"SET temp_directory = '{spill}'; SET memory_limit = '{least}B'; RESET TimeZone")
+        for own in (f"SET temp_directory = '{spill}'", f"SET memory_limit = '{least}B'"):
+            connection.execute(own)
+        for one in ("max_temp_directory_size", "TimeZone"):  # which the last command may have set for all
+            connection.execute(f"RESET {one}")
     except duckdb.Error:  # it has spilled, or spills
         return _started(spill, memory_limit_bytes, threads)
     return connection

@@ -661,7 +661,7 @@ def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow
 
 
 def test_a_frequent_zero_has_a_bin_of_its_own(tmp_path: Path) -> None:
-    """Whom no prison was given got half of the time some, since months from 0 to 15 were one bin."""
+    """Of whom nobody was sent to prison many synthetic rows had months, since 0 shared a bin with 1 to 14."""
     rows = "".join(
         f"{max(0, i - 450) % 481},{max(0, i - 450) * 0.5:.2f},{max(0, i - 450) ** 3 / 4e4:.2f},"
         f"{max(0, i - 450) * 5},{i - 450 if abs(i - 450) > 99 else 0},{i % 500}\n"

@@ -46,6 +46,7 @@ MOSTLY = 0.5
 FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
 FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
+#: What is said of numbers and days, few of which differ.
 OTHERS = "different ones: a release has others between; kind: categorical lists them"
 #: Codes of no answer that stand far above a scale of few answers, so many times as many as there are.
 NO_ANSWERS, FAR_ABOVE = (77, 88, 98, 998), 3
