@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery
-from mechanisms.public.release import Measurements, NoisyMarginal, averaged
+from mechanisms.public.release import Measurements, averaged
 from synthesis.consistency.agree import ConsistentTargets, consistent, unbiased
-from synthesis.consistency.residual_parts import completed
+from synthesis.consistency.residual_parts import completed, noise_left
 from synthesis.consistency.shrinkage import likeliest
 
-#: Draws of the noise that tell how much of it the agreement of the marginals leaves.
-DRAWS, FEW = 10, 50
-#: Cells of all marginals: up to so many are drawn FEW times.
-SMALL = 20_000
-#: Cells: larger sets of tables are not drawn.
+#: Cells: of a larger marginal the errors of consistent cells are not told.
 MAX_CELLS = 200_000
 
 
@@ -56,7 +52,7 @@ def marginal_tables(measurements: Measurements) -> list[MarginalTable]:
     if not rebuilt:
         return []
     settled = consistent(whole)
-    errors = _errors(whole, settled, np.random.default_rng(0))
+    errors = _errors(whole, settled)
     shapes = {t.clique: t for t in settled.marginals}
     tables = []
     for clique in dict.fromkeys(a.clique for a in rebuilt):
@@ -66,35 +62,20 @@ def marginal_tables(measurements: Measurements) -> list[MarginalTable]:
     return tables
 
 
-def _errors(
-    measurements: Measurements, settled: ConsistentTargets, rng: np.random.Generator
-) -> dict[Clique, NDArray[np.float64]]:
+def _errors(measurements: Measurements, settled: ConsistentTargets) -> dict[Clique, NDArray[np.float64]]:
     """The root mean squared error of each cell: √(v + (m − c)² + s²/n) for a consistent cell c of n.
 
     A cell is what its answers and a prior of all cells of the marginal leave (mean m, variance v; `likeliest`): the
-    answers after the linear step, whose noise (s), alike in all cells of a marginal, is drawn anew; by s²/n their mean
-    is off, on which the prior stands. Drawing noise around c would call a cell certain that stands at 0.
+    answers after the linear step, with the noise that it leaves (s, alike in all cells of a marginal); by s²/n their
+    mean is off, on which the prior stands. Noise around c would call a cell certain that stands at 0.
     """
-    centres = {t.clique: t.values for t in settled.marginals}
-    cells = sum(v.size for v in centres.values())
-    draws = FEW if cells <= SMALL else DRAWS
-    if cells > MAX_CELLS:
-        return {c: np.full(v.shape, np.nan) for c, v in centres.items()}
-    variances = dict.fromkeys(centres, 0.0)
-    for _ in range(draws):
-        exact = [a.query.answer(centres[a.clique].ravel()) for a in measurements.answers]
-        again = tuple(replace(a, values=e + _noise(a, rng)) for a, e in zip(measurements.answers, exact, strict=True))
-        for target in unbiased(replace(measurements, answers=again)):
-            variances[target.clique] += float(np.mean((target.values - centres[target.clique]) ** 2)) / draws
+    centres, left = {t.clique: t.values for t in settled.marginals}, noise_left(measurements)
     errors = {}
     for target in unbiased(measurements):
-        values, centre = target.values, centres[target.clique]
-        flat = np.full(values.shape, max(float(values.mean()), 0.0))
-        mean, variance = likeliest(values, float(np.sqrt(variances[target.clique])), [flat, flat / 4])
-        off = variances[target.clique] / values.size
-        errors[target.clique] = np.sqrt(variance + (mean - centre) ** 2 + off)
+        values, centre, variance = target.values, centres[target.clique], left[target.clique]
+        errors[target.clique] = np.full(values.shape, np.nan)
+        if values.size <= MAX_CELLS:
+            flat = np.full(values.shape, max(float(values.mean()), 0.0))
+            mean, spread = likeliest(values, math.sqrt(variance), [flat, flat / 4])
+            errors[target.clique] = np.sqrt(spread + (mean - centre) ** 2 + variance / values.size)
     return errors
-
-
-def _noise(answer: NoisyMarginal, rng: np.random.Generator) -> NDArray[np.float64]:
-    return NOISE_KINDS[answer.noise].simulate(rng, answer.scale, answer.values.size)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from mechanisms.public.domain import Clique
+from mechanisms.public.domain import Clique, subsets
 from mechanisms.public.marginals import Values
 from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.queries.query_matrices import Identity
@@ -97,6 +98,10 @@ class ResidualParts:
             if isinstance(answer.query, ResidualQuery) and answer.noise == GAUSSIAN.name:
                 self._having.setdefault(answer.clique, []).append(answer)
 
+    def variances(self, clique: Clique) -> list[float]:
+        """What each answer to the residual of these columns says of a cell of it, before projection."""
+        return [_variance(a) for a in self._having.get(clique, [])]
+
     @property
     def asked(self) -> Collection[Clique]:
         """The marginals whose residuals were asked."""
@@ -138,7 +143,7 @@ class ResidualParts:
         estimates: list[tuple[Values, float, Clique]] = []
         for a in self._having.get(clique, []):
             assert isinstance(a.query, ResidualQuery)
-            estimates.append((a.query.residual(a.values), (a.stddev / a.query.unit) ** 2, a.clique))
+            estimates.append((a.query.residual(a.values), _variance(a), a.clique))
         for a in () if alone else self._containing(clique):
             if not isinstance(a.query, Identity) or a.noise != GAUSSIAN.name:
                 continue
@@ -150,6 +155,11 @@ class ResidualParts:
         precision = math.fsum(1 / variance for _, variance, _ in estimates)
         mean = sum(values / variance for values, variance, _ in estimates) / precision
         return _Part(np.asarray(mean), 1 / precision, tuple(dict.fromkeys(c for _, _, c in estimates)))
+
+
+def _variance(answer: NoisyMarginal) -> float:
+    assert isinstance(answer.query, ResidualQuery)
+    return (answer.stddev / answer.query.unit) ** 2
 
 
 def rebuilt_of(measurements: Measurements, clique: Clique) -> Rebuilt | None:
@@ -188,3 +198,39 @@ def completed(measurements: Measurements) -> Measurements:
             query, values = Identity(rebuilt.values.size), rebuilt.values.ravel()
             answers.append(replace(answer, query=query, values=values, scale=rebuilt.noise.error))
     return replace(measurements, answers=tuple(answers))
+
+
+def noise_left(measurements: Measurements) -> dict[Clique, float]:
+    """The mean variance of a cell of each marginal after the linear step of `consistent`, of whole ones and residuals.
+
+    That step weighs, of each part of a marginal (the residual of a set of its columns), what the answers say of it by
+    precision: answers to whole marginals as they stand, completed residuals by what all answers say. The total is the
+    weighted mean of whole marginals alone (`estimate_total`).
+    """
+    domain, given = measurements.domain, {id(a) for a in measurements.answers}
+    telling: dict[Clique, list[NoisyMarginal]] = defaultdict(list)
+    answers = [a for a in completed(measurements).answers if isinstance(a.query, Identity)]
+    for answer in answers:
+        for part in ((), *subsets(answer.clique)):
+            telling[part].append(answer)
+    parts = parts_of(measurements)
+    sums: dict[Clique, float] = {}  # of the variances of a part's marginal
+    for part, several in telling.items():
+        # precision: of answers to whole marginals, to this residual, and of residuals that were made whole
+        precision = {id(a): domain.cells(part) / (a.query.rows * a.stddev**2) for a in several}
+        whole = [a for a in several if id(a) in given]
+        first = sum(precision[id(a)] for a in whole)
+        if not part:
+            sums[part] = 0.0 if measurements.public_total is not None or not first else 1 / first
+            continue
+        asked = [1 / variance for variance in parts.variances(part)]
+        own = sum(precision[id(a)] for a in several if id(a) not in given and a.clique == part)
+        others = sum(precision[id(a)] for a in several if id(a) not in given and a.clique != part)
+        gaussian = sum(precision[id(a)] for a in whole if a.noise == GAUSSIAN.name)
+        known = gaussian + sum(asked)
+        shared = others / known if others else 0.0
+        noise = sum(precision[id(a)] * (1 + shared * (a.noise == GAUSSIAN.name)) ** 2 for a in whole)
+        noise += sum(p * (shared + (own / sum(asked) if own else 0.0)) ** 2 for p in asked)
+        free = math.prod(domain[n].size - 1 for n in part)
+        sums[part] = free * domain.cells(part) * noise / (first + own + others) ** 2
+    return {a.clique: sum(sums[part] for part in ((), *subsets(a.clique))) / a.query.rows**2 for a in answers}

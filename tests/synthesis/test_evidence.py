@@ -2,15 +2,16 @@
 
 import itertools
 import tracemalloc
+from collections import defaultdict
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import linalg
 
-from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.domain import Attribute, Domain, subsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery
@@ -18,17 +19,18 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.release_query import estimate_count, estimate_marginal
-from synthesis.consistency.agree import consistent, estimated, overlaps_of
+from synthesis.consistency.agree import consistent, estimated, overlaps_of, unbiased
 from synthesis.consistency.evidence import FLOOR, gathered, lifted
 from synthesis.consistency.merged_values import compressed, merged_values
 from synthesis.consistency.projection import fit, norm_sub, product, raked, soften, soften_alike
-from synthesis.consistency.residual_parts import ResidualParts, completed, rebuilt_of
+from synthesis.consistency.residual_parts import ResidualParts, completed, noise_left, rebuilt_of
 from synthesis.consistency.shrinkage import neighbours
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.likely_columns import with_likely_columns
 from synthesis.marginal_tables import marginal_tables
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.model_settings import ModelSettings
+from tests.conftest import few
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4), Attribute("one", 1)))
 SHAPE = ABC.shape(ABC.names)
@@ -318,6 +320,41 @@ def test_without_noise_every_way_to_take_the_answers_gives_the_truth():
     assert model.marginal(AB) == pytest.approx(sums(TRUTH, AB), abs=3.0)
 
 
+@st.composite
+def several_answers(draw):
+    """Whole marginals and residuals of up to three columns, under two laws of noise, some of them twice."""
+    cliques = [c for c in subsets(("a", "b", "c", "one")) if len(c) < 4]
+    made = []
+    for clique in [*draw(st.lists(st.sampled_from(cliques), max_size=5)), *draw(st.sampled_from([[], [("a",)]]))]:
+        shape, noise = ABC.shape(clique), draw(st.sampled_from(["gaussian", "gaussian", "laplace"]))
+        residual = noise == "gaussian" and min(shape) > 1 and draw(st.booleans())
+        query = ResidualQuery(shape) if residual else Identity(ABC.cells(clique))
+        scale = draw(st.sampled_from([0.5, 1.0, 3.0]))
+        made.append(NoisyMarginal(clique, query, np.zeros(query.rows), noise, scale, "0"))
+    assume(any(isinstance(a.query, Identity) for a in made))
+    return Measurements(ABC, tuple(made), draw(st.sampled_from([None, 10**6])))
+
+
+@few(25)
+@given(several_answers())
+def test_the_noise_that_the_linear_step_leaves_is_that_of_its_matrix(measurements):
+    """Brute force: each answer is moved by one, one after the other, and the marginals are looked at."""
+    centre = np.full(SHAPE, 100.0)
+    exact = [replace(a, values=a.query.answer(sums(centre, a.clique))) for a in measurements.answers]
+
+    def after(answers):
+        return {t.clique: t.values for t in unbiased(replace(measurements, answers=tuple(answers)))}
+
+    base, variances = after(exact), defaultdict(float)
+    for i, answer in enumerate(exact):
+        for unit in np.eye(answer.query.rows):
+            moved = after([*exact[:i], replace(answer, values=answer.values + unit), *exact[i + 1 :]])
+            for clique, values in moved.items():
+                variances[clique] += answer.stddev**2 * float(np.mean((values - base[clique]) ** 2))
+    left = noise_left(measurements)
+    assert left.keys() == base.keys() and left == pytest.approx({c: variances[c] for c in left}, rel=1e-6, abs=1e-9)
+
+
 def test_consistent_pairs_have_the_columns_that_all_answers_tell():
     settled = consistent(release(seed=7))
     sides = {t.clique: t.values for t in settled.marginals}
@@ -374,6 +411,7 @@ def test_norm_sub_is_the_closest_point_never_further_from_a_truth_of_that_total(
     assert norm_sub(found, total) == pytest.approx(found, abs=1e-9)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("shape", [(4, 5, 2), (400, 300)], ids=["small", "a hundred thousand cells"])
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10**6))
