@@ -5,6 +5,7 @@ import os
 import random
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -27,6 +28,17 @@ _more = 1
 def few(examples: int) -> Callable[[Any], Any]:
     """A law whose examples are dear draws few; by `make slow` it runs too, and draws five times as many."""
     return lambda law: pytest.mark.few(settings(max_examples=_more * examples)(law))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a family with the mark `some(n)` each n-th case runs always; the others are slow."""
+    cases = Counter[str]()
+    for item in items:
+        mark, family = item.get_closest_marker("some"), item.nodeid.partition("[")[0]
+        if mark and cases[family] % mark.args[0]:
+            item.add_marker(pytest.mark.slow)
+        cases[family] += 1
 
 
 def _left_to_the_system(handle: int) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 from mechanisms.public.tables import engine_instances
 
 _started = engine_instances._started
-#: By process and what they may use: whole engines, of which each command gets a connection with tables of its own.
+#: By process and what they may use: whole engines, of which each command gets a connection with tables of its own, and
+#: where the last command spilled.
 _engines: dict[tuple[int, int, int], Any] = {}
+_places: dict[tuple[int, int, int], Path] = {}
 
 
 def _connected(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
@@ -19,14 +21,14 @@ def _connected(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
     if key not in _engines:
         _engines[key] = _started(spill, memory_limit_bytes, threads)
     connection = _engines[key].cursor()
-    least = max(memory_limit_bytes, engine_instances.LEAST_BYTES)
-    try:
-        for own in (f"SET temp_directory = '{spill}'", f"SET memory_limit = '{least}B'"):
-            connection.execute(own)
-        for one in ("max_temp_directory_size", "TimeZone"):  # which the last command may have set for all
-            connection.execute(f"RESET {one}")
-    except duckdb.Error:  # it has spilled, or spills
-        return _started(spill, memory_limit_bytes, threads)
+    if _places.get(key) != spill:
+        least = f"{max(memory_limit_bytes, engine_instances.LEAST_BYTES)}B"  # which the last command may have set
+        limits = f"SET memory_limit = '{least}'; RESET max_temp_directory_size"
+        try:
+            connection.execute(f"SET temp_directory = '{spill}'; {limits}")
+        except duckdb.Error:  # it has spilled, or spills
+            return _started(spill, memory_limit_bytes, threads)
+        _places[key] = spill
     return connection
 
 

@@ -122,6 +122,7 @@ def test_a_real_table_is_read_once_and_kept_as_codes(tmp_path):
         tables.table_names(["taxi"], tmp_path)
 
 
+@pytest.mark.slow
 def test_tables_that_nobody_chose_are_their_draw_s_alone_and_come_from_every_source():
     def whole(name):
         return family_table(name, 0)

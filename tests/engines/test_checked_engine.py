@@ -65,6 +65,7 @@ def checked(change: Callable[[EncodedFiles], Any]) -> CheckedEngine:
     return CheckedEngine(Changed(change=change), "mine")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_rows_elsewhere_that_are_clipped_as_they_should_be_pass(setting: Any, tmp_path: Path) -> None:
     table = write(tmp_path / "t.parquet", mixed(300))
@@ -75,6 +76,7 @@ def test_rows_elsewhere_that_are_clipped_as_they_should_be_pass(setting: Any, tm
     }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if s.unit.column is not None], ids=str)
 def test_rows_at_hand_are_clipped_here_whatever_the_engine_says_of_units(setting: Any, tmp_path: Path) -> None:
     """Its file of units gives each row one of its own: nothing would be clipped."""
@@ -132,6 +134,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("setting", [SETTINGS[0], SETTINGS[2], SETTINGS[3], SETTINGS[5]], ids=str)
 @pytest.mark.parametrize("fault", COUNTS)
 def test_counts_that_no_clipped_table_has_are_refused(fault: str, setting: Any, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
         yield opened
 
 
+@pytest.mark.some(len(SETTINGS))  # the embedded engine is its own witness once
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 @pytest.mark.parametrize("engine", EVERY, indirect=True)
 def test_it_learns_what_the_embedded_engine_learns(engine: Engine, setting: Any, tmp_path: Path) -> None:

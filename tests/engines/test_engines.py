@@ -81,6 +81,7 @@ def with_ids(path: Path, ids: Any) -> Source:
     return source(path)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("missing", ["drop", "own"])
 @pytest.mark.parametrize("kind", IDS_OF_TYPES)
 def test_no_value_of_any_type_is_no_id_and_none_has_more_than_its_bound(kind, missing, tmp_path) -> None:
@@ -132,6 +133,7 @@ def test_counts_of_parts_sum_to_the_counts_of_the_whole(seed: int, sizes: list[i
     assert (flat[: expected.size] == expected).all() and not flat[expected.size :].any()
 
 
+@pytest.mark.slow
 @given(TABLES, st.randoms(use_true_random=False))
 @settings(max_examples=2)
 def test_neither_order_nor_form_of_the_file_changes_what_the_driver_learns(rows: list[Row], chance: Any) -> None:

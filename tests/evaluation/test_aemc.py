@@ -73,6 +73,7 @@ def axes_of(plan, rng):
     )
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("shape", SHAPES | MATRICES)
 def test_every_solver_agrees_with_the_linear_programme(shape):
     check_agreement(shape, range(CASES))
@@ -119,6 +120,7 @@ def test_cities_of_one_state_are_half_as_far_as_those_of_two():
         assert result.solver == "simplex"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("noise", [0.0, 20.0])
 def test_the_network_simplex_agrees_with_or_tools_beyond_small_worlds(noise):
     rng = np.random.default_rng(0)

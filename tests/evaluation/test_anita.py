@@ -147,6 +147,7 @@ def gap(attribute: Attribute, a: int, b: int, kind: str) -> float:
     return abs(a - b) / (k - 1) if kind == "mixed" and max(a, b) < k else 1.0
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", ["hamming", "mixed"])
 def test_nearest_is_brute_force(kind):
     asked, known = people(60, 1), people(TILE + 80, 2)

@@ -107,6 +107,7 @@ def table(rows: int, seed: int, columns: int = 5) -> CodedTable:
     return skewed(rows, seed, Domain(tuple(Attribute(f"c{i}", 4) for i in range(columns))))
 
 
+@pytest.mark.slow
 def test_density_is_the_mean_distance_of_300_triples():
     real, synthetic = table(500, 1), table(400, 2)
     result = result_of("density", real, synthetic, seed=3)
@@ -474,6 +475,7 @@ TRIP_CASES += ("taxis in another order, with texts for numbers", "no shift 2", "
 TRIP_CASES += ("trips without a taxi", "neither shift nor area 2", "no missing area", "half of the shifts and areas")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kind", TRIP_CASES)
 def test_sprint_3_equals_the_transcription_of_the_definition(kind):
     """A number that is a shift and an area and is lacking as either drops the counts of both, as in the original."""

@@ -251,6 +251,7 @@ def test_a_table_without_tails_and_rare_values_covers_nothing():
     assert found.reading.label == "weak"
 
 
+@pytest.mark.slow
 def test_a_second_sample_covers_what_is_said_it_would():
     honest = [scored(wages(20_000, 2 * i), wages(20_000, 2 * i + 1)) for i in range(8)]
     assert {o.reading.label for o in honest} == {"good"}

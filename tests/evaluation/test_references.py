@@ -48,6 +48,7 @@ def half_apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
     return CodedTable(SIX, tuple(rng.permutation(c) if i % 2 else c for i, c in enumerate(table.columns)))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("make", [lambda t, rng: t, half_apart])
 def test_the_spread_of_a_distance_is_the_spread_of_tables_drawn_anew(make):
     """Within 30 % but for few rows, where it is too wide: of an honest table, and of one that lost dependence."""
@@ -83,6 +84,7 @@ def test_cells_without_real_records_are_what_independent_columns_put_there():
     assert found == pytest.approx(drawn, rel=0.03)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["correlation", "dependence"])
 def test_means_over_pairs_know_their_honest_score_and_their_spread(name):
     score = partial(result_of, name)
@@ -106,6 +108,7 @@ def mgd_cost(real: CodedTable, synthetic: CodedTable) -> MGDResult:
     return mgd(*tables, schema, chosen_targets(MgdSettings(), schema, 0))
 
 
+@pytest.mark.slow
 def test_mgd_is_read_against_counts_that_are_drawn_anew():
     rng = np.random.default_rng(9)
     honest = [mgd_cost(crowd(5000, rng), crowd(5000, rng)) for _ in range(12)]
@@ -122,6 +125,7 @@ def test_mgd_is_read_against_counts_that_are_drawn_anew():
     )
 
 
+@pytest.mark.slow
 def test_mgd_of_few_rows_tells_independent_columns_from_an_honest_table():
     """Marginals move together far less than wholly: a spread that says so calls all that few rows tell good."""
     for seed in range(4):
@@ -154,6 +158,7 @@ def test_tables_are_labelled_by_what_they_keep():
     assert labels(real, part)["tvd"] in {"fair", "good"}
 
 
+@pytest.mark.slow
 def test_few_honest_tables_are_called_suspicious_or_weak():
     rng = np.random.default_rng(4)
     found = [label for _ in range(25) for label in labels(crowd(1500, rng), crowd(700, rng)).values()]
@@ -321,6 +326,7 @@ def test_tstr_learns_what_the_synthetic_table_keeps():
     assert near.ends.low < near.score < near.ends.high and near.ends.poor > 0.2
 
 
+@pytest.mark.slow
 def test_tstr_predicts_numbers_as_numbers():
     real, good, bad = linked(1500, 1), linked(1500, 2), linked(1500, 3, strength=0)
     wide = Domain((*DOMAIN.attributes[1:], Attribute("sum", 40, 39)))

@@ -129,6 +129,7 @@ def test_neighbours_and_equal_pairs_are_brute_force():
     assert equal_pairs(pool, None) == (across, len(twice) - across)
 
 
+@pytest.mark.slow
 def test_one_per_cent_of_copies_is_flagged_in_19_of_20_draws():
     flagged = 0
     for seed in range(20):
@@ -146,6 +147,7 @@ def test_few_copies_pass_and_are_said():
     assert "more often" not in verdict(training, synthetic, holdout).lines[0]
 
 
+@pytest.mark.slow
 def test_exchangeable_tables_pass():
     results = [verdict(*thirds(2500, seed)).result for seed in range(10)]
     assert "failed" not in results and results.count("passed") >= 9
@@ -224,6 +226,7 @@ def persons(seed: int, count: int = 150, records: int = 8) -> tuple[CodedTable, 
     ), unit
 
 
+@pytest.mark.slow
 def test_where_persons_have_several_records_whole_persons_are_split():
     flagged = 0
     for seed in range(6):

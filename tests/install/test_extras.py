@@ -59,6 +59,7 @@ def test_what_needs_an_absent_library_names_the_extra_before_any_work(library, a
     assert not list(tmp_path.rglob("ledger.jsonl")), "nothing is spent"
 
 
+@pytest.mark.slow
 def test_a_run_with_scores_and_a_report_needs_no_optional_library(tmp_path: Path):
     arguments = ("run", "data.rows=300", "hydra.run.dir=out", "evaluation.max_marginals=3", "selection=oneway")
     done = without(list(EXTRAS), *arguments, cwd=tmp_path)
@@ -172,6 +173,7 @@ def test_the_demo_runs_without_them_and_its_release_is_verified(core):
     assert (core / "out/release/synthetic.csv").is_file() and (core / "out/internal/report.html").is_file()
 
 
+@pytest.mark.slow
 def test_a_method_of_the_papers_says_where_it_belongs_before_anything_is_spent(core):
     methods = {"indif": "selection=indif", "maxent": "synthesis=maxent", "ncript": "evaluation.metrics=[ncript]"}
     methods["maps"] = "experiment=mgd_table1"

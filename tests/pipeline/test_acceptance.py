@@ -188,6 +188,7 @@ def test_a_coin_that_stops_the_tries_is_never_tossed_again(town, capsys):
     assert {p: p.read_bytes() for p in tries.rglob("*.jsonl")} == before and not (town / "r" / "release").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tries", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_kill_at_any_step_never_draws_twice_and_never_changes_the_verdict(town, monkeypatch, tries):
     several, most = PrivateSelection(tries, False), min(tries, 2)

@@ -151,6 +151,7 @@ ODD = {
 }
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kind", ODD)
 def test_odd_tables_get_a_score_or_a_reason_and_values_of_another_kind_are_said(kind):
     scored = pipeline.score(*ODD[kind])

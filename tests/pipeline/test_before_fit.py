@@ -182,6 +182,7 @@ def test_a_rehearsal_reads_no_row_and_gives_rows_in_the_kinds_of_the_frame():
     assert list(made.sample(5).columns) == [*visits.columns[1:], "age"] and made.sample(5)["age"].dtype == "Int16"
 
 
+@pytest.mark.slow
 def test_one_row_comes_out_for_each_row_of_conditions_in_their_order(release):
     rng = np.random.default_rng(2)
     asked = pd.DataFrame({"sex": rng.choice(["f", "m"], 40), "insured": rng.random(40) < 0.5, "age": 30})

@@ -329,6 +329,7 @@ def feather(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
     del FORMATS["feather"], sys.modules["feather"]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", ["csv.gz", "feather"])
 def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(name, feather, town, capsys):
     seeds = ["privacy.noise_seed=3", "synthesis.seed=3"]

@@ -356,6 +356,7 @@ def test_a_part_of_others_that_ends_the_process_is_no_success(code, told, monkey
     assert ("SystemExit" in reply(capsys, "verify", "somewhere", code=told).err) is not bool(code)
 
 
+@pytest.mark.slow
 def test_a_semicolon_is_taken_as_the_shell_hands_it_over(town, capsys):
     people(50).to_csv("semi.csv", sep=";", index=False)
     assert command("schema", "semi.csv", "delimiter=;", "output=semi.yaml") == 0
@@ -390,6 +391,7 @@ def test_the_version_is_told(capsys):
     assert reply(capsys, "--version").out[0].isdigit()
 
 
+@pytest.mark.slow
 def test_score_dives_into_mgd_and_takes_an_own_list_of_marginals(town, capsys):
     people(500, seed=2).to_csv("made.csv", index=False)
     tables = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "output=scores.json", "metrics=mgd"]

@@ -141,6 +141,7 @@ def _original_of_tries(said, index):
     said["original"] = {"mu": gaussian_mu(promise["epsilon"], promise["delta"])}
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("name", "change", "line"),
     [
@@ -361,6 +362,7 @@ LESS_THAN_BOOKED = [
 ]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("change", LESS_THAN_BOOKED, ids=str)
 def test_a_ledgers_running_total_that_cannot_be_is_not_sound(booked, tmp_path, change):
     shutil.copytree(booked, tmp_path / "r")
@@ -374,6 +376,7 @@ def test_a_ledgers_running_total_that_cannot_be_is_not_sound(booked, tmp_path, c
     assert not verify(tmp_path / "r").sound
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("kind", ["gdp", "zcdp", "basic"])
 def test_honest_running_totals_of_every_ledger_are_sound(tmp_path, kind):
     ledger = ["budget.ledger=people.json", f"budget.accountant={kind}", "budget.limit={epsilon: 6, delta: 1e-4}"]

@@ -130,6 +130,7 @@ def test_the_last_lines_and_the_report_say_what_was_decided_and_how_wrong_it_may
 FAST = [*TOWN, "evaluation.enabled=false", "privacy.accountant=gdp", "privacy.epsilon=8"]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("selection", ["pairs", "indif", "mst", "mwem", "groups"])
 def test_a_run_says_which_pairs_are_too_large_at_its_beginning_and_at_its_end(town, capsys, selection):
     settings = [*FAST, f"selection={selection}", "selection.max_cells=20", "synthesis=independent"]

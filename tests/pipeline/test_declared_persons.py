@@ -327,6 +327,7 @@ def test_a_bound_that_is_said_is_not_discovered(place: Path, capsys) -> None:
     assert command("check", "data.path=stays.csv", "data.schema=stays.yaml", "privacy.max_records=discover") == 1
 
 
+@pytest.mark.slow
 def test_a_release_of_persons_may_be_tried_until_its_records_are_near(place: Path) -> None:
     settings = ["accept=[{metric: l1, marginals: 1, at_most: 400}]", "accept_tries=2", "hydra.run.dir=tried"]
     Path("stays.yaml").write_text(Path("out/release/schema.yaml").read_text())
@@ -390,6 +391,7 @@ def check_whole(frame: pd.DataFrame) -> None:
     assert not len(frame) or (each.size().max() <= 4 and (each.sex.nunique() <= 1).all())
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", ODD)
 def test_a_run_takes_rows_as_they_are_and_check_tells(clinic: Path, name: str, capsys) -> None:
     frame, said = ODD[name]

@@ -82,6 +82,7 @@ def test_one_ledger_holds_both_plans_and_the_statement_says_what_was_discovered(
     assert "job (values), from noisy answers of this run" in facts_of(once / "out")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("name", "forged", "said"),
     [
@@ -141,6 +142,7 @@ def test_values_that_are_not_of_the_kind_stop_the_run_before_any_charge(run, cap
     assert not (run / "next" / "internal" / "ledger.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_weeks_between_bounds_that_were_found_become_fewer_bins_where_no_marginal_is_small_enough(run, capsys):
     (run / "town.yaml").write_text(
         "confirmed_public: true\ncolumns:\n  age: {kind: integer, min: 0, max: 99, missing: false}\n"
@@ -281,6 +283,7 @@ def test_a_run_goes_on_with_the_same_c(run_by_unit: Path) -> None:
     assert statement_of(run_by_unit / "out") == before
 
 
+@pytest.mark.slow
 def test_columns_and_c_are_discovered_together_the_columns_at_one_record_per_unit(run_by_unit: Path) -> None:
     (run_by_unit / "town.yaml").write_text(OPEN, encoding="utf-8")
     settings = [*UNIT_RUN[:-2], "privacy.epsilon=60", "privacy.delta=1e-6", "evaluation.enabled=false"]

@@ -78,7 +78,12 @@ def run_line(words: list[str], small: list[str]) -> None:
         raise AssertionError(f"the tests do not know how to run {words}")
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b[1] in {"bash", "python"} for b in blocks(p))])
+#: Where the README sends its reader next: these run always, the other pages by `make slow`, whose settings exist.
+FIRST = ("bring-your-own-table", "python")
+RUN = [p for p in PAGES if any(b[1] in {"bash", "python"} for b in blocks(p))]
+
+
+@pytest.mark.parametrize("page", [p if p in FIRST else pytest.param(p, marks=pytest.mark.slow) for p in RUN])
 def test_every_command_of_a_page_runs(page, folder, capsys):
     names: dict[str, object] = {}
     for marks, language, text in blocks(page):
@@ -136,17 +141,23 @@ def test_every_choice_and_metric_stands_on_its_page():
             assert f"`{path.stem}`" in PAGES[page] or path.stem == "table", path
 
 
+#: Choices of whole files, and where Hydra leaves a run and a sweep.
+HYDRAS = {"hydra.run.dir", "hydra.sweep.dir", "hydra/launcher"}
+HYDRAS |= {"experiment", "data", "engine", "selection", "synthesis"}
 SETTING = re.compile(r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.(?!json\b|schema\.)[a-z_]+)\b")
 
 
 def test_settings_and_links_of_the_pages_exist():
     choices = [f"selection={path.stem}" for path in (CONF / "selection").glob("*.yaml")]
     known = {"privacy.max_records", *keys(compose_config("config", []))}
-    for choice in ("data=table", "experiment=mgd_table1", *choices):
+    for choice in ("data=table", "engine=spark", "experiment=mgd_table1", *choices):
         known |= {*keys(compose_config("config", [choice]))}
     for name, text in {**PAGES, "README": README}.items():
         for setting in SETTING.findall(text):
             assert setting in known, (name, setting)
+        for line in re.findall(r"^python -m pipeline ((?:run|plan) .*)$", text, flags=re.MULTILINE):
+            given = [w.lstrip("+-").partition("=")[0] for w in shlex.split(line) if "=" in w]
+            assert {*given} <= known | HYDRAS, (name, line)
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (ROOT / ("" if name == "README" else "docs") / link).exists(), (name, link)
 

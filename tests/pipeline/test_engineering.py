@@ -83,6 +83,7 @@ OWN = {"adagrid": ["selection.targets=[]"], "aim": ["selection.k=[2]"]}
 OWN |= {name: ["selection.public=public.csv"] for name in ("public", "groups")}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("selection", ["mst", "mwem", "aim", "adagrid", "priview", "public", "groups"])
 def test_every_selection_measures_what_the_steps_leave(street, selection):
     pd.read_csv("town.csv").iloc[:-1].to_csv("public.csv", index=False)  # the table itself is refused

@@ -330,6 +330,7 @@ OF_TWO = [
 ]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("asked", "clique", "sigma"), OF_TWO, ids=["correlation", "odds_ratio"])
 @pytest.mark.parametrize(
     ("noise", "times", "strength", "seeds"),

@@ -32,6 +32,7 @@ class TestEveryExperiment:
         assert command("run", f"experiment={files_of(kind)[0]}", "experiment.no_such_word=1", "hydra.run.dir=out") == 1
         assert "no such setting" in capsys.readouterr().err and not Path("out").exists()
 
+    @pytest.mark.some(2)
     def test_it_books_in_the_ledger_that_is_named_and_in_none_otherwise(self, kind, folder):
         given = [f"experiment={files_of(kind)[0]}", "smoke=true"]
         assert planned_releases(load_config(given), folder / "out") == ()

@@ -73,6 +73,7 @@ def test_each_run_has_its_own_folder_and_no_run_shares_its_seed():
             replace(made, repeats=0)
 
 
+@pytest.mark.slow
 def test_a_challenge_is_made_as_often_as_asked_and_shows_the_spread(town):
     own = ["experiment=nist2018_fire", *TOWN, "experiment.epsilons=[1]", "experiment.repeats=2", "seed=3"]
     own += ["selection=oneway", "synthesis=independent", "experiment.metrics=[density]", "hydra.run.dir=out"]
@@ -116,6 +117,7 @@ def test_columns_without_a_number_are_left_out_of_the_gallerys_tables():
     assert line == ["tvd", "0.5", "0.012", "0.4", "0.1", "Table 1"]
 
 
+@pytest.mark.slow
 def test_every_table_of_the_gallery_tells_its_spread_or_that_there_was_one_run():
     page = (CONF.parent / "docs" / "experiments.md").read_text(encoding="utf-8")
     for part in page.split("\n## ")[1:]:
@@ -212,6 +214,7 @@ def test_the_private_rows_went_through_the_wall(done):
     assert promise["spent"]["epsilon"] <= 10
 
 
+@pytest.mark.slow
 def test_finished_rows_are_kept_and_what_was_measured_is_not_measured_again(done, capsys):
     before = table(done)
     inside = done / "internal"
@@ -226,6 +229,7 @@ def test_finished_rows_are_kept_and_what_was_measured_is_not_measured_again(done
     assert "changed since" in reply(capsys, "run", *SMOKE, *again, "experiment.delta=3", code=1).err
 
 
+@pytest.mark.slow
 def test_it_runs_on_any_table_with_three_named_columns_and_a_charge_whose_answer_is_lost_stays_spent(town, capsys):
     run = ["run", *SMOKE, *TOWN, COLUMNS, "hydra.run.dir=out"]
     assert "rank correlation of range_query with mgd" in reply(capsys, *run, "console=always").out
@@ -331,10 +335,9 @@ def test_every_experiment_has_its_command_first_is_one_of_all_and_is_run_here_or
     assert settings_of(load_config(["experiment=all"]), AllSettings).tables.keys() <= {*names_of_all()}
 
 
-#: Ten seconds each; each shares its code with its neighbour in the list (`ncript_table2` with `nist2021_sprint1`), or
-#: has a test of its own (`nist_crc`).
+#: Seconds each; each shares its code with its neighbours in the list, or has a test of its own (`nist_crc`).
 LONG = ("nist_crc", "anita_tradeoff", "ncript_table2", "nist2018_pums", "mgd_pums", "nist2021_sprint3")
-LONG += ("dpsyn_appendix_a", "dpsyn_fire", "dpsyn_acs")
+LONG += ("dpsyn_appendix_a", "dpsyn_fire", "dpsyn_acs", "dpsyn_mwem", "nist2021_sprint1", "nist2021_sprint2")
 
 
 @pytest.mark.parametrize(
@@ -398,6 +401,7 @@ def test_a_sweep_of_challenges_gathers_their_scores(town):
     assert {(r["method"], r["metric"]) for r in rows} == {(m, s) for m in ("independent", "gum") for s in OF_FIRE}
 
 
+@pytest.mark.slow
 def test_variants_are_releases_of_their_own_with_their_own_unit_and_bound(town):
     rules = "unit_id: {name: person, records: {2: 0.5, 4: 0.5}}\n"
     (town / "town.yaml").write_text((town / "town.yaml").read_text() + rules)
@@ -430,6 +434,7 @@ def test_the_crossings_of_figure_2_are_those_of_the_paper(name, printed):
     assert [*gdp.values()] < [*found["gauss_zcdp"].values()]
 
 
+@pytest.mark.slow
 def test_a_folder_says_one_thing_about_what_may_be_published(tmp_path, capsys):
     inside = tmp_path / "out" / "internal"
     assert command("run", "experiment=dpsyn_figure2", "smoke=true", f"hydra.run.dir={tmp_path}/out") == 0
@@ -531,6 +536,7 @@ def test_the_printed_total_of_table_2_is_the_weighted_sum_of_its_losses():
     assert sum(w * values[k] for k, w in weights.items()) + values["BP"] == pytest.approx(values["total"], abs=1e-3)
 
 
+@pytest.mark.slow
 def test_the_gallery_has_the_printed_numbers_and_a_small_picture_of_each_experiment_in_it():
     docs = CONF.parent / "docs"
     page = (docs / "experiments.md").read_text(encoding="utf-8")
@@ -571,6 +577,7 @@ def made(*further: str) -> tuple[str, list[dict], Path]:
     return Path("out/submission/abstract.md").read_text(), labels, folder
 
 
+@pytest.mark.slow
 def test_each_set_is_scored_by_itself_and_handed_in_with_its_labels(excerpt):
     abstract, labels, folder = made()
     facts = json.loads(Path("out/internal/experiment.json").read_text())
@@ -594,6 +601,7 @@ def test_each_set_is_scored_by_itself_and_handed_in_with_its_labels(excerpt):
     assert str(family["score"])[:5] not in abstract, "scores saw the rows"
 
 
+@pytest.mark.slow
 def test_the_report_of_two_files_has_sdnists_tables(excerpt, capsys):
     files = ["real=national2019.csv", "synthetic=national2019.csv", "schema=national2019", "report=report.html"]
     assert command("score", *files, "metrics=[sdnist_kmarginal]", "evaluation.area=PUMA") == 0
@@ -606,6 +614,7 @@ def test_the_report_of_two_files_has_sdnists_tables(excerpt, capsys):
     assert 'id="sdnist"' not in Path("report.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_fixed_seed_is_labelled_as_not_private_and_the_abstract_names_the_unit_that_the_releases_protect(excerpt):
     abstract, labels, _ = made("seed=3", "privacy.unit=PUMA", "privacy.max_records=2")
     assert {each["privacy category"] for each in labels} == {"non_dp"}
@@ -614,6 +623,7 @@ def test_a_fixed_seed_is_labelled_as_not_private_and_the_abstract_names_the_unit
     assert "each protects all records with the same value of 'PUMA' at" in abstract and "one record" not in abstract
 
 
+@pytest.mark.slow
 def test_without_the_table_the_experiment_says_where_it_is_published(folder, capsys):
     assert command("run", "experiment=nist_crc", "smoke=true", *SMALL, "experiment.rows=300", "hydra.run.dir=out") == 0
     assert WHERE in capsys.readouterr().out

@@ -133,6 +133,7 @@ def test_subjects_are_read_from_both_files_and_their_absence_is_said(town):
     assert "synthetic table has no column 'person'" in scored(town)["anita_sequences"]["reason"]
 
 
+@pytest.mark.slow
 def test_the_ready_tables_declare_roles_that_their_schemas_know():
     for name in sorted(p.stem for p in (CONF / "data").glob("*.yaml") if p.stem != "table"):
         config = load_config([f"data={name}"])
@@ -167,6 +168,7 @@ def noisy_counts(folder):
     return np.concatenate([a.values for a in load_measurements(folder / "release" / "measurements").answers])
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("neighbouring", ["add_remove", "replace"])
 def test_one_row_more_moves_every_answer_of_a_challenge_by_one_at_most(neighbouring, town):
     tight = ["experiment.epsilons=[3000]", "seed=5", f"privacy.neighbouring={neighbouring}"]
@@ -177,6 +179,7 @@ def test_one_row_more_moves_every_answer_of_a_challenge_by_one_at_most(neighbour
     assert np.abs(one - other).max() < 1.5  # noise far below one record
 
 
+@pytest.mark.slow
 def test_each_release_of_a_challenge_says_what_was_set_aside(town):
     assert command("run", *OWN, "experiment.epsilons=[1,2]", "hydra.run.dir=out") == 0
     for name in ("epsilon-1", "epsilon-2"):
@@ -298,6 +301,7 @@ def test_copies_overfitting_and_epsilon_1_are_told_apart(family, folder):
         assert all(a["auc"]["low"] <= 0.55 and a["auc"]["high"] < 0.62 for a in auc[name].values())
 
 
+@pytest.mark.slow
 def test_a_run_shows_what_its_promise_allows_beside_the_attack(folder, capsys):
     mixed(600, 2).to_csv("real.csv", index=False)
     write_schema(SCHEMAS["mixed"])

@@ -27,6 +27,7 @@ DAYS = pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 700, N), "D"
 NEAR, FAR, SWAPPED = RNG.normal(8.5, 0.2, N).round(5), RNG.normal(48.3, 0.2, N).round(5), np.arange(N) % 50 == 0
 
 
+@pytest.mark.slow
 def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are(capsys):
     times = [divmod(int(minute), 60) for minute in np.random.default_rng(1).integers(0, 1440, N)]
     forms = [*["{:02}:{:02}"] * 4, *["{:02}{:02}"] * 2, "{}.{:02} Uhr"]
@@ -110,6 +111,7 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     assert any("'start' and 'day' are the same in 600 of the 600 rows that hold both" in h for h in hints)
 
 
+@pytest.mark.slow
 def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(capsys):
     job = np.array(["jobless", "clerk", "nurse"])[np.arange(N) % 3]
     paid = {n: np.where(job == "jobless", "", "1200") for n in ("wage", "tax", "rest", "gift")}
@@ -285,6 +287,7 @@ def test_homes_are_left_out_by_a_draft_and_warned_of_where_they_are_listed(capsy
     assert {n for n, look in looks.items() if "leave_out: [" in str(look["hints"])} == {*homes}
 
 
+@pytest.mark.slow
 def test_a_loss_of_all_numbers_below_zero_is_warned_of_and_marks_get_no_minus(capsys):
     cells = {"saldo": [f"{i}.50-" if i % 5 == 0 else f"{i}.50" for i in range(N)]}
     cells["mark"] = [("3-", "2-", "4+")[i % 3] if i % 20 == 0 else str(i % 6 + 1) for i in range(N)]
@@ -301,6 +304,7 @@ def test_a_loss_of_all_numbers_below_zero_is_warned_of_and_marks_get_no_minus(ca
     assert re.search("lost column 'saldo' loses 20.0 % .* become missing: all that are written so are lost, and", said)
 
 
+@pytest.mark.slow
 def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_totals(capsys):
     rows = "Nr;Wert;Art\n" + "".join(f"{i};{i % 7},5;a{i % 3}\n" for i in range(N))
     head = "Auszug 2023;;\nPatient;;Befund\n\n"
@@ -326,6 +330,7 @@ def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_t
     assert hints == ["'Birth year', as the column is called: a line of headers? It counts as a record: take it out"]
 
 
+@pytest.mark.slow
 def test_days_of_sheets_units_beside_bare_numbers_wide_bins_and_what_differs_within_few_ids(capsys):
     cells = {"day": [str(44562 + i) if i % 10 == 0 else str(np.datetime64("2022-01-01") + i) for i in range(N)]}
     cells["value"] = [f"{i % 90 + 1},{i % 7}{('', ' mg/dL', 'mmol/L')[i % 3]}" if i % 9 else "<0,5" for i in range(N)]
@@ -405,6 +410,7 @@ def test_days_and_times_in_digits_of_any_form_are_warned_of_and_plain_ones_are_d
             assert name not in said or look["hints"][0].endswith(said[name]), look
 
 
+@pytest.mark.slow
 def test_an_end_of_the_numbers_that_lies_apart_and_that_many_rows_hold_is_asked_about(capsys):
     """A mean income of 25,000 was released as 1,159,276, and the column was called ok."""
     ends = {

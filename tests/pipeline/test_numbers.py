@@ -173,6 +173,7 @@ def test_a_part_of_a_schema_keeps_the_rule_where_it_keeps_all_of_its_columns_and
     assert one.rules.declared == {"calendar": {"received": ["hour"]}} and one.domain.names == asked
 
 
+@pytest.mark.slow
 def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_written(folder, capsys):
     rng, rows = np.random.default_rng(1), 4_000
     day = pd.Timestamp("2023-01-02") + pd.to_timedelta(7 * rng.integers(0, 50, rows) + rng.integers(0, 5, rows), "D")
@@ -210,6 +211,7 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     assert load_schema(Path("saved/schema.yaml")).to_yaml() == release.schema.to_yaml()
 
 
+@pytest.mark.slow
 def test_records_of_a_person_keep_their_distance_beside_the_hours_and_weekdays_of_their_rows():
     rng, rows = np.random.default_rng(2), []
     for person in range(1_500):
@@ -240,6 +242,7 @@ def test_days_that_stand_for_gaps_make_no_weekday_and_no_hour_uneven(folder):
     assert "1900-01-01 00:00:00 taken for a gap" in text and "# calendar:" not in text
 
 
+@pytest.mark.slow
 def test_a_time_and_its_parts_are_missing_as_often_as_measured_where_columns_are_independent(folder, capsys):
     """The more frequent of the two grew: 11 % of missing times became none, and 46 % became 78 %."""
     rng, n = np.random.default_rng(3), 3_000
@@ -267,6 +270,7 @@ def test_a_time_and_its_parts_are_missing_as_often_as_measured_where_columns_are
     assert "no columns 'came_hour'" in reply(capsys, *table, "experiment=mgd_table1", parts, code=1).err
 
 
+@pytest.mark.slow
 def test_a_time_whose_weekday_is_a_column_may_have_its_hour_made_and_a_draft_and_check_say_so(folder, capsys):
     """Hours were lost where a column held the weekday, and nothing said so."""
     rng, rows = np.random.default_rng(4), 3_000
@@ -473,6 +477,7 @@ def test_relations_that_are_lost_are_said_beside_pairs_of_which_most_are_unrelat
     )
 
 
+@pytest.mark.slow
 def test_means_far_from_the_real_ones_are_said_beside_the_accuracy_of_columns():
     """A total that binning had halved stood under "columns good": of amounts, few rows hold it."""
     rng = np.random.default_rng(0)

@@ -81,6 +81,7 @@ def test_hostile_names_are_text_in_every_chart(drawing):
     assert tags <= {"svg", "style", "g", "title", "text", "rect", "path", "circle", "polyline", "polygon"}
 
 
+@pytest.mark.slow
 def test_hostile_columns_and_values_are_text_in_a_whole_report(town):
     people(200).rename(columns={"job": HOSTILE}).replace("clerk", f"v{HOSTILE}").to_csv("odd.csv", index=False)
     quoted = HOSTILE.replace("'", "''")
@@ -346,6 +347,7 @@ def test_a_summary_is_what_pandas_says_of_the_values_that_the_schema_places(tmp_
     assert found["day"]["quantiles"][2] == str(pd.Series(days).quantile(0.5).round("D").date())
 
 
+@pytest.mark.slow
 def test_score_and_report_show_both_tables_and_their_correlations_side_by_side(town, capsys):
     assert command("run", *TOWN, "hydra.run.dir=out") == 0
     inside = town / "out" / "internal"

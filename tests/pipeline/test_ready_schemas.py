@@ -323,6 +323,7 @@ def test_weekday_and_hour_are_those_of_the_time_received(made_city: pd.DataFrame
     )
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("a", "b", "least"),
     [

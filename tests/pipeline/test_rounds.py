@@ -128,6 +128,7 @@ def forget(folder, plan, name):
         kept.unlink()
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("neighbouring", list(Neighbouring))
 @pytest.mark.parametrize(
     ("accountant", "noise"),
@@ -154,6 +155,7 @@ def test_rounds_spend_the_budget_and_never_more(tmp_path, name, accountant, nois
         assert answer.scale == event.scale
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", METHODS)
 def test_an_interrupted_run_goes_on_with_the_same_choices(tmp_path, name):
     plan = plan_of(*METHODS[name], epsilon=3.0)
@@ -171,6 +173,7 @@ def test_an_interrupted_run_goes_on_with_the_same_choices(tmp_path, name):
             assert np.array_equal(left.values, right.values)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", METHODS)
 def test_a_charge_without_its_answer_stays_spent_and_the_run_goes_on(tmp_path, name):
     plan = plan_of(*METHODS[name], epsilon=3.0)
@@ -408,6 +411,7 @@ def test_a_weight_of_aim_is_the_overlap_with_the_whole_workload():
     assert method.weights == pytest.approx([p / max(plain) for p in plain], rel=1e-12)
 
 
+@pytest.mark.slow
 def test_wide_tables_are_looked_at_in_turns_by_order():
     domain = facts_of([2] * 30).domain
     candidates = tuple(c for k in (1, 2, 3) for c in itertools.combinations(domain.names, k))

@@ -125,6 +125,7 @@ def test_a_synthesis_that_ends_in_an_error_is_another_one_at_no_further_cost(tow
     assert command(*own, *other) == 0, "made anew from the same answers"
 
 
+@pytest.mark.slow
 def test_who_publishes_may_change_until_there_is_a_release_and_is_never_taken_and_ignored(town, capsys, monkeypatch):
     own = ["run", *TOWN, "selection=oneway", "synthesis=independent", *UNSCORED, "hydra.run.dir=out"]
     with monkeypatch.context() as late:
@@ -339,6 +340,7 @@ def rows_of(folder: str) -> pd.DataFrame:
     return pd.read_csv(Path(folder) / "release" / "synthetic.csv")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("synthesis", ["pgm", "auto", "independent"])
 def test_more_rows_than_a_chunk_holds_have_the_models_marginals(town, monkeypatch, synthesis) -> None:
     settings = [*RUN, f"synthesis={synthesis}", "synthesis.rows=2500"]

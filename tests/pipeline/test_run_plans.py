@@ -50,6 +50,7 @@ def planned(*settings):
 TRIES = ["selection=oneway", "accept=[{metric: l1, marginals: 1, at_most: 1000}]", "accept_tries=2"]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("own", [["selection=oneway"], ["selection=indif"], ["selection=mst"], TRIES])
 def test_a_run_names_the_accountant_that_was_taken_and_keeps_to_its_budget(town, own):
     assert command("run", *TOWN, *FAST, *own, "hydra.run.dir=out") == 0
@@ -273,6 +274,7 @@ def test_twice_epsilon_and_half_of_c_are_planned_anew_and_half_of_the_bins_too(t
         assert lines["half"][figure] == pytest.approx(coarser[figure], rel=1e-3)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("selection", ["auto", "pairs", "mst", "indif"])
 def test_every_column_is_called_useful_rough_or_drowned_by_the_rows(town, capsys, selection):
     kinds = []

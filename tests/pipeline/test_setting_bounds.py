@@ -183,6 +183,7 @@ def spelled(value: Any) -> str:
     return f"[{','.join(map(spelled, value))}]" if isinstance(value, list) else str(value)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("held", asked(), ids=lambda h: h.name)
 def test_a_command_answers_a_value_beyond_its_bound_with_the_setting_and_a_cure(held, place, monkeypatch):
     monkeypatch.chdir(place)
@@ -248,6 +249,7 @@ def test_every_setting_of_the_table_is_tried() -> None:
     assert tried == {name for names, _, _ in TABLE for name in names.split()}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("given", [*ALONE, *BESIDE, *OF_METRICS])
 def test_what_nothing_reads_is_refused(given: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(here)

@@ -165,6 +165,7 @@ def test_a_group_under_pure_privacy_loses_its_sum():
     assert Composition(keeper, [Laplace("a", 1.0, 2.0)]).original == {}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("settings", "head"),
     [
@@ -300,6 +301,7 @@ def statement(folder):
     return worded(folder / "release")
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("how", ["copied", "packed", "sorted", "parquet", "quoted"])
 @pytest.mark.parametrize("public", [["selection=public", "selection.public"], ["synthesis=gum", "synthesis.public"]])
 def test_a_copy_of_the_private_table_is_not_a_public_one(how, public, town, capsys):
@@ -377,6 +379,7 @@ def test_a_release_that_is_not_private_is_not_to_be_published(town, capsys):
     assert "  do NOT publish " in lines and "  publish  " not in lines
 
 
+@pytest.mark.slow
 def test_scores_that_need_too_much_memory_are_foretold_before_the_run_spends(town, capsys):
     """On a terminal alone: the figure follows from the number of records. The run goes on."""
     said = "the scores are predicted to need"

@@ -242,6 +242,7 @@ def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_
     assert "300 of 900 numbers have no k: do they mean the same?" in columns["pay"]["hints"]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("scale", "codes", "declared", "asked"),
     [

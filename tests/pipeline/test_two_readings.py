@@ -306,6 +306,7 @@ def test_answers_come_back_in_the_words_of_the_table(capsys):
 FAST = ["synthesis=independent", "selection=oneway", "evaluation.enabled=false", "hydra.run.dir=out"]
 
 
+@pytest.mark.slow
 def test_minutes_of_travel_and_amounts_are_no_times_of_the_day_and_a_time_that_occurs_is_named(capsys):
     """Of minutes most are below 60 whatever they count; "as 1740 is" was said of tables without a 1740."""
     minutes = [480 + i * 7 % 840 for i in range(N)]
@@ -330,6 +331,7 @@ def test_a_flag_is_written_in_two_words_of_one_family():
     assert words == {"a": ("yes", "no"), "b": ("yes", "no"), "c": ("J", "N"), "d": ("Ja", "Nein")}
 
 
+@pytest.mark.slow
 def test_many_lost_values_stand_before_all_that_may_be_left_out_and_the_lines_on_quality_stay(capsys):
     """Two lines of lost values took the place of those on columns and pairs; behind these nobody was told of them."""
     cells = {n: made(lambda r, _: str(r.randrange(9)), seed) for seed, n in enumerate("abcd")}
@@ -354,6 +356,7 @@ AMOUNTS = {
 }
 
 
+@pytest.mark.slow
 def test_weeks_beside_days_and_sparse_numbers_of_households_are_left_out_and_amounts_are_not():
     """Weeks were a second code of the same, and numbers of households whole numbers in 32 bins."""
     admitted = [datetime.date(2023, 11, 1) + datetime.timedelta(i % 300) for i in range(N)]
@@ -494,6 +497,7 @@ def test_a_usual_code_of_no_answer_among_the_numbers_is_asked_about_but_no_price
     }
 
 
+@pytest.mark.slow
 def test_words_for_zero_are_no_gaps_and_words_that_a_draft_takes_for_gaps_are_asked_about(capsys):
     """An income of NIL became a gap without a word, and the mean rose."""
     cells = {"pay": ["NIL" if i % 9 == 0 else f"£{50 + i % 70}.50" for i in range(900)]}
@@ -518,6 +522,7 @@ def test_a_year_of_two_digits_is_none_of_four(capsys):
     assert checked(capsys, cells, declared.replace("%s", ', "%d.%m.%y"'))["columns"]["born"]["lost"] == 0
 
 
+@pytest.mark.slow
 def test_a_last_day_of_the_calendar_is_no_bound_however_few_days_there_are(capsys):
     """Contracts end on twelve days of a year, or on 31.12.9999: it was the bound, of other columns too, and ok."""
     ends = [f"28.{i % 12 + 1:02}.24" if i % 3 else "31.12.9999" for i in range(360)]
@@ -532,6 +537,7 @@ def test_a_last_day_of_the_calendar_is_no_bound_however_few_days_there_are(capsy
     assert look["hints"][0] == '31.12.9999 (120 times): a gap? missing: ["31.12.9999"]', look["hints"]
 
 
+@pytest.mark.slow
 def test_days_with_the_names_of_months_are_drafted_as_days(capsys):
     """28-Nov-2023 and 12 March 2023 were free text, unless days in digits stood beside them."""
     days = pd.date_range("2022-01-01", periods=400)
@@ -561,6 +567,7 @@ def test_a_draft_says_where_day_and_month_stand_in_either_order(capsys):
     assert said not in drafted({"seen": [f"{d:%m/%d/%Y}" for d in days]})[1]
 
 
+@pytest.mark.slow
 def test_ids_of_others_are_no_amounts_and_rows_that_were_entered_twice_are_told(capsys):
     """A prescriber's nine digits, many rows each, were drafted as amounts: made-up ones may be somebody's."""
     n = 800
@@ -589,6 +596,7 @@ def test_ids_of_others_are_no_amounts_and_rows_that_were_entered_twice_are_told(
     assert [h for h in said["hints"] if h.startswith("3 rows are the same as another of their 'patient'")]
 
 
+@pytest.mark.slow
 def test_lengths_of_time_are_asked_about_and_are_no_first_of_a_month(capsys):
     """Minutes as 00:12:45 were "all the first of a month"; that one bin of hours holds all was said after the run."""
     cells = {"drive": [f"00:{i % 50:02}:{i % 60:02}" for i in range(900)]}
@@ -645,6 +653,7 @@ def test_constants_of_persons_that_tell_each_other_are_told(capsys):
     assert "tell each other" not in str(checked(capsys, cells, declared + rule)["hints"])
 
 
+@pytest.mark.slow
 def test_codes_of_surveys_are_gaps_and_empty_cells_stay_empty(capsys):
     """-7 of those not asked was an income; those whom a form skips were released as "weiß nicht", 2,596 for 54."""
     numbers = [str(i * 7 % 900 + 100) for i in range(300)]

@@ -369,6 +369,7 @@ def test_a_file_behind_an_address_comes_whole_or_not_at_all(web, tmp_path):
     assert {"s3", "gs", "https"} <= {*places.STORES}
 
 
+@pytest.mark.slow
 def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(folder, capsys):
     ward = people(400)[["age", "sex"]].replace({"f": "weiblich", "m": "männlich"}).assign(cost="1,5")
     Path("town.csv").write_bytes(ward.to_csv(sep=";", index=False).encode("cp1252"))

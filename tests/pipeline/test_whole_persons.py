@@ -104,6 +104,7 @@ def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place:
     assert "town" not in {n for e in statement["events"] if e not in asked for n in e["clique"] or ()}
 
 
+@pytest.mark.slow
 def test_the_last_lines_name_the_column_in_which_persons_are_farthest_from_real_ones(place: Path, capsys) -> None:
     scored = [*(r for r in RUN if "evaluation" not in r), "evaluation.metrics=[persons]", "console=always"]
     assert command("run", *scored, "privacy.epsilon=0.5", "hydra.run.dir=few") == 0
@@ -179,6 +180,7 @@ def test_without_a_unit_nothing_is_asked_and_nothing_is_linked(place: Path) -> N
     assert "persons" not in json.loads(Path("plain/release/measurements/index.json").read_text())
 
 
+@pytest.mark.slow
 def test_a_condition_chooses_whole_persons_by_their_constants_and_records_by_the_rest(place: Path, capsys) -> None:
     settings = ["from=out/release", "synthesis.rows=100", "synthesis=independent"]
     days = ("2020-03-05", "2020-05-17")
@@ -317,6 +319,7 @@ def test_two_tables_need_constants_and_are_refused_before_any_row_is_read(place:
         assert "release.tables" in error and "release.tables=joined" in error and not Path("new").exists()
 
 
+@pytest.mark.slow
 def test_times_follow_their_fine_answers_where_few_cells_hold_nearly_all(place: Path) -> None:
     """Exams of two months stood evenly in all twelve, since the mean of all fine cells lay within their noise."""
     quarters = SCHEMA.replace("bins: {count: 12}", "bins: {count: 4}, fine: 180")

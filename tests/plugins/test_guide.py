@@ -165,6 +165,7 @@ def test_the_same_as_a_plugin_passes_it_too(tmp_path, page):
     contract_test(page, write_modules(tmp_path), plugin=True)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_on_plugins_run(forgetful, tmp_path, monkeypatch):
     monkeypatch.chdir(write_modules(tmp_path))
     for number, words in enumerate(commands("plugin")):

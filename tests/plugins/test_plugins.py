@@ -352,6 +352,7 @@ def test_an_accountant_of_others_counts_no_rounds_whose_number_depends_on_answer
     assert "which have a privacy filter" in refused(capsys, "run", *TOWN, given[0], *shared, "privacy.delta=1e-8")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("named", [True, False], ids=["named", "installed"])
 def test_a_resumed_run_is_one_with_the_same_modules(request, capsys, named):
     folder = request.getfixturevalue("shelf") if named else request.getfixturevalue("shop") / "site"

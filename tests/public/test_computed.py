@@ -254,6 +254,7 @@ def test_a_draft_proposes_what_nearly_no_row_breaks_and_nothing_else(tmp_path: P
     assert "derive" not in draft_schema(source(csv(tmp_path, "a,b\n1,2\n", "u.csv")), "t")
 
 
+@pytest.mark.slow
 def test_a_draft_proposes_sums_of_many_answers_some_of_which_count_the_other_way_round(tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     table = pd.DataFrame({f"i{k:02}": rng.integers(1, 6, 500) for k in range(60)})
@@ -329,6 +330,7 @@ def test_a_draft_has_a_length_of_two_times_lost_where_one_is_and_invents_none(tm
     assert says + '"wait": {"missing": true}' in drafted(tmp_path, table)
 
 
+@pytest.mark.slow
 def test_a_draft_proposes_totals_of_totals_and_none_that_a_row_breaks(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     table = pd.DataFrame({name: rng.integers(0, 90_000, 600) / 100 for name in ("base", "bonus", "tax")})

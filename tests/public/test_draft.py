@@ -377,6 +377,7 @@ def test_columns_that_are_looked_at_together_are_drafted_as_each_alone(tmp_path,
     assert '"%d.%m.%Y"' in together.replace("'", '"') and "kind: float" in together
 
 
+@pytest.mark.slow
 def test_a_wide_table_is_looked_at_in_few_queries(tmp_path: Path) -> None:
     names = ",".join(f"c{i}" for i in range(1_200))
     table = csv(tmp_path, f"{names}\n" + "".join(f"{','.join([str(r % 7)] * 1_200)}\n" for r in range(30)))

@@ -202,12 +202,6 @@ def test_too_little_memory_names_the_setting(tmp_path: Path) -> None:
         list(table.batches(sql, first=few))
 
 
-def test_limits_that_one_question_sets_are_not_those_of_the_next(tmp_path: Path) -> None:
-    table, asked = source(csv(tmp_path, "a\n1\n")), "SELECT current_setting('max_temp_directory_size')"
-    before = table.lines(asked)
-    assert table.lines(asked, first=["SET max_temp_directory_size = '1MB'"]) != before == table.lines(asked)
-
-
 def test_a_fault_of_our_own_keeps_its_own_message(tmp_path: Path) -> None:
     table = source(csv(tmp_path, "a\n1\n"))
     with pytest.raises(Exception, match="nonsense") as caught:

@@ -371,6 +371,7 @@ def guessed(request, tmp_path_factory) -> tuple[str, Table, str]:
     return name, table, str(path)
 
 
+@pytest.mark.some(2)
 def test_no_column_is_guessed_wrong(guessed):
     _, table, path = guessed
     text = Path(path).with_name("draft.yaml").read_text(encoding="utf-8")

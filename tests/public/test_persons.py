@@ -218,6 +218,7 @@ print(most(100_000, 400_000), most(1, 400_000))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kilobytes are those of Linux")
 def test_one_person_with_all_rows_takes_hardly_more_memory_than_many() -> None:
     said = subprocess.run([sys.executable, "-c", ALL_ROWS_OF_ONE], capture_output=True, text=True, check=True).stdout

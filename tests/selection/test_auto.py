@@ -161,6 +161,7 @@ def test_marks_of_few_persons_keep_most_of_their_correlation():
     assert (kept > 0.5 * real).all(), "of each pair"
 
 
+@pytest.mark.slow
 def test_a_look_that_shows_nothing_through_much_noise_is_asked_again():
     """300 pairs of few persons: noise of 40 % of the records. The reserve pays for a second look at all of them."""
     answers = survey(np.random.default_rng(1), 900, 25, 4)

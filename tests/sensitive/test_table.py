@@ -257,6 +257,7 @@ def test_tables_without_rows_of_duplicates_alone_and_of_ids_alone(tmp_path: Path
         assert rows(source)[0][3:] == ("f", "3")
 
 
+@pytest.mark.slow
 def test_parquet_and_compressed_texts_mix_and_each_keeps_its_types(tmp_path: Path) -> None:
     n = 200_000  # several groups of rows
     ids = np.random.default_rng(3).integers(0, 5000, n)

@@ -63,6 +63,7 @@ def test_without_joint_answers_rows_are_independent_columns_as_they_are_likely()
     assert all(np.array_equal(x, y) for x, y in zip(table.columns, independent.columns, strict=True))
 
 
+@pytest.mark.slow
 def test_precise_answers_are_met_by_the_model_and_by_changed_codes_alike_and_lost_without_either():
     real = ring()
     known = Measurements(WORLD, answers(real, ONES + PAIRS, 2.0))
