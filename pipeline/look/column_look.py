@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.seen import ColumnFacts
+from mechanisms.public.drafts.seen import ZEROS_APART, ColumnFacts
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
 from mechanisms.public.schema.readings import ISO, digit_lines, zip_fields
@@ -210,8 +210,7 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
 
 def _folded(text: str) -> str:
     """A text but for capitals, spaces, marks beside digits, zeros, Roman digits, and ways to write a letter (ß, ss)."""
-    bare = BESIDE_DIGITS.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
-    bare = bare.rstrip(".")
+    bare = BESIDE_DIGITS.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split())).rstrip(".")
     number = WHOLE.fullmatch(ROMAN.get(bare, bare))
     return number[1] if number else bare
 
@@ -263,7 +262,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFact
     present = int(values.sum())
     hints: list[str] = []
     if not column.constant and facts.rows and not lost:
-        hints += _constant(column, values, present, facts.rows) if present or not _others(column, counts) else []
+        others = column.other_code is not None and counts[column.other_code] > 0
+        hints += _constant(column, values, present, facts.rows) if present or not others else []
     hints += [] if column.width is None else digit_lines(zip_fields(column))
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")
@@ -283,10 +283,6 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFact
     if several and facts.rows > 50 and facts.distinct > 0.9 * facts.rows:
         hints.append("nearly every row has a value of its own: an id? leave_out lists what is not released")
     return hints
-
-
-def _others(column: Column, counts: NDArray[np.int64]) -> int:
-    return 0 if column.other_code is None else int(counts[column.other_code])
 
 
 def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int) -> list[str]:
@@ -360,23 +356,26 @@ def _crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> lis
     return [f"{problem}: inside it, pairs tell nothing apart. bins: {{edges: […]}} with several edges there tells more"]
 
 
-def even_spike(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) -> list[str]:
-    """A number of many rows in a bin with others, where no fine cells keep it: of a person's constants none are asked.
+def spikes(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) -> list[str]:
+    """Frequent numbers that share a bin: one that no fine cells keep, and 0, which pairs do not tell from the others.
 
     Args:
         texts: the most frequent ones → in how many rows.
     """
     several, edges, reading = bins_of_several(column), column.grid.edges, NumberForm(column.strip, column.decimal)
     read = {t: x for t in texts if t not in column.missing_texts and (x := reading.number(t)) is not None}
-    if several is None or edges is None or column.fine != 0 or not column.numeric or not read:
+    if several is None or edges is None or not column.numeric or not read:
         return []
-    text = max(read, key=texts.__getitem__)
-    place = int(np.clip(np.searchsorted(edges, read[text], side="right") - 1, 0, several.size - 1))
-    share = texts[text] / max(int(counts[: column.value_codes].sum()), 1)
-    if not several[place] or share < SPIKE:
-        return []
-    where = f"{text!r} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
-    return [f"{where}, in which values are drawn evenly: bins: {{edges: […]}} with a bin for it"]
+    rows, hints = max(int(counts[: column.value_codes].sum()), 1), list[str]()
+    for text in dict.fromkeys([max(read, key=texts.__getitem__), *(t for t, x in read.items() if x == 0)]):
+        place = int(np.clip(np.searchsorted(edges, read[text], side="right") - 1, 0, several.size - 1))
+        share, chosen = texts[text] / rows, log_cut(column) is column  # a run keeps bins that somebody chose
+        even = column.fine == 0 and share >= SPIKE
+        if several[place] and (even or (read[text] == 0 and share >= ZEROS_APART and chosen)):
+            why = "in which values are drawn evenly" if even else "and no pair with another column tells it from them"
+            where = f"{text!r} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
+            hints.append(f"{where}, {why}: bins: {{edges: […]}} with a bin for it")
+    return hints
 
 
 def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:

@@ -29,11 +29,11 @@ from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
     cures_of_lost,
-    even_spike,
     hints_on_values,
     lone_hint,
     moved,
     persons_released,
+    spikes,
     unlisted_hint,
 )
 from pipeline.look.reading_look import (
@@ -222,7 +222,7 @@ def _column(
         warnings += [cure for cure in cures if ONE_SIDED in cure]
         hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
-        hints += hints_on_values(column, counts, facts, loss.lost) + even_spike(column, look.sample(index), counts)
+        hints += hints_on_values(column, counts, facts, loss.lost) + spikes(column, look.sample(index), counts)
     else:
         other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")

@@ -27,7 +27,7 @@ STEPS = (0.05, 0.25, 0.5, 5, 10, 25, 50, 100, 250, 500, 1000)
 SKEWED, FEW_BELOW = 0.8, 0.05
 #: Where so large a share of the numbers is 0, as of fines and of months in prison, it is a bin of its own: what goes
 #: with 0 alone is lost in a bin that holds other numbers too.
-SPIKE = 0.05
+ZEROS_APART = 0.05
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Numbers(Spread):
         """The same edges and one more, so that 0 is a bin of its own, where it is frequent and shares one."""
         after = bisect.bisect_right(edges, 0)
         shared = 0 < after < len(edges) and edges[after] > unit and edges[after - 1] == 0
-        return [*edges[:after], unit, *edges[after:]] if shared and self.zeros >= SPIKE * self.count else [*edges]
+        return [*edges[:after], unit, *edges[after:]] if shared and self.zeros >= ZEROS_APART * self.count else [*edges]
 
 
 def even_edges(low: float, high: float, count: int) -> list[float]:
