@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup run test installed compiled quick slow flaky bench lint types docs audit clean
+.PHONY: help setup run test suite installed compiled quick slow flaky bench lint types docs audit clean
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
@@ -30,8 +30,10 @@ JAVA := $(shell java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' && 
 # The tests start a hundred commands: bytecode is kept for these, whatever the shell says.
 # Numba's loops are compiled once while the rest is installed: each process of the tests would compile them again.
 test: .venv/ready ## lint, types, documentation and tests (minutes)
-	$(MAKE) --jobs=2 --output-sync installed compiled
-	$(MAKE) --jobs=3 --output-sync lint types docs
+	$(MAKE) --jobs=3 --output-sync installed compiled lint types
+	$(MAKE) --jobs=2 docs suite
+
+suite: .venv/ready
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 installed:

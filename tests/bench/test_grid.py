@@ -238,6 +238,7 @@ def test_a_cell_is_a_run_of_the_pipeline_with_its_own_noise():
     assert near["kept"] > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_what_breaks_or_takes_too_long_is_a_result():
     """Work may be stopped in the middle of a file: what it left open is closed here, and is no finding."""
@@ -305,6 +306,7 @@ def test_an_interrupted_grid_goes_on_where_it_was(tmp_path, capsys):
     assert "no method is called 'nothing'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_models_of_rows_without_dependence_guess_and_the_page_says_what_real_rows_reach():
     table = family_table("binary", 0)
     rows = table.at(np.arange(4_000))

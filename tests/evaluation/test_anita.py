@@ -165,6 +165,7 @@ def test_nearest_is_brute_force(kind):
         assert each[found.index[i]] == pytest.approx(two[0], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_ratios_at_zero_distances_and_with_a_single_reference():
     domain = Domain((Attribute("a", 3), Attribute("b", 3)))
     known = CodedTable(domain, tuple(np.array(c, np.uint8) for c in ([0, 0, 1], [0, 0, 1])))

@@ -193,6 +193,7 @@ def separation(real, synthetic, rows, holdout=None):
     return result_of("two_sample_auc", real, synthetic, {"auc_rows": rows}, holdout=holdout)
 
 
+@pytest.mark.slow
 def test_a_classifier_tells_what_is_not_real_and_stands_beside_real_records():
     rng = np.random.default_rng(5)
     real, other, held = (crowd(1000, rng) for _ in range(3))
@@ -206,6 +207,7 @@ def test_a_classifier_tells_what_is_not_real_and_stands_beside_real_records():
     assert separation(real, other, 700, held).to_json() == honest.to_json()
 
 
+@pytest.mark.slow
 def test_copies_err_more_often_than_chance_and_are_suspicious():
     """A model that has seen one of two equal records is wrong about the other."""
     rng = np.random.default_rng(6)
@@ -347,6 +349,7 @@ def test_tstr_predicts_numbers_as_numbers():
     assert every.frame["target"].nunique() == len(wide) and every.score is not None
 
 
+@pytest.mark.slow
 def test_tstr_with_a_holdout_and_at_its_edges():
     real = linked(600, 1)
     result = tstr(real, linked(600, 2), linked(300, 3), targets=["job", "sex"])

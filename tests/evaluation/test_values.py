@@ -87,6 +87,7 @@ def test_ids_are_left_out_and_named(tmp_path):
     assert found.notices == ("left out as ids: 'row', 'code'",)
 
 
+@pytest.mark.slow
 def test_frames_csv_and_parquet_give_the_same_scores(tmp_path):
     rng = np.random.default_rng(0)
 

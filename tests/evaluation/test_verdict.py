@@ -433,6 +433,7 @@ def test_odd_tables_have_a_score_or_a_reason(name, odd):
     assert outcome.score is None or 0 <= outcome.score <= 1
 
 
+@pytest.mark.slow
 def test_copies_overfitting_and_an_honest_model_are_told_apart():
     """Copies, rows with one changed column, and rows of the same law, by the verdict and by an attack."""
     wide = Domain(tuple(Attribute(f"c{i}", 12, 12 * (i % 2)) for i in range(8)))

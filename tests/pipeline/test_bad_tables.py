@@ -235,6 +235,7 @@ def of_metrics(card):
     return {name: metric["score"] for name, metric in card["metrics"].items()}
 
 
+@pytest.mark.slow
 def test_a_run_and_score_agree_about_the_same_files(earning):
     assert command(*RUN, METRICS_OF_VALUES, *OF_EARNERS) == 0
     files = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=out/release/schema.yaml"]

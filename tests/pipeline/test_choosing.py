@@ -135,6 +135,7 @@ def test_indif_asks_pairs_over_merged_values_and_gum_leaves_the_rarest_out(town,
     assert command("plan", *own[:3], "selection=groups", "selection.public=public.csv", "selection.merge=3") == 1
 
 
+@pytest.mark.slow
 def test_the_distances_of_all_pairs_are_a_table(town, capsys):
     """InDif, section 5.2: the L1 distance from the product of the one-way counts, here at a sharp ε."""
     sharp = [*TOWN, "privacy.epsilon=1000000", "privacy.delta=1e-3", "selection=indif", "synthesis=independent"]

@@ -222,6 +222,7 @@ def scored(folder: Path, synthetic: Path, *more: str, capsys: pytest.CaptureFixt
     return json.loads(output.read_text()), capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_statement_beside_a_table_is_said_and_bounds_the_attack_on_its_unit(made, capsys):
     scores, lines = scored(made, made / "persons" / "release" / "synthetic.csv", capsys=capsys)
     said = statement_of(made / "persons")
@@ -356,6 +357,7 @@ def test_run_verify_synth_score_and_query_take_a_format_that_is_one_entry(name, 
     assert len(Path("bounds.csv").read_text().splitlines()) == 7
 
 
+@pytest.mark.slow
 def test_a_resumed_run_reads_the_rows_of_its_format_again(feather, town):
     run = ("run", *TOWN, *PAIRS, "hydra.run.dir=out", "release.format=feather")
     assert command(*run) == 0

@@ -126,6 +126,7 @@ def test_a_record_in_the_place_of_a_header_is_quoted_by_commands_that_show_rows_
     assert ("HIV" if twice == "x" else "'f'") in reply(capsys, "check", *TOWN[1:], code=1).err
 
 
+@pytest.mark.slow
 def test_a_sweep_in_a_log_names_its_files_and_no_score(town, capsys):
     sweep = ["run", "-m", *TOWN, "privacy.epsilon=1,2", "synthesis=independent", "evaluation.metrics=[tvd]"]
     sweep += ["selection=oneway", "hydra.sweep.dir=grid"]
@@ -172,6 +173,7 @@ def test_one_line_of_json_is_all_of_a_quiet_run_and_its_log_has_the_rest(lossy, 
     assert json.loads(told) == json.loads(Path("scores.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_json_holds_scores_only_where_they_are_asked_for_and_a_sweep_is_one_line(town, capsys):
     assert command(*RUN, "format=json", "console=always", "evaluation.metrics=[tvd]") == 0
     assert json.loads(capsys.readouterr().out)["scores"]["tvd"] > 0

@@ -117,6 +117,7 @@ def test_coarser_queries_and_releases_without_distances_are_said_as_they_are():
     assert decided(Measurements(Domain((Attribute("a", 4),)), ())).in_words == ""
 
 
+@pytest.mark.slow
 def test_the_last_lines_and_the_report_say_what_was_decided_and_how_wrong_it_may_be(town, capsys):
     own = ["selection=auto", "synthesis=independent", "privacy.epsilon=50", "hydra.run.dir=out"]
     said = reply(capsys, "run", *TOWN, *own).out

@@ -88,6 +88,7 @@ def test_the_block_alone_is_enough_and_the_settings_may_repeat_it(few_clinic, se
     assert columns_beside(specs.config, schema)["patient"] == "privacy.unit", "of a frame it is read too"
 
 
+@pytest.mark.slow
 def test_fewer_records_may_count_than_a_person_has_and_the_schema_of_the_run_says_so(few_clinic):
     specs = build_specs(load_config([*OWN, "privacy.max_records=2"]))
     unit = build_schema(specs).rules.unit
@@ -271,6 +272,7 @@ def test_records_beyond_c_are_made_up_for_by_the_sizes_of_persons(made: Path) ->
     assert frame.groupby("patient").day.apply(lambda d: d.is_monotonic_increasing).all()
 
 
+@pytest.mark.slow
 def test_a_declared_c_below_the_largest_size_keeps_the_number_of_records_too(place: Path) -> None:
     text = (place / "out" / "release" / "schema.yaml").read_text()
     found = statement_of("out")["unit"]["max_records"]
@@ -407,6 +409,7 @@ def test_a_run_takes_rows_as_they_are_and_check_tells(clinic: Path, name: str, c
         assert made.patient.nunique() > 300
 
 
+@pytest.mark.slow
 def test_scores_count_rows_without_an_id_as_nobodys_and_spellings_of_an_id_as_one(clinic: Path) -> None:
     frame = ODD["ids that are null"][0]
     frame["patient"] = frame["patient"].where(N % 8 > 2, frame["patient"].str.upper())  # P0 is p0

@@ -156,6 +156,7 @@ def test_weeks_between_bounds_that_were_found_become_fewer_bins_where_no_margina
     assert verify(run / "next" / "release").sound
 
 
+@pytest.mark.slow
 def test_joint_bins_go_where_bins_between_bounds_become_fewer(run):
     born = "  born: {kind: date, bounds: discover, bins: month, joint_bins: {count: 30}}\n"
     schema = re.sub("  age: .*\n", "  age: {kind: categorical, values: discover}\n" + born, OPEN)
@@ -297,6 +298,7 @@ def test_columns_and_c_are_discovered_together_the_columns_at_one_record_per_uni
         assert verdict.sound, verdict.as_text()
 
 
+@pytest.mark.slow
 def test_a_plan_a_look_a_rehearsal_and_a_frame_know_it(run_by_unit: Path, capsys) -> None:
     said = reply(capsys, "plan", *UNIT_RUN).out
     assert "C records to be discovered, at most 20" in said and "one more record of C costs" in said

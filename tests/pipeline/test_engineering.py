@@ -324,6 +324,7 @@ def computed(done: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return done
 
 
+@pytest.mark.slow
 def test_the_release_keeps_to_the_rule_nothing_of_the_column_was_measured_and_scores_know_its_values(computed) -> None:
     assert kept(pd.read_csv("out/release/synthetic.csv"))
     _, _, measurements = read_release(Path("out/release"))
@@ -393,6 +394,7 @@ def test_the_assumed_bins_of_a_wide_range_to_be_discovered_are_not_cut(column):
     check_readable(with_fine_columns(parse_schema(fields, where="charges"), 256))
 
 
+@pytest.mark.slow
 def test_check_counts_the_rows_that_break_it(computed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = reply(capsys, "check", *SETTINGS[1:]).out
     assert "derive 'discharged': " in said and "of the rows hold another value than it says" in said

@@ -151,6 +151,7 @@ def p_values(seeds, stated=1.0):
     return np.array([estimates.estimate(TOWN, k, asked)["p_value"][0] for k in known])
 
 
+@pytest.mark.slow
 def test_equal_means_are_called_unequal_in_5_of_100_and_with_less_noise_more_often():
     right, wrong = (p_values(40), p_values(40, stated=0.5))
     assert stats.binom.sf((right < 0.05).sum() - 1, 40, 0.05) > 1e-3
@@ -417,6 +418,7 @@ def test_estimates_over_coarser_values_hold_what_the_coarse_cells_hide(asked, si
     assert "coarser values of cost" in lines.attrs["notes"][-1]
 
 
+@pytest.mark.slow
 def test_means_on_whole_coarse_cells_are_as_sharp_as_the_noise():
     table = clinic(4)
     table["cost"] = np.array([0, 0, 3, 3, 4, 4, 4, 9, 9, 9])[table["cost"]]

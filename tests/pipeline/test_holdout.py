@@ -192,6 +192,7 @@ def test_each_release_of_a_challenge_says_what_was_set_aside(town):
     assert statement_of(town / "all" / "epsilon-1")["holdout"] == "none"
 
 
+@pytest.mark.slow
 def test_a_challenge_scores_against_the_rows_that_its_release_was_made_from(town):
     codes = ["experiment.metrics=[mgd]", "evaluation.k=[1]", "evaluation.delta=0"]  # values lie anywhere in their bins
     assert command("run", *OWN, *codes, "experiment.epsilons=[5000]", "hydra.run.dir=out") == 0

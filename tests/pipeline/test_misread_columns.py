@@ -89,6 +89,7 @@ def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_fact
     assert numbers_apart({f"{i / 100:.2f}": 3 for i in range(900)}, NumberForm()) == []
 
 
+@pytest.mark.slow
 def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     until = DAYS + pd.to_timedelta(120 + np.arange(N) % 30, "D")
     names = np.array(["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"])
@@ -196,6 +197,7 @@ def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys
     )
 
 
+@pytest.mark.slow
 def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     sparse = {"name": np.array([*"abc"])[np.arange(N) % 3], "code": np.array([1, 7, 20])[np.arange(N) % 3]}
     own = "columns: {name: {kind: categorical, values: [a, b, c]}, code: {kind: integer, min: 1, max: 20}}"
@@ -391,6 +393,7 @@ IN_DIGITS = {
 }
 
 
+@pytest.mark.slow
 def test_days_and_times_in_digits_of_any_form_are_warned_of_and_plain_ones_are_drafted_as_such(capsys):
     times = pd.date_range("2003-01-31 07:10:05", "2031-11-20", 900)
     cells, wide, codes, said = {}, {}, {}, {}

@@ -377,6 +377,7 @@ def test_what_lies_beyond_the_bounds_is_told_beside_the_figures_that_it_changes(
     assert said.replace("'", "&#39;") in (town / "two.html").read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys):
     asked = ["evaluation.groups=[sex]", "evaluation.pairs=[[sex,age]]", "selection.marginals=[[age,sex]]"]
     assert command("run", *TOWN, *asked, "hydra.run.dir=out") == 0
@@ -398,6 +399,7 @@ def test_groups_are_set_side_by_side_with_the_noise_of_their_means(town, capsys)
     assert "by sex:" in reply(capsys, "score", *paths).err
 
 
+@pytest.mark.slow
 def test_scores_runs_and_releases_show_themselves_as_small_tables(town):
     done = pipeline.run(pipeline.load_config([*TOWN]), town / "out", quiet=True)
     shown = repr(done.scores)
@@ -470,6 +472,7 @@ def test_the_map_is_drawn_where_the_schema_knows_the_places(town, places, shapes
     assert not Parsed((town / "map.html").read_text()).open
 
 
+@pytest.mark.slow
 def test_the_convergence_of_a_model_is_drawn_and_kept_internal(town):
     assert command("run", *TOWN, "synthesis=pgm", "evaluation.metrics=[tvd]", "hydra.run.dir=out") == 0
     record = json.loads((town / "out" / "internal" / "convergence.json").read_text())

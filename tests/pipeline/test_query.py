@@ -416,6 +416,7 @@ def noisy_answers(table, rng, sigma=15.0):
     return Measurements(CHARGES.measured, tuple(answers))
 
 
+@pytest.mark.slow
 def test_a_range_that_cuts_bins_is_counted_by_fine_cells_and_its_interval_holds_the_truth():
     table, rng = stays(), np.random.default_rng(5)
     inside, widths, errors = [], [], []

@@ -130,6 +130,7 @@ def test_a_model_never_outgrows_what_was_predicted_for_it(town, selection):
     assert measured <= sum(n for _, n in memory.planned_cells(plan, schema.measured))
 
 
+@pytest.mark.slow
 def test_a_model_leaves_out_what_was_chosen_and_finds_no_room_and_says_so(town, capsys):
     """The budget is spent by then: a model of 60 cells holds two of the three pairs, and no run ends without rows."""
     own = ["synthesis=pgm", "synthesis.max_cells=60", "hydra.run.dir=out", "evaluation.enabled=false"]
@@ -371,6 +372,7 @@ def test_a_stated_error_of_a_count_of_persons_is_the_noise_s() -> None:
 SAID = "noise drowns 'home', 10,001 cells: prefix: 3 makes a tenth of them, or a larger privacy.epsilon"
 
 
+@pytest.mark.slow
 def test_plan_run_and_bounds_tell_one_story_of_a_column_of_ten_thousand_cells(town, capsys):
     table = people(600)
     table["home"] = [f"{i * 7919 % 100_000:05}" for i in range(600)]

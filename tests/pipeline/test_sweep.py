@@ -58,6 +58,7 @@ def done(twice, monkeypatch):
     return put_back(twice, monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_sweep_leaves_a_tidy_table_and_a_page_and_nothing_of_the_rows(swept):
     sweep, out = swept
     inside = sweep / "internal"
@@ -80,6 +81,7 @@ def test_a_sweep_leaves_a_tidy_table_and_a_page_and_nothing_of_the_rows(swept):
     assert re.search(r"wall .* s; jobs .* efficiency .*%; peak memory at most .* MB", out)
 
 
+@pytest.mark.slow
 def test_what_cannot_run_is_named_before_anything_starts_and_the_rest_runs(town, capsys):
     assert command("run", "-m", *FAST, "privacy.delta=0,1e-6", "privacy.accountant=basic,gdp", "mechanism=laplace") == 1
     said = capsys.readouterr().err
@@ -90,6 +92,7 @@ def test_what_cannot_run_is_named_before_anything_starts_and_the_rest_runs(town,
     assert "1 of the sweep's 4 jobs failed" in said and "\n3 are done; again: hydra.sweep.dir=sweep" in said
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_to_go_on_begins_nothing_in_its_place(done, capsys):
     assert command(*SWEEP, "resume=true", "hydra.sweep.dir=other") == 1
     assert "none of these jobs was begun there" in capsys.readouterr().err and not (done / "other").exists()

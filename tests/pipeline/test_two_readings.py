@@ -91,6 +91,7 @@ def test_times_in_digits_with_a_zero_in_front_and_numbers_of_two_units_are_left_
     assert look["status"] == "warning" and "times of the day" in look["hints"][0]
 
 
+@pytest.mark.slow
 def test_thousands_are_decided_by_who_declares_three_decimals_and_by_money(capsys):
     """All cells as 2.345: the draft said nothing, and `check` called it ok."""
     cells = {"x": made(lambda r, _: f"{r.randrange(1, 10)}.{r.randrange(100, 1000)}")}
@@ -238,6 +239,7 @@ OF_OTHERS = {
 }
 
 
+@pytest.mark.slow
 def test_columns_of_persons_are_left_out_of_a_draft_and_warned_of_where_they_are_listed_and_others_are_not(capsys):
     """Nurses, landlords and accounts with many records each were listed, called ok, and released as they are."""
     texts = OF_PERSONS | OF_OTHERS
@@ -287,6 +289,7 @@ def test_rows_of_totals_are_asked_about_in_any_column(capsys):
         assert said in text and [h for h in look["hints"] if h.startswith(f"column {name!r}: {said}")], name
 
 
+@pytest.mark.slow
 def test_answers_come_back_in_the_words_of_the_table(capsys):
     """Y and N came back as yes and no."""
     cells = {"a": ["Y", "N", "y"] * 200, "b": ["Ja", "Nein"] * 300, "c": ["yes", "no"] * 300, "d": ["Y", ""] * 300}
@@ -433,6 +436,7 @@ LISTED = {
 }
 
 
+@pytest.mark.slow
 def test_one_value_in_several_spellings_is_asked_about_and_values_that_differ_are_not(capsys):
     """X, x and ja: the cure said "true": ["X", "x"], "false": ["ja"], and who followed it released yes as no."""
     texts = {n: [t.replace("·", " ") for t in own.split()] for n, (own, _) in LISTED.items()}
@@ -477,6 +481,7 @@ def test_an_end_of_the_days_that_lies_apart_and_that_many_rows_hold_is_asked_abo
     assert ([h for h in hints if "a gap?" in h] == [f'{odd} ({n} times): a gap? missing: ["{odd}"]']) is asked, hints
 
 
+@pytest.mark.slow
 def test_a_usual_code_of_no_answer_among_the_numbers_is_asked_about_but_no_price_that_ends_alike(capsys):
     """9999 for "don't know" among monthly incomes up to 30,000 stood in the mean as an income, and nothing asked."""
     coins = np.random.default_rng(0)

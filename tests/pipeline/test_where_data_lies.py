@@ -230,6 +230,7 @@ def test_replace_means_the_same_in_the_engine_and_in_the_database() -> None:
             assert stored.execute(sql, given).fetchall() == engine.execute(sql, given).fetchall(), given
 
 
+@pytest.mark.slow
 def test_a_query_stands_in_the_statement_and_so_does_its_curator_s_word(here, capsys):
     plain = ["data.path=sqlite:///town.db", "data.query=SELECT age, sex, job FROM town WHERE age > 3"]
     joined = [plain[0], "data.query=SELECT age, sex, job FROM town JOIN (SELECT 1 AS one) ON one = 1"]

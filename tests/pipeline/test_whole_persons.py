@@ -274,6 +274,7 @@ def joined(release: Path, form: str = "csv") -> pd.DataFrame:
     return records.merge(persons, on="patient")[["sex", "town", "day", "ward", "cost", "patient"]]
 
 
+@pytest.mark.slow
 def test_two_tables_join_to_what_one_holds_and_are_read_back_as_it_is(place: Path, capsys) -> None:
     settings = ["from=out/release", "synthesis=independent", "synthesis.rows=600", "synthesis.seed=3"]
     assert command("synth", *settings, "output=one") == 0
@@ -332,6 +333,7 @@ def test_times_follow_their_fine_answers_where_few_cells_hold_nearly_all(place: 
     assert (days.month.isin([2, 8]) & (days.day < 16)).mean() > 0.6, "evenly it would be a sixth"
 
 
+@pytest.mark.slow
 def test_constants_of_many_values_keep_those_that_persons_have(place: Path) -> None:
     """A thousand codes, of which three are held: noise in the others is taken for noise."""
     codes = ", ".join(f"z{i:03}" for i in range(1000))

@@ -305,6 +305,7 @@ def test_a_draft_proposes_the_day_of_a_time_and_none_that_a_row_breaks(tmp_path:
     assert "expression" not in drafted(tmp_path, table)
 
 
+@pytest.mark.slow
 def test_a_draft_proposes_products_and_fixed_shares_that_nearly_no_row_breaks(tmp_path: Path) -> None:
     """Units came at any price, and euros at any rate; three rows in a hundred may differ, of those that could."""
     rng = np.random.default_rng(8)

@@ -361,6 +361,7 @@ def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_p
     assert facts["signed"].missing_texts == () and facts["signed"].low == -2
 
 
+@pytest.mark.slow
 def test_columns_that_are_looked_at_together_are_drafted_as_each_alone(tmp_path, monkeypatch):
     money = "".join(
         f'"${i % 97},{100 + i % 900}.50",{i % 28 + 1:02}.{1 + i % 12:02}.2020,{i % 3}\n' for i in range(500)

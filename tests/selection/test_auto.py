@@ -137,6 +137,7 @@ def test_a_budget_that_shows_a_dependence_is_spent_on_it(town):
     assert said["spent"]["epsilon"] == pytest.approx(20, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_pair_of_too_many_cells_is_asked_over_coarser_values(town):
     schema = yaml.safe_load((town / "town.yaml").read_text(encoding="utf-8"))
     schema["columns"]["age"]["bins"] = {"count": 50}

@@ -309,6 +309,7 @@ def middle_spread(values):
     return (high - low) / 1.349
 
 
+@pytest.mark.slow
 def test_a_peak_beyond_a_gap_is_kept_and_takes_no_noise_of_the_gap():
     """250 of 50,000 records at the cap are half of the mean, and less than the noise of all bins up to there."""
     rng = np.random.default_rng(11)
@@ -324,6 +325,7 @@ def test_a_peak_beyond_a_gap_is_kept_and_takes_no_noise_of_the_gap():
     assert middle_spread(peaks) < 50 and np.mean(peaks) == pytest.approx(250, abs=25)
 
 
+@pytest.mark.slow
 def test_a_tail_of_few_records_draws_no_noise_into_the_empty_range_beyond_it():
     """A hundred of 50,000 records above 300,000, in a range to 17 million: their sum with the noise of all cells there
     stands out, and spread over that range would more than double the mean."""
@@ -372,6 +374,7 @@ def test_the_plan_expects_of_even_values_what_the_noise_of_their_bins_does():
     assert error.share is None and error.value == pytest.approx(np.std(means), rel=0.1)
 
 
+@pytest.mark.slow
 def test_the_errors_that_noise_gives_to_a_mean_and_quantiles_are_those_of_other_noise():
     """The bootstrap from one release says what many releases of the same table show."""
     rng = np.random.default_rng(12)
