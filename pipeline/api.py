@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias, overload
@@ -110,7 +111,7 @@ def itemsets(source: Run | Path | str, least: float, *, items: Sequence[str] | N
     Returns:
         items, count and stddev (in records) of each itemset that some measured marginal holds, most frequent first.
     """
-    if not 0 <= least <= 1:
+    if not isinstance(least, Real) or not 0 <= least <= 1:
         raise UserError(f"got {least}", where="least", fix="a part of the rows, between 0 and 1")
     places = ("itemsets", "marginals of the release (`query`)")
     frequent_itemsets = needed("mechanisms.selection.papers.privbasis:frequent_itemsets", "this answer", *places)

@@ -56,13 +56,14 @@ def in_json(error: BaseException) -> str:
     return json.dumps(fields, ensure_ascii=False)
 
 
-def unquoted(error: Exception) -> Exception:
+def unquoted(error: BaseException) -> BaseException:
     """The error itself where its words are ours or the system's; of any other one its kind and its place alone.
 
     Guarantee: no words that a library, a plugin or a fault of ours made of a value of the rows.
     """
-    in_our_words = isinstance(error, UserError | MemoryError) or interrupted(error)
-    if in_our_words or isinstance(error, OSError) or type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:
+    in_our_words = isinstance(error, UserError | MemoryError | SystemExit) or interrupted(error)
+    of_the_system = isinstance(error, OSError) and error.errno is not None
+    if in_our_words or of_the_system or type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:
         return error
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
@@ -76,7 +77,7 @@ def unquoted_unless(rows_may_show: bool) -> Iterator[None]:
     """Errors leave without words, or errors behind them, that may quote rows; as they are where these may be told."""
     try:
         yield
-    except Exception as error:
+    except BaseException as error:  # a fault in a library written in Rust is no Exception
         if rows_may_show:
             raise
         raise unquoted(error) from None

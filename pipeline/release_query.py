@@ -313,7 +313,7 @@ def code_weights(schema: Schema, name: str, value: Any) -> Weights:
     for item in items:
         text = _text(item, column)
         if text not in codes:
-            fix = did_you_mean(text, codes) or _allowed(column, list(codes))
+            fix = ("" if text.isdigit() else did_you_mean(text, codes)) or _allowed(column, list(codes))
             raise UserError(f"column {name!r} has no value {text!r}", where="where", fix=fix)
         weights[codes[text]] = 1.0
     return weights

@@ -19,7 +19,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.decode import Owned, with_units
 from pipeline.release_folder import NewRows
-from pipeline.release_query import Weights, asked_ranges, code_weights
+from pipeline.release_query import Weights, asked_ranges, code_weights, left_out
 from pipeline.settings.memory import no_room
 from pipeline.stage_bars import Stages
 from synthesis.consistency.total import default_rows
@@ -43,6 +43,11 @@ class Condition:
     asked: Json
     weights: Mapping[str, Weights]
     drawn_by: Schema
+
+    @property
+    def notes(self) -> list[str]:
+        """What it leaves out although a reader may think that it holds it, a sentence each."""
+        return [note for name, value in self.asked.items() for note in left_out(self.schema[name], value)]
 
     @property
     def of_persons(self) -> bool:
@@ -162,6 +167,8 @@ class RowMaker:
         Raises:
             UserError: no row, or hardly any, satisfies the condition.
         """
+        for note in () if condition is None else condition.notes:
+            self.show.note(note)
         if condition is not None and condition.of_persons:
             return self._of_persons(condition, rows)
         facts, drawn_by = None, self.schema

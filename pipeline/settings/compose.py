@@ -60,6 +60,10 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
     Raises:
         UserError: a misspelt setting, with the nearest known one; a module that cannot be loaded.
     """
+    listed = isinstance(overrides, Sequence) and not isinstance(overrides, str)
+    if not listed or not all(isinstance(o, str) for o in overrides):
+        fix = '["data=adult", "privacy.epsilon=0.5"]'
+        raise UserError("it is no list of texts", where="overrides", fix=fix)
     given = list(map(spelled, overrides))
     firsts = [first_of_sweep(o) for o in given]
     check_one_list(firsts)

@@ -162,7 +162,7 @@ def movements(release: Path, statement: Json, index: Json) -> UnitMovements:
     of_schema = {} if schema is None else by_label(questions_about_units(schema, most))
     for answer in measurements.persons:
         about = of_schema.get(answer.clique)
-        if about is None or not isinstance(answer.query, Identity) or answer.query.columns != about.query.columns:
+        if about is None or answer.event != about.event or answer.query != about.query:
             wrong = f"{' × '.join(answer.clique)} is nothing that the schema asks about persons"
             return UnitMovements(needed, shapes, unknown, wrong)
         norm = NOISE_KINDS[answer.noise].norm

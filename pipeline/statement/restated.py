@@ -14,7 +14,7 @@ from mechanisms.accounting.events import booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.criterion import ACCEPT
-from mechanisms.public.discovery.discovery_questions import DISCOVERY, INVENTED, OF_UNITS, DiscoveryQuestion
+from mechanisms.public.discovery.discovery_questions import DISCOVERY, INVENTED, OF_UNITS, VALUES, DiscoveryQuestion
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS, questions_about_units
@@ -53,6 +53,7 @@ CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 #: What privacy.json, the manifest and the table say, or leave out, on the word of the run alone; of a fact or a stop
 #: its kind is the name.
 FROM_RUN: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "unit.table", "holdout")
+FROM_RUN += ("noise_source", "public_facts.schema.confirmed")
 FROM_RUN += ("outside.unplaced", "public_facts.public_table", "public_facts.public_start", "public_facts.query")
 FROM_RUN += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
 FROM_RUN += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
@@ -196,7 +197,10 @@ def _wrong_ids(schema: Schema, statement: Json) -> str:
             gaps, last = gaps or place != last + 1, place
         if not fits or rank < before:
             return f"{name} does not stand where a plan would have it"
-    if gaps and not unused(statement) > CALIBRATED:
+    rest, adaptive = unused(statement) > CALIBRATED, any("stage" in e for e in statement["events"])
+    if rest and not adaptive:
+        return "charges are left out of a plan that makes all of them"
+    if gaps and not rest:
         return "charges of a plan are left out, and the shares of the others are all of the budget"
     return ""
 
@@ -284,6 +288,8 @@ def _question(receipt: Json, schema: Schema) -> DiscoveryQuestion:
     column, once = schema[name], unit is not None and name in unit.constant
     if receipt.get("answered") is not True and not is_as_assumed(column, 0 if tree is None else tree.leaves):
         raise ValueError(f"{name} was found out, and its charge is said to be lost")
+    if (tree is None) is not (VALUES in column.discovered):
+        raise ValueError(f"{name} was found out in another way than its charge says")
     if tree is not None:
         tree = type(tree)(tree.leaves, column.size - column.value_codes)
     return DiscoveryQuestion(name, column.discovered if tree else asked.what, tree, once=once)

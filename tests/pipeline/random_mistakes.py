@@ -143,7 +143,9 @@ IN_PYTHON: list[tuple[Callable[[Any], object], list[Any]]] = [
     (lambda v: pipeline.synthesize("R/release", v), ["town.csv", "R"]),
     (lambda v: pipeline.synthesize("R/release", "again", v), ["synthesis.rows=-1", "synthesi=gum", "rows=x"]),
     (lambda v: pipeline.run(pipeline.load_config(v), "out", quiet=True), [["data=table"]]),
-    (lambda v: pipeline.load_config([v]), ["privacy.epsilon=x", "nonsense=1", "data=nope", "=", "a=["]),
+    (pipeline.load_config, [5, None, "data=adult", {"data": "adult"}.items()]),
+    (lambda v: pipeline.itemsets("R/release", v), [None, "x", 2]),
+    (lambda v: pipeline.load_config([v]), [5, "privacy.epsilon=x", "nonsense=1", "data=nope", "=", "a=["]),
 ]
 #: More than the shared budget has left, or another table's; a limit that cannot be, or without a reason.
 OVERSPENT = ["privacy.epsilon=50", "privacy.delta=0.5", "budget.table=another", "privacy.neighbouring=replace"]

@@ -102,6 +102,12 @@ def _paid_once_for_two(said, index):
     index["answers"][1]["event"], index["answers"][1]["scale"] = (index["answers"][0][k] for k in ("event", "scale"))
 
 
+def _left_out(said, index):
+    """The last charge and its answer were never there; the budget stays."""
+    last = index["answers"].pop()["event"]
+    said["events"] = [e for e in said["events"] if e["id"] != last]
+
+
 def _cheap_answers(said, index):
     """All costs are as they were, with a tenth of the noise."""
     for numbers in (*said["events"], *index["answers"]):
@@ -151,6 +157,7 @@ def _original_of_tries(said, index):
         ("pairs", lambda said, index: said["events"][0].update(answered=False), "is not what its receipt was paid for"),
         ("pairs", _booked_under_a_word_of_choices, "was booked as something that costs less"),
         ("pairs", _booked_for_less, "was booked as something that costs less"),
+        ("pairs", _left_out, "charges are left out of a plan that makes all of them"),
         ("pairs", _paid_once_for_two, "was paid for by a charge that paid for another answer"),
         ("pairs", _cheap_answers, "moves by 4 when one unit changes, not by 0.4"),
         ("pairs", lambda said, index: said.update(neighbouring="replace"), "moves by 5.65685 when one unit changes"),

@@ -102,6 +102,7 @@ def test_one_ledger_holds_both_plans_and_the_statement_says_what_was_discovered(
         ("job answered", False, "job was found out, and its charge is said to be lost"),
         ("job discovery.what", ["bounds"], "discovery.what"),
         ("job share", 0.06, "follows as"),
+        ("age discovery", {"column": "age", "what": ["values"], "threshold": 1e9}, "was found out in another way"),
     ],
 )
 def test_each_word_about_what_was_discovered_follows_from_the_schema_and_a_plan_made_anew(run, name, forged, said):

@@ -256,6 +256,14 @@ def test_what_the_run_alone_tells_is_said_by_verify_and_by_the_docs(release_of):
     assert tuple(re.findall(r"`([\w.]+)`", row.partition("alone: ")[2].partition(". ")[0])) == FROM_RUN
 
 
+def test_a_seed_that_the_papers_hide_is_among_what_the_run_alone_tells(tmp_path):
+    done_once(tmp_path, "run", *FAST, "selection=oneway", "privacy.noise_seed=5", "hydra.run.dir=out")
+    release = tmp_path / "out" / "release"
+    said, index = read(release)
+    forged(release, {**said, "private": True, "reasons_not_private": [], "noise_source": "system"}, index)
+    assert verify(release).sound and "noise_source" in FROM_RUN
+
+
 @pytest.mark.parametrize("at_most", ["0.2", "1"])
 def test_what_may_stop_a_run_cannot_be_taken_out_of_the_papers(tmp_path, at_most):
     stops = ["privacy.unit=person", "privacy.max_records=200", "privacy.clip=none", "privacy.missing_unit=refuse"]

@@ -293,6 +293,18 @@ def test_random_mistakes_end_in_one_message_with_a_cure(booked, tmp_path, monkey
     assert not wrong_answers(seeds, booked, tmp_path / "town", monkeypatch)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        *(partial(pipeline.load_config, given) for given in (5, None, "data=adult", [5])),
+        *(partial(pipeline.itemsets, "R", least) for least in (None, "x", 2)),
+    ],
+)
+def test_arguments_of_another_type_are_refused_before_anything_is_read(call):
+    with pytest.raises(UserError):
+        call()
+
+
 def test_a_wrong_answer_is_seen(booked, tmp_path, monkeypatch):
     place = tmp_path / "town"
     shutil.copytree(booked, place)

@@ -290,6 +290,17 @@ def test_ends_of_dates_may_be_written_as_the_column_is_and_years_as_numbers():
     assert left_out(schema["born"], [1950, 1959]) == left_out(schema["born"], "1950") == []
 
 
+def test_two_names_of_bins_are_no_range_of_new_rows_either_and_digits_have_no_near_name(folder, capsys):
+    days = {"kind": "date", "min": "2020-01-01", "max": "2020-12-31", "bins": "month", "missing": False}
+    frame = pd.DataFrame({"day": pd.date_range("2020-01-01", "2020-12-31")})
+    fit(frame, {"columns": {"day": days}, "confirmed_public": True}, epsilon=100, quiet=True).save("made")
+    asked = ["from=made", "synthesis.rows=20"]
+    said = reply(capsys, "synth", *asked, "where={day: [2020-03, 2020-07]}", "output=again")
+    assert "day: 2020-03 and 2020-07 are two bins; a range has two dates as its ends" in said.out + said.err
+    said = reply(capsys, "synth", *asked, "where={day: ['2020', '2021']}", "output=more", code=1)
+    assert "did you mean" not in said.err and "[low, high], or values such as 2020-01" in said.err
+
+
 def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins_there():
     x = {"kind": "float", "min": 0, "max": 1, "bins": {"count": 5}, "multiple_of": 0.05, "missing": False}
     schema = parse_schema({"columns": {"x": x}, "confirmed_public": True}, where="x.yaml")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -141,6 +142,18 @@ def test_an_answer_under_another_name_is_found(place: Path, capsys) -> None:
     index.write_text(json.dumps(content))
     said = reply(capsys, "verify", "from=out/release", code=1).out
     assert "is nothing that the schema asks about persons" in said or "is not what its receipt was paid for" in said
+
+
+def test_an_answer_under_the_name_of_another_question_of_as_many_cells_is_found(place: Path, capsys) -> None:
+    said, index = read(Path("out/release"))
+    asked = [e for e in said["events"] if e["id"].startswith("persons:")]
+    one, other = next((a, b) for a, b in combinations(asked, 2) if a["cells"] == b["cells"])
+    names = {one["id"]: other["clique"], other["id"]: one["clique"]}
+    for holder, key in ((said["events"], "id"), (index["persons"], "event")):
+        for entry in (e for e in holder if e[key] in names):
+            entry["clique"] = names[entry[key]]
+    made_anew(Path("out/release"), said, index)
+    assert "is nothing that the schema asks about persons" in reply(capsys, "verify", "from=out/release", code=1).out
 
 
 @pytest.mark.parametrize("forged", [{"column": "visit"}, {"max_records": 4}])
