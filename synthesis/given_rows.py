@@ -15,7 +15,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import default_rows
 from synthesis.contract import RowModel, Synthesizer
-from synthesis.impossible import Zeros
+from synthesis.impossible import Zeros, rule_against
 from synthesis.rounding import systematic
 from synthesis.synthesize import synthesize
 
@@ -82,6 +82,10 @@ def rows_given(
         UserError: no row, or hardly any, satisfies the condition.
     """
     weights = {n: w for n, w in wish.weights.items() if n in wish.measured}
+    against = rule_against(measurements.domain, zeros, weights)
+    if against is not None:
+        problem = f"no row satisfies the conditions: a rule of the schema forbids them, of {' × '.join(against)}"
+        raise UserError(problem, where="where", fix="another condition; no synthesizer makes such rows")
     conditioned = None if model is None else model.given(weights)
     if conditioned is not None:
         return _drawn(conditioned, wish, rng, progress)

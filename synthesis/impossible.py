@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.marginals import Values
 from mechanisms.public.rules.structural_zeros import broken, mend
 
 #: A combination that cannot be: a clique in domain order, and for each of its cells whether it is impossible.
@@ -49,6 +50,18 @@ def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> NDArray[np
             missing = tuple(i for i, n in enumerate(clique) if n not in shared)
             is_impossible |= np.expand_dims(cells.all(axis=gone), missing)
     return is_impossible if is_impossible.any() else None
+
+
+def rule_against(domain: Domain, zeros: Zeros, weights: Mapping[str, Values]) -> Clique | None:
+    """The columns of a rule that forbids all codes of a weight above 0; None: no rule alone does."""
+    for names, cells in check_zeros(domain, zeros):
+        possible = ~cells
+        for axis, name in enumerate(names):
+            if name in weights:
+                possible = np.compress(weights[name] > 0, possible, axis=axis)
+        if possible.size and not possible.any():
+            return names
+    return None
 
 
 def mended(table: CodedTable, zeros: Zeros, rng: np.random.Generator) -> CodedTable:

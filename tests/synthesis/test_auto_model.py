@@ -396,6 +396,17 @@ def drawn(
     return rows_given(answers, spec, model, Wish(weights, measured, finish, rows, rare=rare), rng=rng, **more)
 
 
+@pytest.mark.parametrize("spec", [PgmSpec(), GumSpec()])
+def test_a_condition_that_a_rule_forbids_is_refused_by_its_rule_before_any_row_is_made(spec):
+    forbidden = np.zeros(DOMAIN.shape(("a", "c")), bool)
+    forbidden[0, 1:] = True
+    zeros = ((("a", "c"), forbidden.ravel()),)
+    first, later = np.array([1.0, 0, 0]), np.array([0, 0.3, 1, 0])
+    with pytest.raises(UserError, match=r"no row satisfies .* a rule of the schema .* a × c"):
+        drawn(spec, {"a": first, "c": later}, rows=10, zeros=zeros, rare=pytest.fail)
+    assert drawn(spec, {"a": first, "c": np.array([1.0, 0, 1, 0])}, rows=10, zeros=zeros).table.rows == 10
+
+
 def test_rows_of_the_model_are_exactly_so_many_and_follow_the_conditional_distribution(model):
     weights = {"c": np.array([0, 0.3, 1, 0]), "a": np.array([1.0, 1, 0])}
     made = drawn(PgmSpec(), weights)
