@@ -38,6 +38,7 @@ class ReleaseFacts:
         reasons: why it is not private.
         of: the unit; `unit` says it in words.
         pairs: (ε, δ) that hold, the stated one first.
+        aside: the share of the units that it was made without.
     """
 
     private: bool
@@ -46,6 +47,7 @@ class ReleaseFacts:
     reasons: tuple[str, ...]
     of: PrivacyUnit
     pairs: tuple[tuple[float, float], ...]
+    aside: float = 0.0
 
     @property
     def words(self) -> str:
@@ -154,7 +156,7 @@ def _bound(table: Path) -> ReleaseFacts:
 
 def facts_of(statement: Json) -> ReleaseFacts:
     """The same of the content of privacy.json, of this version."""
-    from pipeline.statement.statement import unit_of
+    from pipeline.statement.statement import NO_HOLDOUT, unit_of
     from pipeline.statement.words import protected, reasons_in_words  # slow to import; few tables lie in a release
 
     stated = (statement["guarantee"]["epsilon"], statement["guarantee"]["delta"])
@@ -162,7 +164,8 @@ def facts_of(statement: Json) -> ReleaseFacts:
     reasons, unit = tuple(reasons_in_words(statement["reasons_not_private"])), unit_of(statement["unit"])
     private = statement["private"] is True and not reasons
     held = tuple((float(e), float(d)) for e, d in pairs)
-    return ReleaseFacts(private, protected(statement), str(statement["neighbouring"]), reasons, unit, held)
+    aside = 0.0 if statement["holdout"] == NO_HOLDOUT else float(statement["holdout"])
+    return ReleaseFacts(private, protected(statement), str(statement["neighbouring"]), reasons, unit, held, aside)
 
 
 def units_of(release: ReleaseFacts, sources: Sequence[Source]) -> list[NDArray[np.int64]] | None:

@@ -142,6 +142,9 @@ def _add_release(
     """
     tables.release = release.to_json()
     tables.add(private=release.private)
+    if release.aside and "holdout" not in sources:
+        line = f"the release was made without a share {release.aside:g} of the units (evaluation.holdout)"
+        tables.notices = (*tables.notices, f"{line}: where the real rows hold these too, it has fewer rows than they")
     if release.promise is None:
         return
     column, held = release.of.column, sources.get("holdout")

@@ -227,8 +227,8 @@ def noise_left(measurements: Measurements) -> dict[Clique, float]:
         own = sum(precision[id(a)] for a in several if id(a) not in given and a.clique == part)
         others = sum(precision[id(a)] for a in several if id(a) not in given and a.clique != part)
         gaussian = sum(precision[id(a)] for a in whole if a.noise == GAUSSIAN.name)
-        known = gaussian + sum(asked)
-        shared = others / known if others else 0.0
+        all_that_tell = gaussian + sum(asked)
+        shared = others / all_that_tell if others else 0.0
         noise = sum(precision[id(a)] * (1 + shared * (a.noise == GAUSSIAN.name)) ** 2 for a in whole)
         noise += sum(p * (shared + (own / sum(asked) if own else 0.0)) ** 2 for p in asked)
         free = math.prod(domain[n].size - 1 for n in part)

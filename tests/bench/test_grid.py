@@ -256,6 +256,7 @@ def test_what_breaks_or_takes_too_long_is_a_result():
             math.sqrt(2)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a finalizer: it is raised again
 def test_work_is_stopped_although_a_callback_of_the_garbage_collector_runs_when_its_time_is_over():
     """What is raised in such a callback is lost."""
 

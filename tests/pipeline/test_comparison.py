@@ -25,7 +25,7 @@ from pipeline.scores.release_beside import release_beside
 from pipeline.scores.score_files import tidy_text
 from pipeline.sweeps.sweep_page import best_methods, head_cards, method_seconds, render
 from tests.pipeline.browser import CHROMIUM, WIDTHS, browsed
-from tests.pipeline.conftest import PAIRS, TOWN, command, done_in, people, rebound, statement_of, write_town
+from tests.pipeline.conftest import PAIRS, TOWN, command, done_in, people, rebound, reply, statement_of, write_town
 from tests.pipeline.formats import departures
 from tests.pipeline.test_sweep import spent
 
@@ -211,7 +211,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     own = ["selection=pairs", "synthesis=independent", "evaluation.enabled=false"]
     unit = ["privacy.unit=person", "privacy.max_records=4"]
     done_in(folder, "run", *TOWN, *own, *unit, "hydra.run.dir=persons")
-    return done_in(folder, "run", *TOWN, *own, "seed=1", "hydra.run.dir=seeded")
+    return done_in(folder, "run", *TOWN, *own, "seed=1", "evaluation.holdout=0.3", "hydra.run.dir=seeded")
 
 
 def scored(folder: Path, synthetic: Path, *more: str, capsys: pytest.CaptureFixture[str]) -> tuple[dict, str]:
@@ -245,6 +245,14 @@ def test_no_bound_stands_beside_an_attack_on_another_unit_or_without_the_units_c
         scores, _ = scored(folder, table, *asked, capsys=capsys)
         assert scores["release"]["private"]
         assert "bound" not in scores["metrics"]["membership_inference"]["details"]
+
+
+def test_real_rows_that_a_release_was_made_without_are_told(made, tmp_path, capsys):
+    """A release of 80 % of the units was said to have totals far from those of the whole table, and no word why."""
+    for name, is_told in (("seeded", True), ("persons", False)):
+        given = [f"real={made / 'town.csv'}", f"synthetic={made / name / 'release' / 'synthetic.csv'}", "metrics=[tvd]"]
+        said = " ".join(reply(capsys, "score", *given, f"output={tmp_path / name}.json").out.split())
+        assert ("made without a share 0.3 of the units (evaluation.holdout)" in said) == is_told
 
 
 def test_a_release_that_is_not_private_is_said_to_be_none(made, capsys):

@@ -443,6 +443,31 @@ def test_what_follows_from_another_column_is_proposed_from_its_nearest_source(tm
     assert sorted(own.domain.names) == sorted((*own.synthesized.names, "state", "name"))
 
 
+def test_a_flag_that_the_sign_of_an_amount_tells_is_proposed(tmp_path: Path) -> None:
+    """Of 242 synthetic refunds 95 were paid: no rule said that a refund lies below 0."""
+    rng = np.random.default_rng(5)
+    amounts = np.where(rng.random(3_000) < 0.1, -1, 1) * rng.lognormal(3, 1, 3_000).round(2).clip(0.01)
+    rows = [f"{amount:.2f},{str(amount < 0).lower()},{'abc'[i % 3]}" for i, amount in enumerate(amounts)]
+    text, _ = drafted(csv(tmp_path, "\n".join(["amount,refund,shop", *rows, ""])))
+    assert '- {columns: ["amount", "refund"], possible: [[' in text and text.count("possible: [[") == 1
+    below = dict(c for c, _ in taken(tmp_path, text).rules.zeros)  # the rule is one that a schema takes
+    assert ("amount", "refund") in below
+
+
+@pytest.mark.parametrize(
+    ("answers", "order"),
+    [
+        (["agree", "Disagree", "neutral", "strongly agree"], ["Disagree", "neutral", "agree", "strongly agree"]),
+        (["immer", "nie", "oft", "selten"], ["nie", "selten", "oft", "immer"]),
+        (["agree", "neutral", "purple"], None),
+    ],
+)
+def test_answers_in_words_are_drafted_from_least_to_most(tmp_path: Path, answers, order) -> None:
+    text, facts = drafted(csv(tmp_path, "\n".join(["q", *answers * 40, ""])))
+    assert facts["q"].values == tuple(order or sorted(answers)) and facts["q"].ordinal == (order is not None)
+    assert ("from least to most" in text) == (order is not None)
+
+
 def test_a_list_of_pairs_is_proposed_where_some_texts_are_not_listed(tmp_path: Path) -> None:
     """Of 80 cities 40 are rare, and stand for any state together; one row in 300 is wrong."""
     cities = [i % 40 if i % 20 else 40 + i // 20 % 40 for i in range(3_000)]

@@ -282,12 +282,14 @@ def guess_determined(
 ) -> list[Determined]:
     """Of each target its sources, that with the fewest values first; of two that say the same, the later. NOT private.
 
-    A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target.
+    A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target. A
+    number in bins may tell a listed text: a refund is what is paid back, below 0.
 
     Args:
         constants: of persons, which no map names.
     """
-    few = sorted(filter(is_listed, given), key=lambda c: c.kind == "flag")  # boxes last
+    binned = [c for c in given if c.kind in {"integer", "float"} and not is_listed(c) and c.value_codes <= MAX_VALUES]
+    few = [*sorted(filter(is_listed, given), key=lambda c: c.kind == "flag"), *binned]  # boxes, then bins, last
     columns = [c for c in few if c.value_codes > 1][:MOST_DETERMINED]
     codes_in_all = itertools.accumulate(c.size for c in columns)
     columns = [c for c, codes in zip(columns, codes_in_all, strict=True) if codes <= MOST_CODES]
@@ -298,6 +300,7 @@ def guess_determined(
     tried = {
         (a.name, b.name): np.zeros((a.size, b.size), np.int64)
         for a, b in itertools.permutations(columns, 2)
+        if is_listed(b) and (is_listed(a) or b.kind != "integer")
         if (a.value_codes, -place[a.name]) > (b.value_codes, -place[b.name])
         or (b.kind == "integer" and a.kind != "integer")  # codes that nothing has count too
     }
@@ -354,7 +357,7 @@ def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> De
         for a in range(source.size)
         for b in ([int(most[a])] if a < frequent.size and frequent[a] else range(target.size))
     ]
-    complete = bool(frequent.all()) and source.size == source.value_codes
+    complete = bool(frequent.all()) and source.size == source.value_codes and is_listed(source)
     return (
         Determined(source.name, target.name, follows, rows, tuple(pairs), complete) if len(pairs) <= LONGEST else None
     )

@@ -55,6 +55,24 @@ FEW_CODES, BEGINNINGS = 100, (3, 1)
 OPPOSITES = (*zip(YES[:8], NO[:8], strict=True), ("j", "n"), ("j", "nein"), ("ja", "n"), ("oui", "non"), ("si", "no"))
 OPPOSITES += (("sí", "no"), ("sim", "não"), ("sim", "nao"), ("da", "net"), ("tak", "nie"))
 OPPOSITES += (("wahr", "falsch"), ("vrai", "faux"), ("j", "no"), ("y", "nein"))
+#: Answers from least to most; those of one place are other words for it.
+SCALES = (
+    "strongly disagree < disagree < somewhat disagree/slightly disagree/rather disagree < neutral/undecided/neither/"
+    "neither agree nor disagree < somewhat agree/slightly agree/rather agree < agree < strongly agree",
+    "never < rarely/seldom/hardly ever/almost never < sometimes/occasionally < often/frequently/usually < always",
+    "very dissatisfied < dissatisfied < neutral < satisfied < very satisfied",
+    "very poor/very bad < poor/bad < fair/average/ok < good < very good < excellent",
+    "none < mild/slight < moderate < severe < very severe",
+    "very low < low < medium/moderate < high < very high",
+    "not at all < a little/slightly < somewhat/moderately < quite a bit/very < extremely",
+    "trifft gar nicht zu/trifft überhaupt nicht zu/stimme gar nicht zu < trifft nicht zu/trifft eher nicht zu/"
+    "stimme nicht zu/stimme eher nicht zu < teils-teils/teils teils/weder noch/neutral < trifft zu/trifft eher zu/"
+    "stimme zu/stimme eher zu < trifft voll zu/trifft voll und ganz zu/stimme voll zu/stimme voll und ganz zu",
+    "sehr unzufrieden < unzufrieden/eher unzufrieden < neutral < zufrieden/eher zufrieden < sehr zufrieden",
+    "nie < selten < manchmal < oft/häufig/meistens < immer",
+    "jamais < rarement < parfois/quelquefois < souvent < toujours",
+    "nunca < rara vez/casi nunca < a veces < a menudo/casi siempre < siempre",
+)
 FREE = (
     "free text; where a list is wanted, and privacy.unit names the person: "
     "{kind: categorical, values: discover, other: Other}"
@@ -146,8 +164,8 @@ def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, in
     gaps = listed_gaps(values)
     if len(values) > 2 and all(PERIOD.fullmatch(v) for v in values):
         fields["ordinal"], remark = True, "; in the order of years"
-    elif classes := classes_in_order([v for v in fields["values"] if v not in gaps]):
-        fields["values"], remark = [*classes, *gaps], "; in the order of their numbers"
+    elif classes := in_order([v for v in fields["values"] if v not in gaps]):
+        fields["values"], remark = [*classes, *gaps], "; from least to most"
         fields |= {} if gaps else {"ordinal": True}
     if words:
         fields["spellings"] = {letter: [word] for letter, word in words.items()}
@@ -172,6 +190,15 @@ def classes_in_order(values: Sequence[str]) -> list[str]:
     above = [v for v, own in ends.items() if len(own) == 1 and own[0] >= highs[-1]]
     whole = [*below, *(v for _, v in ranges), *above]
     return whole if len(below) < 2 and len(above) < 2 and len(whole) == len(values) else []
+
+
+def in_order(values: Sequence[str]) -> list[str]:
+    """Classes of a number, or answers of one scale, from least to most; none in another."""
+    for scale in SCALES:
+        place = {word: i for i, words in enumerate(scale.split(" < ")) for word in words.split("/")}
+        if len(values) > 2 and all(folded(v) in place for v in values):
+            return sorted(values, key=lambda v: place[folded(v)])
+    return classes_in_order(values)
 
 
 def _letters(counts: Mapping[str, int]) -> dict[str, str]:

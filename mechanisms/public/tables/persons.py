@@ -17,7 +17,7 @@ from mechanisms.public.schema.spellings import NO, YES
 PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
 PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
 PERSONS += "|personal|personeel|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder|ansatt"
-STAFF = "dienst|officer|agent|staff|badge|beamte|operador|funcionario"
+STAFF = "dienst|officer|agent|staff|badge|beamt|operador|funcionario"
 STAFF_COLUMN = re.compile(rf"(?i)(^|[_\W])({STAFF})")
 #: Small words inside of names.
 PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
