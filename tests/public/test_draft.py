@@ -450,8 +450,8 @@ def test_a_flag_that_the_sign_of_an_amount_tells_is_proposed(tmp_path: Path) -> 
     rows = [f"{amount:.2f},{str(amount < 0).lower()},{'abc'[i % 3]}" for i, amount in enumerate(amounts)]
     text, _ = drafted(csv(tmp_path, "\n".join(["amount,refund,shop", *rows, ""])))
     assert '- {columns: ["amount", "refund"], possible: [[' in text and text.count("possible: [[") == 1
-    below = dict(c for c, _ in taken(tmp_path, text).rules.zeros)  # the rule is one that a schema takes
-    assert ("amount", "refund") in below
+    cliques = {clique for clique, _ in taken(tmp_path, text).rules.zeros}  # a schema takes the rule
+    assert ("amount", "refund") in cliques
 
 
 @pytest.mark.parametrize(
@@ -798,8 +798,8 @@ def test_pairs_are_looked_for_in_the_columns_that_may_tell_alone(tmp_path, monke
     monkeypatch.setattr(
         rule_guess, "encoding", lambda own, schema: read.extend(c.name for c in schema.columns) or encoding(own, schema)
     )
-    rows = [f"{'ab'[i % 2]},{'xy'[i % 3 // 2] if i % 2 else ''},{i / 7:.3f}\n" for i in range(300)]
-    text, _ = drafted(csv(tmp_path, f"job,ward,wage\n{''.join(rows)}"))
+    rows = [f"{'ab'[i % 2]},{'xy'[i % 3 // 2] if i % 2 else ''},2020-01-{i % 28 + 1:02}\n" for i in range(300)]
+    text, _ = drafted(csv(tmp_path, f"job,ward,day\n{''.join(rows)}"))
     assert {*read} == {"job", "ward"} and '- {"job": ["a"], "ward": {}}' in text
 
 
