@@ -98,9 +98,10 @@ class ResidualParts:
             if isinstance(answer.query, ResidualQuery) and answer.noise == GAUSSIAN.name:
                 self._having.setdefault(answer.clique, []).append(answer)
 
-    def variances(self, clique: Clique) -> list[float]:
-        """What each answer to the residual of these columns says of a cell of it, before projection."""
-        return [_variance(a) for a in self._having.get(clique, [])]
+    def precision(self, clique: Clique, *, alone: bool) -> float:
+        """1 / variance of a cell of the residual of these columns, before projection; 0 where no answer tells it."""
+        part = self._part(clique, alone=alone)
+        return 0.0 if part is None else 1 / part.variance
 
     @property
     def asked(self) -> Collection[Clique]:
@@ -143,7 +144,7 @@ class ResidualParts:
         estimates: list[tuple[Values, float, Clique]] = []
         for a in self._having.get(clique, []):
             assert isinstance(a.query, ResidualQuery)
-            estimates.append((a.query.residual(a.values), _variance(a), a.clique))
+            estimates.append((a.query.residual(a.values), (a.stddev / a.query.unit) ** 2, a.clique))
         for a in () if alone else self._containing(clique):
             if not isinstance(a.query, Identity) or a.noise != GAUSSIAN.name:
                 continue
@@ -155,11 +156,6 @@ class ResidualParts:
         precision = math.fsum(1 / variance for _, variance, _ in estimates)
         mean = sum(values / variance for values, variance, _ in estimates) / precision
         return _Part(np.asarray(mean), 1 / precision, tuple(dict.fromkeys(c for _, _, c in estimates)))
-
-
-def _variance(answer: NoisyMarginal) -> float:
-    assert isinstance(answer.query, ResidualQuery)
-    return (answer.stddev / answer.query.unit) ** 2
 
 
 def rebuilt_of(measurements: Measurements, clique: Clique) -> Rebuilt | None:
@@ -216,21 +212,19 @@ def noise_left(measurements: Measurements) -> dict[Clique, float]:
     parts = parts_of(measurements)
     sums: dict[Clique, float] = {}  # of the variances of a part's marginal
     for part, several in telling.items():
-        # precision: of answers to whole marginals, to this residual, and of residuals that were made whole
-        precision = {id(a): domain.cells(part) / (a.query.rows * a.stddev**2) for a in several}
-        whole = [a for a in several if id(a) in given]
-        first = sum(precision[id(a)] for a in whole)
+        precision = [domain.cells(part) / (a.query.rows * a.stddev**2) for a in several]
+        each = list(zip(several, precision, strict=True))
+        whole = sum(p for a, p in each if id(a) in given)
         if not part:
-            sums[part] = 0.0 if measurements.public_total is not None or not first else 1 / first
+            sums[part] = 0.0 if measurements.public_total is not None or not whole else 1 / whole
             continue
-        asked = [1 / variance for variance in parts.variances(part)]
-        own = sum(precision[id(a)] for a in several if id(a) not in given and a.clique == part)
-        others = sum(precision[id(a)] for a in several if id(a) not in given and a.clique != part)
-        gaussian = sum(precision[id(a)] for a in whole if a.noise == GAUSSIAN.name)
-        all_that_tell = gaussian + sum(asked)
-        shared = others / all_that_tell if others else 0.0
-        noise = sum(precision[id(a)] * (1 + shared * (a.noise == GAUSSIAN.name)) ** 2 for a in whole)
-        noise += sum(p * (shared + (own / sum(asked) if own else 0.0)) ** 2 for p in asked)
+        own = sum(p for a, p in each if id(a) not in given and a.clique == part)  # completed, by answers to it alone
+        others = sum(p for a, p in each if id(a) not in given and a.clique != part)  # by all that tell it
+        noise = whole
+        if own or others:
+            by_all, alone = (parts.precision(part, alone=a) for a in (False, True))
+            noise += (by_all - alone) * ((1 + others / by_all) ** 2 - 1)
+            noise += alone * (others / by_all + (own / alone if own else 0.0)) ** 2
         free = math.prod(domain[n].size - 1 for n in part)
-        sums[part] = free * domain.cells(part) * noise / (first + own + others) ** 2
+        sums[part] = free * domain.cells(part) * noise / (whole + own + others) ** 2
     return {a.clique: sum(sums[part] for part in ((), *subsets(a.clique))) / a.query.rows**2 for a in answers}
