@@ -208,6 +208,7 @@ def test_one_name_and_telephones_of_a_country_among_ordinary_values_are_warned_o
 SURNAMES = ["Meier", "Sauer", "Özdemir", "Kowalski"]
 OF_STAFF = [
     *("Arzt", "Hausarzt", "Ärztin", "Pflegekraft", "Sachbearbeiter", "Klassenlehrerin", "doctor", "assigned_nurse"),
+    *("Beamter", "Beamtin"),
     *("assignedNurse", "OFFICER", "signed_by", "Case Worker", "Sachbearb"),
     *("sachbearbeitung", "Kontoinhaber", "Geburtsname", "mädchenname", "prénom", "cognome"),
 ]

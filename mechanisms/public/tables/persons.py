@@ -17,7 +17,7 @@ from mechanisms.public.schema.spellings import NO, YES
 PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
 PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
 PERSONS += "|personal|personeel|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder|ansatt"
-STAFF = "dienst|officer|agent|staff|badge|beamt|operador|funcionario"
+STAFF = "dienst|officer|agent|staff|badge|beamte|operador|funcionario"
 STAFF_COLUMN = re.compile(rf"(?i)(^|[_\W])({STAFF})")
 #: Small words inside of names.
 PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
@@ -78,7 +78,7 @@ NAME_COLUMN = re.compile(
     r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
     r"|^(landlord|tenant|next of kin)$"
     r"|(arzt|ärztin|pflegekraft|(^|[_\W])pflege|schwester|pfleger|bearb(eiter)?|behandler|therapeut|berater|betreuer|lehrer"
-    r"|sachbearbeitung|kontoinhaber|hebamme|gutachter|ansprechpartner)(in)?$"
+    r"|sachbearbeitung|kontoinhaber|hebamme|gutachter|ansprechpartner|beamt(er?)?)(in)?$"
     r"|((^|[_\W])|(?-i:(?<=[a-z])(?=[A-Z])))(doctor|physician|nurse|clerk|case[_ ]?worker|teacher|officer|agent|handler"
     r"|staff|surgeon|author|editor|therapist|dentist|midwife|instructor|supervisor"
     r"|(signed|seen|entered|treated|reviewed|created|approved|checked|examined|recorded|written|edited)[_ ]?by)$"
