@@ -496,7 +496,6 @@ class TestProcesses:
         assert epsilons() == [2]
         assert len(list(town.glob("together-*/release"))) == 1
 
-    @pytest.mark.slow
     def test_a_kill_around_the_first_charge_costs_no_more_than_its_answer(self, town):
         found = said_by("run_worker", "killed-charging", *FAST, *BASIC[1:], "privacy.epsilon=0.5")
         assert isinstance(found, dict)

@@ -147,7 +147,6 @@ def _original_of_tries(said, index):
     said["original"] = {"mu": gaussian_mu(promise["epsilon"], promise["delta"])}
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("name", "change", "line"),
     [
@@ -369,7 +368,6 @@ LESS_THAN_BOOKED = [
 ]
 
 
-@pytest.mark.some(3)
 @pytest.mark.parametrize("change", LESS_THAN_BOOKED, ids=str)
 def test_a_ledgers_running_total_that_cannot_be_is_not_sound(booked, tmp_path, change):
     shutil.copytree(booked, tmp_path / "r")

@@ -82,7 +82,6 @@ def test_one_ledger_holds_both_plans_and_the_statement_says_what_was_discovered(
     assert "job (values), from noisy answers of this run" in facts_of(once / "out")
 
 
-@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("name", "forged", "said"),
     [

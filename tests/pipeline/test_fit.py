@@ -296,7 +296,6 @@ def test_equal_objects_that_are_ids_have_one_text():
         assert len(set(object_texts(pd.Series(equal, dtype=object), None).to_pylist())) == 1
 
 
-@pytest.mark.some(3)
 @pytest.mark.parametrize("beside", [[], ["a text"], [Decimal(1)]])
 @pytest.mark.parametrize("unseen", [b"\x00", b" ", b"\t\n", b"\xe2\x80\x8b"])
 def test_bytes_of_a_frame_that_show_nothing_are_an_id_and_weigh_no_more_than_its_bound(unseen, beside):

@@ -150,7 +150,6 @@ def test_a_mistake_is_one_message_with_a_cure(unchanged, arguments, words):
     answered(mistake(unchanged, *arguments), *words)
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize(("arguments", "word"), REFUSED, ids=[a[-1][:60] for a, _ in REFUSED])
 def test_what_cannot_be_is_refused_before_anything_is_made(unchanged, arguments, word):
     end = mistake(unchanged, *arguments)

@@ -301,7 +301,6 @@ def statement(folder):
     return worded(folder / "release")
 
 
-@pytest.mark.some(3)
 @pytest.mark.parametrize("how", ["copied", "packed", "sorted", "parquet", "quoted"])
 @pytest.mark.parametrize("public", [["selection=public", "selection.public"], ["synthesis=gum", "synthesis.public"]])
 def test_a_copy_of_the_private_table_is_not_a_public_one(how, public, town, capsys):
