@@ -14,7 +14,7 @@ _places: dict[tuple[int, int, int], Path] = {}
 
 
 def _connected(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
-    """In place of a start: a connection to the engine that was started with the same, as good as new."""
+    """In place of a start: a connection to the engine that was started with the same, as good as new for each place."""
     import duckdb
 
     key = (os.getpid(), memory_limit_bytes, threads)

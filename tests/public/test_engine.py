@@ -202,6 +202,15 @@ def test_too_little_memory_names_the_setting(tmp_path: Path) -> None:
         list(table.batches(sql, first=few))
 
 
+def test_limits_that_a_question_sets_are_not_those_of_a_table_elsewhere(tmp_path: Path) -> None:
+    asked = "SELECT current_setting('max_temp_directory_size')"
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    one, other = (source(csv(tmp_path / name, "a\n1\n")) for name in ("a", "b"))
+    before = other.lines(asked)
+    assert one.lines(asked, first=["SET max_temp_directory_size = '1MB'"]) != before == other.lines(asked)
+
+
 def test_a_fault_of_our_own_keeps_its_own_message(tmp_path: Path) -> None:
     table = source(csv(tmp_path, "a\n1\n"))
     with pytest.raises(Exception, match="nonsense") as caught:
