@@ -444,7 +444,7 @@ def test_what_follows_from_another_column_is_proposed_from_its_nearest_source(tm
 
 
 def test_a_flag_that_the_sign_of_an_amount_tells_is_proposed(tmp_path: Path) -> None:
-    """Of 242 synthetic refunds 95 were paid: no rule said that a refund lies below 0."""
+    """Many synthetic refunds lay above 0: no rule said that they lie below."""
     rng = np.random.default_rng(5)
     amounts = np.where(rng.random(3_000) < 0.1, -1, 1) * rng.lognormal(3, 1, 3_000).round(2).clip(0.01)
     rows = [f"{amount:.2f},{str(amount < 0).lower()},{'abc'[i % 3]}" for i, amount in enumerate(amounts)]
