@@ -26,8 +26,9 @@ def _connected(spill: Path, memory_limit_bytes: int, threads: int) -> Any:
         limits = f"SET memory_limit = '{least}'; RESET max_temp_directory_size"
         try:
             connection.execute(f"SET temp_directory = '{spill}'; {limits}")
-        except duckdb.Error:  # it has spilled, or spills
-            return _started(spill, memory_limit_bytes, threads)
+        except duckdb.Error:  # it has spilled, or spills: whoever asks holds it, and the next ones share another
+            _engines[key] = _started(spill, memory_limit_bytes, threads)
+            connection = _engines[key].cursor()
         _places[key] = spill
     return connection
 

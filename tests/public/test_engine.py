@@ -15,10 +15,12 @@ import pytest
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
+from mechanisms.public.tables import engine_instances
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.inspect_file import undamaged
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.tables.sniffed_dialect import dialect_of
+from tests import started_once
 from tests.public.table_worlds import codes as encode
 from tests.public.table_worlds import csv, encoded, schema, source
 
@@ -257,7 +259,8 @@ def test_of_typed_columns_nothing_is_missing_but_null_and_what_is_lost_is_counte
     assert lost or table.columns[0][0] != table.columns[0][1]
 
 
-def test_tables_of_a_command_share_an_engine_that_ends_with_it_and_no_temporary_table(tmp_path):
+def test_tables_of_a_command_share_an_engine_that_ends_with_it_and_no_temporary_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(engine_instances, "_started", started_once._started)  # as commands of a user start it
     table = source(csv(tmp_path, b"a\n1\n2\n"))
     with shared_engine(tmp_path / "engine"), table.connect() as one, table.connect() as other:
         one.execute("CREATE TEMP TABLE own AS SELECT 1 AS n")
