@@ -33,6 +33,9 @@ def explained(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         fix = "lower selection.max_cells or synthesis.rows (limits.memory_gb tells before the work starts)"
         return f"out of memory\n  fix: {fix}; or raise `ulimit -v`, where it is set"
+    if isinstance(error, SystemExit):
+        fix = "let it return, or raise UserError; HYDRA_FULL_ERROR=1 shows where"
+        return f"a plugin ended the command (SystemExit)\n  fix: {fix}"
     full = isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}
     if full and not getattr(error, "filename", None):
         return "the disk is full\n  fix: free some space, or another folder: hydra.run.dir=outputs/mine"

@@ -62,7 +62,8 @@ class RowSource:
             raise UserError(error.what, where="rows", fix="fewer rows at a time: each sample is a new draw") from None
         new = RowMaker(schema, measurements, spec, rng, model=self._model).draw(rows, condition)
         texts = frame_kinds.texts(new.drawn_by, self._kinds)
-        return arrow_table(new.rows, new.drawn_by, rng, texts=texts), new.given
+        notes = {"notes": condition.notes} if condition is not None and condition.notes else {}
+        return arrow_table(new.rows, new.drawn_by, rng, texts=texts), new.given and {**new.given, **notes}
 
     def _row_for_each(
         self, conditions: Frame, where: Mapping[str, Any] | None, seed: int | None, rng: np.random.Generator
