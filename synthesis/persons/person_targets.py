@@ -18,6 +18,8 @@ from synthesis.persons.person_answers import Asked
 SIGNAL = 2.0
 #: Parts of a prior mean that neighbours make up.
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+#: The least mean of a cell, in parts of what all rows have in common there.
+FLOORS = (0.001, 0.01, 0.1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +153,7 @@ def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
 
 
 def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tuple[Values, Values]:
-    """A question by groups of sizes: each row near the base's, what all rows have in common, and its neighbours."""
+    """A question by groups of sizes: each row near what other rows and its own neighbours have, or the base's."""
     groups = np.array(asked.question.features[0].groups)
     values = np.where(asked.possible, asked.values, 0.0)
     rows, open_cells = values.reshape(groups.max() + 1, -1), asked.possible.reshape(groups.max() + 1, -1)
@@ -161,17 +163,33 @@ def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
         return np.where(open_cells, totals[:, None], 0.0), np.zeros(rows.shape)
     pooled = smoothed(values[several].sum(axis=0), asked.lines(), asked.stddev * math.sqrt(several.sum()))[0].ravel()
     common = np.array([_onto(np.where(o, pooled, 0.0), t) for o, t in zip(open_cells, totals, strict=True)])
-    share = rows / np.maximum(totals, 1.0)[:, None]
-    near = np.zeros_like(rows)
-    for group in np.flatnonzero(several):
-        beside = [g for g in (group - 1, group + 1) if 0 <= g < len(rows) and several[g]]
-        if beside:
-            mean = np.average(share[beside], axis=0, weights=totals[beside] + 1e-9)
-            near[group] = np.maximum(mean, 0.0) * totals[group]
-    means = [np.maximum((1 - a) * common + a * near, f * common)[open_cells] for a in PARTS for f in (0.1, 0.5)]
-    for start in (base.reshape(rows.shape), nearest.reshape(rows.shape)):
-        means += [np.maximum((1 - a) * start + a * common, 0.01 * common)[open_cells] for a in PARTS[:-1]]
+    if len(lines := asked.lines()) == 1 and lines[0] > 2:
+        means = [np.maximum(n, f * common) for n in _beside(rows, totals * several, lines[0]) for f in FLOORS]
+    else:
+        share = rows / np.maximum(totals, 1.0)[:, None]
+        near = np.zeros_like(rows)
+        for group in np.flatnonzero(several):
+            beside = [g for g in (group - 1, group + 1) if 0 <= g < len(rows) and several[g]]
+            if beside:
+                mean = np.average(share[beside], axis=0, weights=totals[beside] + 1e-9)
+                near[group] = np.maximum(mean, 0.0) * totals[group]
+        means = [np.maximum((1 - a) * common + a * near, f * common) for a in PARTS for f in (0.1, 0.5)]
+        for start in (base.reshape(rows.shape), nearest.reshape(rows.shape)):
+            means += [np.maximum((1 - a) * start + a * common, 0.01 * common) for a in PARTS[:-1]]
     goal, variance = np.zeros_like(rows), np.zeros_like(rows)
-    goal[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, means)
+    goal[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, [m[open_cells] for m in means])
     rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(goal, open_cells, totals, strict=True)])
     return rows, variance
+
+
+def _beside(rows: Values, totals: Values, line: int) -> list[Values]:
+    """For each cell, by widths: the share that cells beside it have, in its row and in those of other sizes.
+
+    The cell itself stands in none of them: means that hold it would follow its noise, and look likelier for it.
+    """
+    persons, counted = np.repeat(totals[:, None], rows.shape[1], axis=1), np.where(totals[:, None] > 0, rows, 0.0)
+    shares = [
+        neighbours(counted, [len(rows), line], w) / np.maximum(neighbours(persons, [len(rows), line], w), 1e-9)
+        for w in WIDTHS
+    ]
+    return [share * totals[:, None] for share in shares]

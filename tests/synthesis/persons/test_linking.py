@@ -48,7 +48,7 @@ from synthesis.persons.linking import Linked, linked_persons
 from synthesis.persons.opening import planned_times, tokens_of_slots
 from synthesis.persons.person_answers import answered
 from synthesis.persons.person_sizes import all_records, persons_by_size
-from synthesis.persons.person_targets import PersonTarget
+from synthesis.persons.person_targets import PersonTarget, _beside
 from tests.bench.planted import FAMILIES, kinship
 from tests.conftest import few
 
@@ -202,6 +202,16 @@ def test_constants_fit_their_joint_and_stand_beside_the_sizes():
         np.histogram2d(*(table.column(n)[first] for n in UNIT.constant), bins=(2, 3), range=((0, 2), (0, 3)))[0] / 4000
     )
     assert np.abs(joint - real).sum() / 2 < 0.02
+
+
+def test_the_mean_of_a_cell_follows_all_cells_beside_it_and_never_itself():
+    rows, totals = np.random.default_rng(3).uniform(10, 50, (4, 9)), np.array([0.0, 500.0, 300.0, 100.0])
+    moved = rows.copy()
+    moved[2, 3] += 1000.0
+    for before, after in zip(_beside(rows, totals, 8), _beside(moved, totals, 8), strict=True):
+        assert after[2, 3] == pytest.approx(before[2, 3]) and not after[0].any(), "no person of one record has a choice"
+        assert after[2, 8] == before[2, 8], "the last cell lies on no line"
+        assert min(after[2, 4] - before[2, 4], after[1, 3] - before[1, 3], after[3, 3] - before[3, 3]) > 1
 
 
 @pytest.mark.parametrize("kind", [Trait.FIRST, Trait.SPAN])
