@@ -184,7 +184,8 @@ def marginal_frames(schema: Schema, measurements: Measurements) -> dict[str, pd.
     for number, table in enumerate(marginal_tables(measurements)):
         name = f"{number:04d}_{_safe('_'.join(table.clique))}.csv"
         frame = cells_frame(schema, table.clique)
-        frames[name] = _without_clash(frame).assign(
+        frames[name] = add_figures(
+            frame,
             noisy=np.round(table.noisy.ravel(), 3),
             noisy_standard_error=round(table.noisy_error, 3),
             consistent=np.round(table.consistent.ravel(), 3),
@@ -237,19 +238,23 @@ def attribute_labels(schema: Schema, name: str) -> list[str]:
 
 def _distinct(schema: Schema, name: str) -> list[str]:
     """The labels, each once: a value that is itself called *missing* keeps its name, the code gets another."""
-    names: dict[str, None] = {}
-    for label in attribute_labels(schema, name):
-        text = label
-        while text in names:
+    return _apart(attribute_labels(schema, name))
+
+
+def add_figures(frame: pd.DataFrame, **figures: Any) -> pd.DataFrame:
+    """Cells with figures beside them; a column of the table that is called like one of these stands in brackets."""
+    return frame.set_axis(_apart(frame.columns, figures), axis=1).assign(**figures)
+
+
+def _apart(names: Iterable[str], taken: Collection[str] = ()) -> list[str]:
+    """The names, each once, and in brackets where one stands there already or is taken."""
+    own: dict[str, None] = {}
+    for name in names:
+        text = name
+        while text in own or text in taken:
             text = f"({text})"
-        names[text] = None
-    return [*names]
-
-
-def _without_clash(frame: pd.DataFrame) -> pd.DataFrame:
-    """A column of the table that is called like one of ours stands in brackets."""
-    ours = {"noisy", "noisy_standard_error", "consistent", "consistent_standard_error", "count", "standard_error"}
-    return frame.rename(columns={n: f"({n})" for n in frame.columns if n in ours})
+        own[text] = None
+    return [*own]
 
 
 def _safe(name: str) -> str:
