@@ -30,6 +30,7 @@ from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.format_trial import check_rows
 from mechanisms.public.tables.formats import TableFormat
 from mechanisms.public.tables.write_table import write_table
+from mechanisms.public.text_table import apart
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.plugins.offers import offered_by
 from pipeline.plugins.origins import check_loaded
@@ -238,23 +239,12 @@ def attribute_labels(schema: Schema, name: str) -> list[str]:
 
 def _distinct(schema: Schema, name: str) -> list[str]:
     """The labels, each once: a value that is itself called *missing* keeps its name, the code gets another."""
-    return _apart(attribute_labels(schema, name))
+    return apart(attribute_labels(schema, name))
 
 
 def add_figures(frame: pd.DataFrame, **figures: Any) -> pd.DataFrame:
     """Cells with figures beside them; a column of the table that is called like one of these stands in brackets."""
-    return frame.set_axis(_apart(frame.columns, figures), axis=1).assign(**figures)
-
-
-def _apart(names: Iterable[str], taken: Collection[str] = ()) -> list[str]:
-    """The names, each once, and in brackets where one stands there already or is taken."""
-    own: dict[str, None] = {}
-    for name in names:
-        text = name
-        while text in own or text in taken:
-            text = f"({text})"
-        own[text] = None
-    return [*own]
+    return frame.set_axis(apart(frame.columns, figures), axis=1).assign(**figures)
 
 
 def _safe(name: str) -> str:
