@@ -25,7 +25,6 @@ from mechanisms.public.queries.stored_queries import QUERIES, query_of
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.facts_file import alone
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.units import LARGEST_ANSWER
 
 FORMAT = "noisy-measurements/1"
 #: What the histogram's arrays are called by.
@@ -189,16 +188,11 @@ def _answer(prefix: str, receipt: Json, arrays: Mapping[str, NDArray[Any]]) -> N
     _check_registered("noise", receipt["noise"], NOISE_KINDS)
     query, values, scale = query_of(receipt["query"], mine), mine["values"], receipt["scale"]
     clique = tuple(receipt["clique"])
-    if not _are_answers(values, query.rows):
-        raise ValueError(f"the answers to {' × '.join(clique)} are not {query.rows} numbers that noise leaves")
+    if values.dtype != np.float64 or values.shape != (query.rows,) or not np.isfinite(values).all():
+        raise ValueError(f"the answers to {' × '.join(clique)} are not {query.rows} finite numbers")
     if not 0 < scale < math.inf:
         raise ValueError(f"{receipt['noise']} noise of scale {scale} for {' × '.join(clique)}")
     return NoisyMarginal(clique, query, values, receipt["noise"], scale, receipt["event"])
-
-
-def _are_answers(values: NDArray[Any], many: int) -> bool:
-    """Whether these are so many numbers, none of them beyond what leaves the private side."""
-    return values.dtype == np.float64 and values.shape == (many,) and bool((np.abs(values) <= LARGEST_ANSWER).all())
 
 
 def _distances(receipt: Json, arrays: Mapping[str, NDArray[Any]]) -> NoisyDistances:
@@ -206,8 +200,8 @@ def _distances(receipt: Json, arrays: Mapping[str, NDArray[Any]]) -> NoisyDistan
     cliques = tuple(tuple(c) for c in receipt["cliques"])
     values, whole = arrays[f"{DISTANCES}.values"], arrays[f"{DISTANCES}.whole"]
     shape = (len(cliques),)
-    if not _are_answers(values, len(cliques)):
-        raise ValueError(f"the distances are not {len(cliques)} numbers that noise leaves")
+    if values.dtype != np.float64 or values.shape != shape or not np.isfinite(values).all():
+        raise ValueError(f"the distances are not {len(cliques)} finite numbers")
     if whole.dtype != np.bool_ or whole.shape != shape:
         raise ValueError("the distances do not say what they compare")
     answers, scale = receipt["answers"], receipt["scale"]

@@ -23,8 +23,6 @@ Norm = Literal["l1", "l2"]
 WEIGHT_BITS = 20
 #: The largest scale of noise that is drawn, in those units: draws, answers and their sums fit 63 bits.
 MAX_UNITS = 2.0**54
-#: Released answers lie within ± so many records; what noise takes beyond is cut.
-LARGEST_ANSWER = 2.0**40
 #: The largest scale of noise that is planned, in records; a plan with more is refused.
 MAX_SCALE = 2.0**28
 #: Texts of a unit id that mean that there is none.

@@ -14,13 +14,13 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import count_cliques, in_batches
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, check_cells, too_many_records
-from mechanisms.public.units import LARGEST_ANSWER, MAX_UNITS, WEIGHT_BITS, check_scale
+from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import SATURATED
 from mechanisms.sensitive.exit import Exact, JsonAnswer
 from mechanisms.sensitive.noise import NoiseSource, split_noise
 
-#: Released answers lie within ± this many units of 2**-WEIGHT_BITS records.
-LIMIT = int(LARGEST_ANSWER) << WEIGHT_BITS
+#: Released answers lie within ± this many units of 2**-WEIGHT_BITS records: 1.1 · 10¹² records.
+LIMIT = 1 << 60
 #: Exact answers lie within ± this many units: noise that counts as SATURATED takes all of them beyond LIMIT.
 LARGEST = SATURATED - LIMIT
 

@@ -18,7 +18,7 @@ from mechanisms.public.queries.residual_query import ResidualQuery, with_residua
 from mechanisms.public.queries.stored_queries import check_stored, query_of
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.release_files import load_answer, load_measurements, save_answer, save_measurements
-from mechanisms.public.units import LARGEST_ANSWER, Neighbouring
+from mechanisms.public.units import Neighbouring
 
 TOWN = Domain((Attribute("age", 3, 3), Attribute("sex", 2)))
 WHOLE = NoisyMarginal(("age",), Identity(3), np.array([1.5, -2.0, 7.25]), "laplace", 2.0, "0000:age")
@@ -113,7 +113,6 @@ TAMPER = {
     "texts": lambda a: a.astype(str),
     "out of bounds": lambda a: a + a.dtype.type(1000),
     "below zero": lambda a: a - a.dtype.type(1000),
-    "beyond all noise": lambda a: a + 1.1 * LARGEST_ANSWER,
 }
 #: Arrays that still are answers to queries of the right size: only a digest can tell, as in a run's seal.
 STILL_ANSWERS = {("1.bits", "taken away"), ("3.fine_0_1", "too short")}
