@@ -30,6 +30,7 @@ from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.format_trial import check_rows
 from mechanisms.public.tables.formats import TableFormat
 from mechanisms.public.tables.write_table import write_table
+from mechanisms.public.text_table import apart
 from pipeline.folders import RunFolder, whole_folder
 from pipeline.plugins.offers import offered_by
 from pipeline.plugins.origins import check_loaded
@@ -184,7 +185,8 @@ def marginal_frames(schema: Schema, measurements: Measurements) -> dict[str, pd.
     for number, table in enumerate(marginal_tables(measurements)):
         name = f"{number:04d}_{_safe('_'.join(table.clique))}.csv"
         frame = cells_frame(schema, table.clique)
-        frames[name] = _without_clash(frame).assign(
+        frames[name] = add_figures(
+            frame,
             noisy=np.round(table.noisy.ravel(), 3),
             noisy_standard_error=round(table.noisy_error, 3),
             consistent=np.round(table.consistent.ravel(), 3),
@@ -237,19 +239,12 @@ def attribute_labels(schema: Schema, name: str) -> list[str]:
 
 def _distinct(schema: Schema, name: str) -> list[str]:
     """The labels, each once: a value that is itself called *missing* keeps its name, the code gets another."""
-    names: dict[str, None] = {}
-    for label in attribute_labels(schema, name):
-        text = label
-        while text in names:
-            text = f"({text})"
-        names[text] = None
-    return [*names]
+    return apart(attribute_labels(schema, name))
 
 
-def _without_clash(frame: pd.DataFrame) -> pd.DataFrame:
-    """A column of the table that is called like one of ours stands in brackets."""
-    ours = {"noisy", "noisy_standard_error", "consistent", "consistent_standard_error", "count", "standard_error"}
-    return frame.rename(columns={n: f"({n})" for n in frame.columns if n in ours})
+def add_figures(frame: pd.DataFrame, **figures: Any) -> pd.DataFrame:
+    """Cells with figures beside them; a column of the table that is called like one of these stands in brackets."""
+    return frame.set_axis(apart(frame.columns, figures), axis=1).assign(**figures)
 
 
 def _safe(name: str) -> str:

@@ -32,7 +32,8 @@ from pipeline.inference.marginal_estimates import (
     marginal_estimate,
 )
 from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
-from pipeline.release_folder import attribute_labels, cells_frame, check_columns, names_asked, read_release
+from pipeline.inference.ratio_intervals import errors_of_interval
+from pipeline.release_folder import add_figures, attribute_labels, cells_frame, check_columns, names_asked, read_release
 from pipeline.settings.overrides import encoded
 from pipeline.statement.words import noted
 from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
@@ -105,9 +106,8 @@ def answer(
         frame = solved(schema, measurements, clique, solution)
     else:
         estimate = estimate_marginal(measurements, clique)
-        reach = 1.96 * estimate.errors
-        counted, ends = (estimate.values, estimate.errors), (estimate.values - reach, estimate.values + reach)
-        frame = _rounded(cells_frame(schema, clique), *counted, *ends, estimate.sources)
+        mean, error, reach = estimate.values, estimate.errors, errors_of_interval(measurements) * estimate.errors
+        frame = _rounded(cells_frame(schema, clique), mean, error, mean - reach, mean + reach, estimate.sources)
     if level == LEVELS[1]:
         frame.attrs["notes"] = [COUNTED, *frame.attrs.get("notes", ())]
     return frame
@@ -164,15 +164,15 @@ def solved(schema: Schema, measurements: Measurements, clique: Clique, solution:
     """
     solve = needed("synthesis.papers.maxent:solved_views", "a solution", "solution", "the question without it")
     model = solve(for_synthesis(measurements, schema), solution, schema.zeros)
-    result = cells_frame(schema, clique).assign(count=np.round(model.marginal(clique), 2))
     views = [t.clique for t in model.targets.marginals]
     holding = [t for t in model.targets.marginals if set(clique) <= set(t.clique)]
     how = model.spec.solution
     if holding:
         how = COARSE if all(t.answers is not None for t in holding) else MEASURED if clique in views else INSIDE
     sources = [t.clique for t in holding] or [v for v in views if set(v) & set(clique)]
+    result = add_figures(cells_frame(schema, clique), count=np.round(model.marginal(clique), 2), how=how)
     result.attrs |= {"sources": [" × ".join(v) for v in sources], "notes": _how_solved(solution, how, clique, views)}
-    return result.assign(how=how)
+    return result
 
 
 def _how_solved(solution: str, how: str, clique: Clique, views: Sequence[Clique]) -> list[str]:
@@ -197,16 +197,16 @@ def _count(schema: Schema, measurements: Measurements, where: Json) -> pd.DataFr
     asked = pd.DataFrame({n: [str(value)] for n, value in where.items()})
     name = next(iter(where))
     # A value on the edge of two bins of floats lies in the upper one, which a range up to it does not seem to touch.
-    by_cells = len(where) == 1 and (cut or schema[name].kind == "float")
+    by_cells, far = len(where) == 1 and (cut or schema[name].kind == "float"), errors_of_interval(measurements)
     if by_cells and (finely := _fine_count(schema, measurements, name, where[name])) is not None:
-        return _of_cells(schema, name, asked, *finely)
+        return _of_cells(schema, name, asked, *finely, far)
     weights = _by_curves(schema, measurements, where, even) if cut else even
     value, error, sources = estimate_count(measurements, weights)
-    low, high = value - 1.96 * error, value + 1.96 * error
+    low, high = value - far * error, value + far * error
     if cut:
-        low = min(low, _end(measurements, {n: np.floor(w) for n, w in even.items()}, -1.96))
-        high = max(high, _end(measurements, {n: np.ceil(w) for n, w in even.items()}, 1.96))
-    row = _rounded(asked, value, error, low, high, sources).assign(cut="; ".join(cut))
+        low = min(low, _end(measurements, {n: np.floor(w) for n, w in even.items()}, -far))
+        high = max(high, _end(measurements, {n: np.ceil(w) for n, w in even.items()}, far))
+    row = add_figures(_rounded(asked, value, error, low, high, sources), cut="; ".join(cut))
     if notes := [note for n, value in where.items() for note in left_out(schema[n], value)]:
         row.attrs["notes"] = notes
     return row
@@ -239,16 +239,16 @@ def _fine_count(
 
 
 def _of_cells(
-    schema: Schema, name: str, asked: pd.DataFrame, count: RangeCount, sources: tuple[Clique, ...]
+    schema: Schema, name: str, asked: pd.DataFrame, count: RangeCount, sources: tuple[Clique, ...], far: float
 ) -> pd.DataFrame:
     """The count as a row; the interval holds whatever lies inside the fine cells that the range cuts."""
-    low, high = count.value - 1.96 * count.error, count.value + 1.96 * count.error
+    low, high = count.value - far * count.error, count.value + far * count.error
     if count.cut:
-        low = min(low, count.least[0] - 1.96 * count.least[1])
-        high = max(high, count.most[0] + 1.96 * count.most[1])
+        low = min(low, count.least[0] - far * count.least[1])
+        high = max(high, count.most[0] + far * count.most[1])
     labels = finest(schema[name]).labels
-    row = _rounded(asked, count.value, count.error, low, high, sources)
-    row = row.assign(cut="; ".join(f"{name}: {labels[i]}" for i in count.cut))
+    cut = "; ".join(f"{name}: {labels[i]}" for i in count.cut)
+    row = add_figures(_rounded(asked, count.value, count.error, low, high, sources), cut=cut)
     row.attrs["cells"] = FINE_CELL
     row.attrs["notes"] = [
         f"counted by the {len(labels):,} fine cells of {name}; estimate=count and estimate=proportion count by its "
@@ -284,7 +284,7 @@ def _rounded(
     frame: pd.DataFrame, count: Figures, error: Figures, low: Figures, high: Figures, sources: Sequence[Clique]
 ) -> pd.DataFrame:
     numbers = {"count": count, "standard_error": error, "low": low, "high": high}
-    result = frame.assign(**{name: np.round(values, 2) for name, values in numbers.items()})
+    result = add_figures(frame, **{name: np.round(values, 2) for name, values in numbers.items()})
     result.attrs["sources"] = [" × ".join(c) for c in sources]
     return result
 

@@ -17,6 +17,7 @@ from evaluation.mgd.targets import TargetMarginal
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.text_table import apart
 
 #: What can be asked for, and what each is for.
 DETAILS = {
@@ -147,21 +148,18 @@ def _bins(
 ) -> pd.DataFrame:
     chosen = moves.top(top)
     ids = moves.ids[chosen]
-    columns = _columns(names, labels, cells, ids)
     cost = moves.contribution[chosen] / truth
-    return pd.DataFrame(
-        {
-            **columns,
-            "real": _at(cells, cells.q, ids),
-            "synthetic": _at(cells, cells.p, ids),
-            "added": moves.added[chosen],
-            "removed": moves.removed[chosen],
-            "moved_out": [float(moves.mass[moves.source == i].sum()) for i in ids],
-            "moved_in": [float(moves.mass[moves.target == i].sum()) for i in ids],
-            "cost": cost,
-            "share": _share(cost, moves.total / truth),
-        }
-    )
+    figures = {
+        "real": _at(cells, cells.q, ids),
+        "synthetic": _at(cells, cells.p, ids),
+        "added": moves.added[chosen],
+        "removed": moves.removed[chosen],
+        "moved_out": [float(moves.mass[moves.source == i].sum()) for i in ids],
+        "moved_in": [float(moves.mass[moves.target == i].sum()) for i in ids],
+        "cost": cost,
+        "share": _share(cost, moves.total / truth),
+    }
+    return pd.DataFrame(_columns(apart(names, figures), labels, cells, ids) | figures)
 
 
 def _moved(

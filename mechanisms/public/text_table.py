@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 STYLE = (
@@ -13,6 +13,17 @@ STYLE = (
     ".syn th,.syn td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid var(--line)}"
     ".syn th{color:var(--soft)}"
 )
+
+
+def apart(names: Iterable[str], taken: Collection[str] = ()) -> list[str]:
+    """The names as heads of a table, each once: in brackets where one stands there already or is taken."""
+    own: dict[str, None] = {}
+    for name in names:
+        text = name
+        while text in own or text in taken:
+            text = f"({text})"
+        own[text] = None
+    return [*own]
 
 
 def lined_up(rows: Sequence[Sequence[str]], *, left: int = 1) -> list[str]:

@@ -30,7 +30,7 @@ from pipeline.inference.marginal_estimates import COARSE, FRECHET, MEASURED, Mar
 from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.person_level import COUNTED, LEVELS
 from pipeline.inference.ratio_intervals import Interval, Sums
-from pipeline.release_folder import cells_frame
+from pipeline.release_folder import add_figures, cells_frame
 from pipeline.release_query import asked_ranges, code_weights, left_out, untold
 
 #: Said where an interval leaves every possible answer open.
@@ -84,8 +84,8 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     lines = [_supported(replace(line, value=None) if at else line) for line, at in zip(lines, near, strict=True)]
     by = schema.measured.canonical(question.by)
     frame = cells_frame(schema, by) if by else pd.DataFrame(index=range(1))
-    frame = frame.rename(columns={n: f"({n})" for n in frame.columns if n in {"estimate", "low", "high", "how"}})
-    frame = frame.assign(
+    frame = add_figures(
+        frame,
         estimate=[math.nan if i.value is None else i.value for i in lines],
         standard_error=[math.nan if i.error is None else i.error for i in lines],
         low=[i.low for i in lines],

@@ -94,6 +94,22 @@ def tail(terms: Sequence[NoiseTerm], alpha: float) -> float:
     return float(min(np.min((cumulant + math.log(2 / alpha)) / rates), chebyshev))
 
 
+@lru_cache(maxsize=64)
+def widest_reach(noise: NoiseKind, alpha: float) -> float:
+    """Standard deviations t with P(|x| > t) ≤ α for any weighted sum x of independent draws of a kind; α at most 0.1.
+
+    Those of one draw: a sum of several has lighter tails. Of plugins one draw is simulated, and taken for no less than
+    a Gaussian one.
+    """
+    if noise == LAPLACE.name:
+        return math.log(1 / alpha) / NOISE_KINDS[noise].stddev
+    gaussian = NormalDist().inv_cdf(1 - alpha / 2)
+    if noise == GAUSSIAN.name:
+        return gaussian
+    draws = np.abs(NoiseTerm(noise, 1.0).draw(np.random.default_rng(SEED), MEAN_DRAWS))
+    return max(float(np.quantile(draws, 1 - alpha)) / NOISE_KINDS[noise].stddev, gaussian)
+
+
 def sum_bound(cells: int, terms: Sequence[NoiseTerm], alpha: float) -> float:
     """t with P(Σ over the cells of |noise| > t) ≤ α, in records, for cells whose noise is independent.
 

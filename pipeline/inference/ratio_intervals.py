@@ -10,10 +10,17 @@ from statistics import NormalDist
 import numpy as np
 
 from mechanisms.public.marginals import Values
+from mechanisms.public.release import Measurements
 from pipeline.inference.marginal_estimates import MarginalEstimate
+from pipeline.inference.noise_bounds import widest_reach
 
 #: The confidence of an interval, and of a bound, is 1 − ALPHA.
 ALPHA = 0.05
+
+
+def errors_of_interval(measurements: Measurements) -> float:
+    """So many standard errors on both sides of a weighted sum of answers hold the true one at 95 %, or more often."""
+    return max((widest_reach(noise, ALPHA) for noise in {a.noise for a in measurements.answers}), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,8 @@ from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.discovery_questions import DISCOVERY
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS
-from mechanisms.public.units import Delta, delta, epsilon
+from mechanisms.public.queries.query_matrices import Identity, sensitivity
+from mechanisms.public.units import Delta, Neighbouring, delta, epsilon
 from mechanisms.selection.auto import LOOK_LEVEL, PAIRS_PART
 from mechanisms.selection.base import GIVEN
 from pipeline.statement.paid_answers import SLACK, whole_number
@@ -157,9 +158,11 @@ def wrong_level(statement: Json, index: Json) -> str:
     given = [e for e in events if e.get("stage") == GIVEN]
     part = 1 - math.fsum(e["share"] for e in events if e.get("stage") != RESERVE)
     part *= PAIRS_PART / len({tuple(e["clique"]) for e in given})
-    strength = accountant_of(statement)[0].strength
-    scale = max(e["scale"] * strength(e["share"]) for e in given) / strength(part)  # of one code it may be less
-    level = LOOK_LEVEL * NOISE_KINDS[given[0]["mechanism"]].mean_abs * scale
+    strength, law = accountant_of(statement)[0].strength, NOISE_KINDS[given[0]["mechanism"]]
+    relation, most = Neighbouring(statement["neighbouring"]), whole_number(statement["unit"]["max_records"])
+    moved = sensitivity(Identity(2), norm=law.norm, neighbouring=relation, max_records=most)  # of one code it is less
+    scale = moved * max(e["scale"] / e["sensitivity"] * strength(e["share"]) for e in given) / strength(part)
+    level = LOOK_LEVEL * law.mean_abs * scale
     same, below = math.isclose(distances["below"], level, rel_tol=CALIBRATED), distances["below"]
     return "" if same else f"index.json: distances.below is {below!r}, and follows as {level!r}"
 

@@ -14,8 +14,10 @@ from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.movements import movements
 from evaluation.mgd.targets import Targets, target
+from evaluation.papers.challenges.kmarginal import k_marginal
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import parse_schema
 from tests.evaluation.test_scores import STATES, table
 from tests.evaluation.worlds import (
     ALPHAS,
@@ -221,6 +223,16 @@ def test_a_shifted_month_is_seen_as_movement_along_month():
     assert moved["from city"] == moved["to city"] == "boston"
     first = dive.bins.iloc[0]
     assert {first["real"], first["synthetic"]} == {0, 100}
+
+
+def test_columns_called_as_figures_are_keep_their_values_in_brackets():
+    flag = {"kind": "categorical", "values": ["p", "q"], "missing": False}
+    schema = parse_schema({"columns": dict.fromkeys(["cost", "real"], flag)}, where="s")
+    real, made = (CodedTable(schema.domain, (np.full(4, own, np.uint8), np.ones(4, np.uint8))) for own in (0, 1))
+    bins = deep_dive(real, made, schema, target(schema, ["cost", "real"], delta=0.0)).bins
+    groups = k_marginal(real, made, ["real"], [("cost",)]).frame
+    assert sorted(bins["(cost)"]) == ["p", "q"] and set(bins["(real)"]) == {"q"} and bins["real"].sum() == 4
+    assert groups["(real)"].tolist() == [1] and groups["real"].tolist() == [4]
 
 
 def test_only_the_worst_marginals_are_dived_into():

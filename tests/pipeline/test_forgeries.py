@@ -14,6 +14,7 @@ import yaml
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.table_schema import load_schema
+from pipeline import fit
 from pipeline.statement import other_files as compared_files
 from pipeline.statement.other_files import other_files
 from pipeline.statement.paid_answers import sensitivities
@@ -247,6 +248,14 @@ def test_a_column_of_one_code_whose_answer_moves_less_changes_no_level(town):
     edit(town / "town.yaml", "leave_out: [note]", "")
     assert command("run", *TOWN, "privacy.neighbouring=replace", "evaluation.enabled=false", "hydra.run.dir=out") == 0
     assert verify(town / "out" / "release").sound
+
+
+def test_the_level_follows_where_every_column_has_one_code(tmp_path):
+    columns = {n: {"kind": "categorical", "values": [n], "missing": False} for n in "ab"}
+    schema = {"columns": columns, "confirmed_public": True, "source": "a form"}
+    rows, replace = pd.DataFrame({n: [n] * 30 for n in "ab"}), {"neighbouring": "replace"}
+    fit(rows, schema, quiet=True, folder=tmp_path / "out", privacy=replace, **{"evaluation.enabled": False})
+    assert verify(tmp_path / "out" / "release").sound
 
 
 def test_what_the_run_alone_tells_is_said_by_verify_and_by_the_docs(release_of):

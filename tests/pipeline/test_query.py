@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy import stats
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
@@ -24,6 +26,7 @@ from pipeline.inference.decided import decided
 from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import estimate
 from pipeline.inference.marginal_estimates import marginal_estimate
+from pipeline.inference.noise_bounds import widest_reach
 from pipeline.release_query import answer as query_answer
 from pipeline.release_query import asked_ranges, code_weights, estimate_count, estimate_marginal, left_out
 from pipeline.report.answer_noise import signal_to_noise
@@ -370,6 +373,49 @@ def test_a_range_that_cuts_a_bin_may_hold_all_of_it_and_one_of_whole_bins_has_th
     row = query_answer(AGES, worded([300.0, 400, 200, 80, 60, 110]), where=where).iloc[0]
     assert row["cut"] == cut and (count is None or row["count"] == pytest.approx(count, abs=0.01))
     assert (row["low"], row["high"]) == pytest.approx((low, high), abs=0.02)
+
+
+@pytest.mark.parametrize(("noise", "errors"), [("laplace", np.log(20) / np.sqrt(2)), ("gaussian", 1.96)])
+def test_an_interval_holds_95_percent_of_its_noise_of_either_kind(noise, errors):
+    answers = tuple(replace(a, noise=noise, scale=5.0) for a in worded([300.0, 400, 200, 80, 60, 110]).answers)
+    asked = (
+        query_answer(AGES, Measurements(AGES.measured, answers), marginal=["sex"]),
+        query_answer(AGES, Measurements(AGES.measured, answers), where={"sex": "f"}),
+        query_answer(AGES, Measurements(AGES.measured, answers), where={"fare": [10, 100]}),
+    )
+    for rows in asked:
+        count, error, low, high = rows[["count", "standard_error", "low", "high"]].to_numpy(float).T
+        assert high - count == pytest.approx(errors * error, abs=0.03)
+        assert count - low == pytest.approx(errors * error, abs=0.03)
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+def test_no_sum_of_noise_goes_beyond_the_widest_reach_more_often(noise):
+    rng = np.random.default_rng(3)
+    draws = NOISE_KINDS[noise].simulate(rng, 1.0, 3 * 400_000).reshape(3, -1)
+    for weights in ((1, 0, 0), (1, 0.3, 0), (1, 1, 0), (1, -0.5, 0.2), (1, 1, 1)):
+        sums = np.array(weights) @ draws
+        for alpha in (0.05, 0.01):
+            reach = widest_reach(noise, alpha) * NOISE_KINDS[noise].stddev * np.linalg.norm(weights)
+            assert (np.abs(sums) > reach).mean() <= alpha * 1.03
+
+
+def test_columns_called_as_figures_are_keep_their_values_in_brackets():
+    names = ["count", "(count)", "low", "high", "standard_error", "cut", "how", "estimate"]
+    flag = {"kind": "categorical", "values": ["p", "q"], "missing": False}
+    schema = parse_schema({"columns": dict.fromkeys(names, flag)}, where="s")
+    pairs = [("count", "(count)"), ("low", "high"), ("standard_error", "cut"), ("how", "estimate")]
+    answers = tuple(answer(schema.measured.canonical(pair), [4.0, 3.0, 2.0, 1.0], 0.1) for pair in pairs)
+    release = Measurements(schema.measured, answers)
+    for pair in pairs:
+        tables = [query_answer(schema, release, marginal=pair, solution=how) for how in (None, "maxent")]
+        tables.append(estimate(schema, release, question("count", by=pair)))
+        for table in tables:
+            assert table.iloc[:, :2].to_numpy().tolist() == [["p", "p"], ["p", "q"], ["q", "p"], ["q", "q"]]
+            assert table.columns.is_unique
+        row = query_answer(schema, release, where={pair[0]: "p", pair[1]: "q"})
+        assert row.iloc[0, :2].tolist() == ["p", "q"] and row["count"].item() == pytest.approx(3.0)
+    assert [*query_answer(schema, release, marginal=["count", "(count)"])][:3] == ["(count)", "((count))", "count"]
 
 
 def test_one_value_and_lists_of_values_are_asked_alike():

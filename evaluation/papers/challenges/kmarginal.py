@@ -13,6 +13,7 @@ from evaluation.counts import paired_cells
 from evaluation.metric import Inputs, OneScore
 from evaluation.outcome import plain
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.text_table import apart
 
 #: Columns of each marginal, the draw of these, and by how many records a place and time may be off.
 WAYS, SEED, DRAWS, CUTOFF = 2, 123456, 50, 250
@@ -53,7 +54,8 @@ def k_marginal(
     distance = np.where(penalised | (lost & bool(draws)), 2.0, total / max(len(draws), 1))
     labels = dict(zip(own, groups.codes.tolist(), strict=True))
     counts = {"real": groups.q, "synthetic": groups.p, "distance": distance, "penalised": penalised}
-    frame = pd.DataFrame({n: labels[n] for n in by} | counts).sort_values([*by], kind="stable", ignore_index=True)
+    groups_by = dict(zip(apart(by, counts), (labels[n] for n in by), strict=True))
+    frame = pd.DataFrame(groups_by | counts).sort_values([*groups_by], kind="stable", ignore_index=True)
     worst = frame.sort_values("distance", ascending=False, kind="stable").head(10).drop(columns="penalised")
     details = {"groups": len(frame), "penalised": int(penalised.sum()), "marginals": len(draws)}
     details |= {"worst": plain(worst.to_dict(orient="records"))}
