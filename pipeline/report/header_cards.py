@@ -61,8 +61,8 @@ def farthest(metrics: Mapping[str, Json]) -> list[str]:
 
 def lost_relations(metrics: Mapping[str, Json]) -> list[str]:
     """Pairs of columns of which much of the relation is lost, in words; the one that lost most first; as `farthest`."""
-    few, least, kept = LOST
-    gone = [w for w in metrics.get("dependence", {}).get("lost", []) if w["lost"] >= least and w["kept"] <= kept]
+    few, least, share = LOST
+    gone = [w for w in metrics.get("dependence", {}).get("lost", []) if w["lost"] >= least and w["kept"] <= share]
     return [f"{w['a']} × {w['b']} ({w['kept']:.0%} kept)" for w in gone[:few]]
 
 
