@@ -31,7 +31,8 @@ COLLECTED = 100_000
 ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")
 #: What a shell adds to the number of the signal that ended a command, for its exit code.
 BY_SIGNAL = 128
-#: SIGTERM, once it came: where DuckDB is at work it tells of every signal as "Query interrupted".
+#: SIGINT or SIGTERM, once it came: what fails behind it fails by it. DuckDB tells of "Query interrupted", and a
+#: compilation that is broken off of an object that is not there.
 _CAME: list[int] = []
 
 
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     _CAME.clear()
     try:
         if callable(signal.getsignal(signal.SIGINT)):  # not where somebody ignores it
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.signal(signal.SIGINT, _ended_by)
         code = _main(argv)
         sys.stdout.flush()
         return code
@@ -74,7 +75,7 @@ def _main(argv: Sequence[str]) -> int:
     if command in COMMANDS and {"-h", "--help"} & set(rest):
         print(help_text(command, rest), end="")
         return 0
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, _ended_by)
     if command not in COMMANDS:
         fix = choices_fix(command, COMMANDS)
         raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
@@ -91,7 +92,7 @@ def _main(argv: Sequence[str]) -> int:
     return work()
 
 
-def _terminated(signum: int, frame: FrameType | None) -> None:
+def _ended_by(signum: int, frame: FrameType | None) -> None:
     _CAME.append(signum)
     raise KeyboardInterrupt
 
@@ -102,5 +103,6 @@ def _failed(error: BaseException, in_json: bool) -> int:
         return error.code if isinstance(error.code, int) else 1
     if os.environ.get("HYDRA_FULL_ERROR") == "1":
         traceback.print_exception(error)
+    error = KeyboardInterrupt() if _CAME else error
     print(error_messages.in_json(error) if in_json else f"error: {explained(error)}", file=sys.stderr)
     return BY_SIGNAL + (_CAME or [signal.SIGINT])[-1] if error_messages.interrupted(error) else 1

@@ -72,8 +72,10 @@ def check_answers(measurements: Measurements, plan: Plan, ledger: Ledger, show: 
         show.warn([problem])
     if plan.histogram is not None and measurements.histogram is None:
         show.warn(["the histogram of records per unit is spent without an answer: synthetic rows get no unit ids"])
-    if gone := len(asked := plan.of("persons")) - len(measurements.persons):
-        show.warn([f"{gone} of {len(asked)} questions about persons are spent without an answer"])
+    asked, answered = [c.person_question.label for c in plan.of("persons")], {a.clique for a in measurements.persons}
+    if gone := [", ".join(label) for label in asked if label not in answered]:
+        problem = f"{len(gone)} of {len(asked)} questions about persons are spent without an answer"
+        show.warn([f"{problem}: {'; '.join(gone)}"])
 
 
 def synthesized(state: State, measurements: Measurements, rng: np.random.Generator) -> CodedTable:

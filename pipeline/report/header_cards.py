@@ -23,6 +23,8 @@ LABELS = {
 STYLES = {"passed": "passed", "failed": "failed", "not judged": "soft"}
 #: The three farthest columns, and the farthest pair, are named where at least so many of its records lie elsewhere.
 MISPLACED = {"anita_1way": (3, 0.1), "anita_2way": (1, 0.25)}
+#: So many relations at most are named that lost such a strength, and keep no larger share of it.
+LOST = 3, 0.25, 2 / 3
 #: A setting that a reason asks for.
 ASKED = re.compile(r"(?:evaluation\.\w+|holdout)=\w+")
 
@@ -40,19 +42,28 @@ def in_short(scores: Json) -> str:
     sentences = [f"{' and '.join(w for w, own in labels.items() if own == label)} are {label}" for label in LABELS]
     sentences = [line for line in sentences if not line.startswith(" are ")]
     text = f"In short: {', '.join(reversed(sentences))}." if sentences else ""
-    worst = farthest(scores["metrics"])
-    return text + (f" Farthest from the real table: {', '.join(worst)}." if worst else "")
+    details = {name: metric.get("details") or {} for name, metric in scores["metrics"].items()}
+    worst, gone = farthest(details), lost_relations(details)
+    text += f" Farthest from the real table: {', '.join(worst)}." if worst else ""
+    return text + (f" Relations of which much is lost: {', '.join(gone)}." if gone else "")
 
 
 def farthest(metrics: Mapping[str, Json]) -> list[str]:
     """Columns and pairs of which many records lie elsewhere than in the real table, in words; the farthest first.
 
     Args:
-        metrics: as in scores.json.
+        metrics: the details of each, as in scores.json.
     """
     tops = [(metrics.get(name, {}).get("worst", [])[:few], least) for name, (few, least) in MISPLACED.items()]
     far = [w for own, least in tops for w in own if w["tvd"] >= least]
     return [f"{' × '.join(w['attributes'])} ({w['tvd']:.0%} of its records misplaced)" for w in far]
+
+
+def lost_relations(metrics: Mapping[str, Json]) -> list[str]:
+    """Pairs of columns of which much of the relation is lost, in words; the one that lost most first; as `farthest`."""
+    few, least, share = LOST
+    gone = [w for w in metrics.get("dependence", {}).get("lost", []) if w["lost"] >= least and w["kept"] <= share]
+    return [f"{w['a']} × {w['b']} ({w['kept']:.0%} kept)" for w in gone[:few]]
 
 
 def accuracy_card(metrics: Json) -> HeadCard:
@@ -77,7 +88,7 @@ def accuracy_card(metrics: Json) -> HeadCard:
     words, gauge = f"mean of {', '.join(each)}", Gauge(share, mark, alone)
     worst = " and ".join(ACCURACIES[n] for n, x in zip(of, labels, strict=True) if x == word)
     label = word if len({*labels}) == 1 else f"{worst}: {word}"
-    return HeadCard("Accuracy", f"{share:.1%}", LABELS.get(word, ""), words, ", ".join(ends), gauge, label)
+    return HeadCard("Mean accuracy", f"{share:.1%}", LABELS.get(word, ""), words, ", ".join(ends), gauge, label)
 
 
 def _distance_card(metric: Json) -> HeadCard:

@@ -22,7 +22,7 @@ from mechanisms.public.tables.persons import persons_in_words
 from mechanisms.public.units import bound_in_words
 from pipeline.console import WIDTH, folded, labelled
 from pipeline.folders import REHEARSAL
-from pipeline.report.header_cards import farthest
+from pipeline.report.header_cards import farthest, lost_relations
 from pipeline.report.score_sections import numbers_lines
 from pipeline.statement.format_2 import start_named
 from pipeline.statement.statement import NO_HOLDOUT
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 PROMISE = 2
 #: The order in which accuracies are said.
 WAYS = {name: ACCURACIES[name] for name in ("anita_2way", "anita_1way", "anita_3way")}
+#: What names columns and pairs.
+NAMING = (*WAYS, "dependence")
 #: Said where nothing can tell whether the table knows its rows.
 UNTRIED = "not tested: there is no holdout; evaluation.holdout=0.2 sets one aside"
 #: A column that loses more of its values than this is told before all that may be left out.
@@ -94,15 +96,15 @@ def _accuracy(card: Scorecard) -> list[str]:
         for (words, o), end in zip(scored.items(), ends, strict=True)
     ]
     baseline = " (sampling baseline)" if set(ends) - {None} else ""
-    far = farthest(
-        {name: o.result.to_json() for name, o in card.outcomes.items() if name in WAYS and o.score is not None}
-    )
+    details = {name: o.result.to_json() for name, o in card.outcomes.items() if o.score is not None and name in NAMING}
+    far, gone = farthest(details), lost_relations(details)
     lines = [f"accuracy{baseline}: {', '.join(own)}"] if own else []
     pairs, dependence = (card.outcomes.get(name) for name in ("anita_2way", "dependence"))
     pairs_hold = pairs is not None and not _weak(pairs)  # as where most of them are unrelated
     if pairs_hold and dependence and dependence.score is not None and _weak(dependence):
         lines += [f"of what columns tell about each other {dependence.score:.0%} is kept: weak"]
-    return [*lines, f"farthest from the real table: {', '.join(far)}"] if far else lines
+    lines += [f"farthest from the real table: {', '.join(far)}"] if far else []
+    return [*lines, f"relations of which much is lost: {', '.join(gone)}"] if gone else lines
 
 
 def _weak(outcome: Outcome) -> bool:

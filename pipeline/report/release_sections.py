@@ -40,7 +40,7 @@ def promise_section(statement: Json) -> Section:
     promise, words = statement.get("guarantee", statement["budget"]), words_of(statement)
     rows: list[tuple[Cell, ...]] = [
         ("protected", words["unit"]),
-        ("one unit", words["unit_ids"] or "as it says"),
+        *([("one unit", words["unit_ids"])] if words["unit_ids"] else []),
         ("neighbouring tables", statement["neighbouring"]),
         ("at most so many records of one unit count", number(as_fields(statement)["unit"]["max_records"])),
         ("how", words["clip"]),

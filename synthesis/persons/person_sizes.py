@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from mechanisms.public.persons.person_features import Trait
+from mechanisms.public.persons.person_features import Trait, sizes
+from mechanisms.public.persons.person_questions import PersonQuestion
 from mechanisms.public.persons.tally import Ints
 from synthesis.persons.person_answers import Asked
 
@@ -23,7 +24,8 @@ def persons_by_size(asked: Sequence[Asked], most: int, records: int) -> Ints:
     The histogram is brought onto the sums of other answers by inverse variance, onto the number of records by least
     squares, thin sizes share a smooth course, and a tilt takes up what is left.
 
-    Edge cases: without a histogram, or where nothing in it is above 0, each record is a person of its own.
+    Edge cases: a histogram that was lost is what other answers say of groups of sizes; without these too, or where
+    nothing is above 0, each record is a person of its own.
     """
     values = _persons(asked, np.arange(1, most + 1), records)
     if values is None:
@@ -40,13 +42,28 @@ def all_records(asked: Sequence[Asked], most: int, total: int, bound: int) -> in
 
 def _persons(asked: Sequence[Asked], counted: Ints, total: int) -> Values | None:
     """(most,) how many persons have 1, 2, … records, where one of n counts as counted[n − 1] in a known total."""
-    own, most = next((a for a in asked if a.kinds() == (Trait.RECORDS,)), None), counted.size
+    most = counted.size
+    own = next((a for a in asked if a.kinds() == (Trait.RECORDS,)), None) or _by_groups(asked, most)
     if own is None or not (own.values > 0).any() or most == 1 or total == 0:
         return None
     numbers = counted.astype(np.float64)
     values = _with_sums(own, asked)
     values += numbers * (total - numbers @ values) / (numbers @ numbers)
     return _tilted(_smooth(values, own.stddev), numbers, total)
+
+
+def _by_groups(asked: Sequence[Asked], most: int) -> Asked | None:
+    """In place of a lost histogram: the least noisy answer beside sizes, evenly inside its groups, as one so noisy."""
+    beside = [a for a in asked if a.by_size and a.question.level == "persons"]
+    if not beside:
+        return None
+    best = min(beside, key=lambda a: a.stddev**2 * a.values.size)
+    rows = np.where(best.possible, best.values, 0).reshape(best.values.shape[0], -1)
+    groups = np.array(best.question.features[0].groups)
+    values = (rows.sum(axis=1) / np.bincount(groups))[groups]
+    question = PersonQuestion("persons", (sizes(most, every=True),))
+    stddev = best.stddev * math.sqrt(rows.shape[1])
+    return Asked(question, values, stddev, np.ones(most, np.bool_), best.columns)
 
 
 def _with_sums(own: Asked, asked: Sequence[Asked]) -> Values:

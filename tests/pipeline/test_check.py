@@ -184,6 +184,7 @@ def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the
     assert whole.splitlines()[: len(shown)] == shown and len(whole.splitlines()) == len(shown) + int(rest.split()[0])
     assert rest.endswith("more lines: out/internal/summary.txt (NOT private)")
     page = (town / "out/internal/report.html").read_text(encoding="utf-8")
+    assert ">protected<" in page and ">one unit<" not in page, "a record is one by itself: nothing is compared"
     assert line.replace("'", "&#39;") in page.partition("<nav")[0]
     statement = worded(town / "out/release")
     assert len(statement["outside"]) == 1 and "data.max_unplaced=0.2" in statement["outside"][0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.frames.fit import columns_beside
 from pipeline.look.rehearse import write_rows
 from pipeline.look.table_look import check
+from pipeline.measuring.attempts import check_answers
 from pipeline.settings.build import build_schema
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import CheckConfig, load_config, typed
@@ -451,3 +453,12 @@ def test_ids_of_others_are_told_whether_they_are_left_out_or_would_be_measured(c
     Path("stays.yaml").write_text(ODD_SCHEMA.replace("columns:", listed))
     told = " ".join(reply(capsys, "check", *ODD_RUN[1:3]).out.split())
     assert "are ids of 'patient', and it would be measured: leave_out: [mother]" in told
+
+
+def test_a_question_about_persons_that_was_lost_is_named():
+    asked = [SimpleNamespace(person_question=SimpleNamespace(label=(f"persons: {n}", "ward"))) for n in "ab"]
+    plan = SimpleNamespace(of=lambda _: asked, buys_answers=lambda _: True, histogram=None)
+    answers = SimpleNamespace(answers=[1], persons=[SimpleNamespace(clique=("persons: a", "ward"))], histogram=None)
+    said: list[str] = []
+    check_answers(answers, plan, SimpleNamespace(events={"x": 1}), SimpleNamespace(warn=said.extend))
+    assert said == ["1 of 2 questions about persons are spent without an answer: persons: b, ward"]

@@ -355,6 +355,23 @@ def test_sigterm_of_which_duckdb_tells_ends_with_143_and_the_words_of_ctrl_c(mon
     assert "interrupted" in reply(capsys, "check", code=143).err
 
 
+def test_ctrl_c_that_breaks_a_compilation_off_is_no_fault_of_the_pipeline(monkeypatch, capsys) -> None:
+    """Where the compiler of counts was at work, Ctrl-C ended in "a fault of the pipeline" and exit code 1."""
+
+    def work(arguments: list[str]) -> None:
+        with suppress(KeyboardInterrupt):  # as a call out of C loses it
+            os.kill(os.getpid(), signal.SIGINT)
+        raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        error = reply(capsys, "check", code=130).err
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert "interrupted" in error and "fault" not in error
+
+
 def test_a_dollar_and_a_brace_in_a_path_and_a_name_are_told_how_to_write(town, capsys, monkeypatch):
     Path("a${b}.csv").write_bytes(Path("town.csv").read_bytes())
     again = [*TOWN, *PAIRS, "evaluation.enabled=false", "hydra.run.dir=out"]

@@ -18,6 +18,7 @@ from mechanisms.public.schema.schema_part import part_of
 from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline import release_folder
 from pipeline.release_folder import cells_frame, read_release
+from pipeline.report.header_cards import in_short
 from pipeline.report.last_lines import scored_lines
 from tests.evaluation.worlds import values_of
 from tests.pipeline.conftest import TOWN, command, done_in, edit, reply, statement_of
@@ -474,9 +475,12 @@ def test_relations_that_are_lost_are_said_beside_pairs_of_which_most_are_unrelat
     lines = scored_lines(pipeline.score(real, made, metrics=["anita_2way", "dependence"]))
     assert not any("pairs" in t and "weak" in t for t in lines)
     assert any(t.startswith("of what columns tell about each other") and t.endswith("% is kept: weak") for t in lines)
-    assert not any(
-        t.startswith("of what") for t in scored_lines(pipeline.score(real, real, metrics=["anita_2way", "dependence"]))
-    )
+    (named,) = [t for t in lines if t.startswith("relations of which much is lost: ")]
+    assert named.count("% kept)") == 3 and "u" not in named.partition(": ")[2]
+    card = pipeline.score(real, made, metrics=["anita_2way", "dependence"])
+    assert named[1:] + "." in in_short(card.to_json()), "the report names the same, of scores.json as it is written"
+    same = scored_lines(pipeline.score(real, real, metrics=["anita_2way", "dependence"]))
+    assert not any(t.startswith(("of what", "relations")) for t in same)
 
 
 @pytest.mark.slow

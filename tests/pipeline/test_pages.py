@@ -269,8 +269,11 @@ def test_a_card_bears_the_worst_word_in_its_colour_and_marks_what_independent_co
     assert in_short(every) == said and in_short({"metrics": {}}) == ""
     far = {"anita_1way": [("b", 0.25), ("a", 0.09)], "anita_2way": [("b × a", 0.5), ("b × c", 0.4)]}
     worst = {n: [{"attributes": a.split(" × "), "tvd": t} for a, t in own] for n, own in far.items()}
-    assert in_short({"metrics": {n: own | {"worst": worst.get(n)} for n, own in every["metrics"].items()}}) == (
+    lost = [{"a": "b", "b": "a", "lost": 0.3, "kept": 0.6}, {"a": "b", "b": "c", "lost": 0.26, "kept": 0.7}]
+    details = {n: {"worst": worst.get(n), "lost": lost} for n in every["metrics"]}
+    assert in_short({"metrics": {n: own | {"details": details[n]} for n, own in every["metrics"].items()}}) == (
         f"{said} Farthest from the real table: b (25% of its records misplaced), b × a (50% of its records misplaced)."
+        " Relations of which much is lost: b × a (60% kept)."
     )
     assert (card.value, card.word, card.style) == ("96.0%", "pairs: weak", "failed")
     assert card.words == "mean of single columns 98.0% (good), pairs 94.0% (weak)"

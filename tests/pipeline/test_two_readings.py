@@ -379,6 +379,17 @@ def test_weeks_beside_days_and_sparse_numbers_of_households_are_left_out_and_amo
     assert [*drafted({"hhid": padded, "n": made(lambda r, _: r.randrange(9))})[0]] == ["n"]
 
 
+def test_parts_of_years_beside_days_are_left_out_or_computed():
+    """A release had the fourth quarter beside a day in May: only weeks, weekdays and hours were looked for."""
+    days = [datetime.date(2022, 3, 1) + datetime.timedelta(7 * i % 500) for i in range(300)]
+    quarters = [f"{d.year}-Q{(d.month + 2) // 3}" for d in days]
+    cells = {"read": [d.isoformat() for d in days], "quarter": quarters, "month": [f"{d:%Y-%m}" for d in days]}
+    cells |= {"year": [str(d.year) for d in days], "nr": [str(d.month) for d in days]}
+    columns, text = drafted(cells | {"late": ["2021-Q1", *quarters[1:]]})
+    assert {*cells, "late"} - {*columns} == {"quarter", "month"}
+    assert '"year": {expression: "year(read)"}' in text and '"nr": {expression: "month(read)"}' in text
+
+
 def test_spellings_of_values_to_discover_and_two_digits_of_years_among_texts_are_told(capsys):
     cells = {
         "diet": made(lambda r, _: r.choice(["halal", "Halal", "HALAL", "vegan"])),

@@ -817,6 +817,8 @@ def test_ids_with_letters_and_many_digits_are_no_list_however_many_rows_each_has
     text, facts = drafted(csv(tmp_path, f"tag,norm\n{rows}"))
     assert "tag" in facts.leave_out and "letters and many digits, each in several rows" in text
     assert len(facts["norm"].values) == 30, "a few digits are no id"
+    forms = "".join(f"HL-{i:06}\n" for i in range(2_400))
+    assert "most in one row alone" in drafted(csv(tmp_path, f"form\n{forms}"))[0]
     meters = "".join(f"MAC{i % 60:06},{i % 7}\n" for i in range(2_400))
     text, facts = drafted(csv(tmp_path, f"meter,kwh\n{meters}"))
     assert "meter" in facts.leave_out and "privacy.unit names the column" in text, "a running number behind letters"

@@ -31,7 +31,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_derived,
     guess_determined,
     guess_parts,
-    guess_weeks,
+    guess_spans,
 )
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
@@ -124,7 +124,7 @@ def draft_schema(
             drafted |= {} if fields is None else {column: fields}
     kin = {} if who is None else ids_of_others(source, who, many)
     gone = {c: f"{remark}: {KIN}" for c, remark in kin.items()}
-    gone |= guess_weeks(source, _as_columns(drafted))
+    gone |= guess_spans(source, _as_columns(drafted))
     drafted = {c: fields for c, fields in drafted.items() if c not in gone}
     guesses = {c: guess for c, guess in guesses.items() if c not in gone} | gone
     columns = _as_columns(drafted)

@@ -30,12 +30,18 @@ from mechanisms.public.tables.value_summaries import agree, first_rows, value_ba
 
 #: What is tried for each whole number and each two dates; a length in days is measured, and the later date computed.
 TRIED = ("days", "years")
+#: What a whole number may be of a date.
+OF_DATES = ("year", "month", "day")
 #: A length between two dates is of days; one between two times of days, hours, minutes or seconds.
 LENGTHS = {"date": ("",), "datetime": ("", " * 24", " * 1440", " * 86400")}
 #: Weekdays and hours of so many rows are uneven where so large a share would have to move.
 FEWEST_MOMENTS, UNEVEN = 1_000, 0.1
-#: A week of a year, by ISO 8601.
-WEEK = re.compile("[0-9]{4}-?[Ww][0-9]{2}")
+#: Parts of years: how they are written (a week by ISO 8601), and the same of a moment, without signs between.
+SPANS = {
+    "weeks": (re.compile("[0-9]{4}-?[Ww][0-9]{2}"), "strftime({0}, '%GW%V')"),
+    "months": (re.compile("[0-9]{4}-?[0-9]{2}"), "strftime({0}, '%Y%m')"),
+    "quarters": (re.compile("[0-9]{4}[- ]?[Qq][1-4]"), "strftime({0}, '%YQ') || quarter({0})"),
+}
 #: More dates than that are not tried, nor more whole numbers beside so many; the fewer dates, the more numbers.
 MOST = 12
 #: An expression is proposed where at least so many rows hold a value, of at least two kinds.
@@ -97,6 +103,7 @@ def guess_derived(source: Source, columns: ByName, measured: Collection[str]) ->
     texts: list[tuple[Column, str, tuple[Column, ...]]] = [(d, marked(t), ()) for d, t in days]  # the day of a time
     texts += [(b, f"{marked(a)} + {marked(n)}{part.replace('*', '/')}", (n,)) for n, a, b, part in sums]
     texts += [(n, f"{word}({marked(a)}, {marked(b)})", (n,)) for n, a, b in each for word in TRIED]
+    texts += [(n, f"{part}({marked(d)})", (n,)) for n in whole for d in dates for part in OF_DATES]
     texts += [(n, f"round(({marked(b)} - {marked(a)}){part})", (n,)) for n, a, b, part in alike if part]
     if len(added) > 1:
         rows = first_rows(source, added, SUMMED_ROWS)
@@ -127,16 +134,18 @@ def _longer(days: Column, dates: Column) -> bool:
     return days.high - days.low > (dates.high - dates.low) / (1 if dates.kind == "date" else DAY)
 
 
-def guess_weeks(source: Source, columns: ByName) -> dict[str, str]:
-    """Column of weeks, as 2024-W05 → that a column of days lies in them, in all rows of the table. NOT private."""
-    weeks = [n for n, c in columns.items() if c.values and all(WEEK.fullmatch(v.strip()) for v in c.values)]
+def guess_spans(source: Source, columns: ByName) -> dict[str, str]:
+    """Column of weeks (2024-W05), months or quarters → that a column of days lies in them, in all rows. NOT private."""
     parts_of: dict[str, str] = {}
-    for week, day in itertools.product(weeks, times_among(columns)):
-        text, moment = text_sql(source, columns[week]), read_sql(source, day)
-        same = f"replace(upper(trim({text})), '-', '') = strftime({moment}, '%GW%V')"
-        broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
-        if source.lines(broken) == [(0,)]:
-            parts_of.setdefault(week, f"the weeks of {day.name!r} in all rows: the days tell them")
+    for (name, column), (spans, (written, same_sql)) in itertools.product(columns.items(), SPANS.items()):
+        if not column.values or not all(written.fullmatch(v.strip()) for v in column.values):
+            continue
+        for day in times_among(columns):
+            text, moment = text_sql(source, column), read_sql(source, day)
+            same = f"regexp_replace(upper({text}), '[- ]', '', 'g') = {same_sql.format(moment)}"
+            broken = f"SELECT count_if({filled(text)} AND NOT coalesce({same}, false)) FROM {source.relation}"
+            if source.lines(broken) == [(0,)]:
+                parts_of.setdefault(name, f"the {spans} of {day.name!r} in all rows: the days tell them")
     return parts_of
 
 

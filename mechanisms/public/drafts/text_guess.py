@@ -105,9 +105,8 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     if facts.distinct > FEW_IDS and (units := several_units(look.shapes(index))):
         return None, f"{many}: {units}"
     if codes_of_others(texts, name):
-        ids = (
-            "letters and many digits, each in several rows: ids of others (animals, vehicles, accounts)? Where they are"
-        )
+        often = "each in several rows" if facts.filled >= 2 * facts.distinct else "most in one row alone"
+        ids = f"letters and many digits, {often}: ids of others (animals, vehicles, accounts)? Where they are"
         return None, f"{many}: {ids} persons', privacy.unit names the column; where a public list has them, list them"
     if codes := _codes(look, index, facts, texts):
         return codes
