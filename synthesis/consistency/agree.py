@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +39,14 @@ class Target:
     def variance(self) -> float:
         """Of the sum of all its answers."""
         return self.stddev**2 * (self.values.size if self.answers is None else self.answers)
+
+    @property
+    def cell_stddev(self) -> float:
+        """Of one cell: the noise of all answers lies in all cells, or in as many as there are records."""
+        if self.answers is None:
+            return self.stddev
+        cells = min(self.values.size, float(self.values.sum()))
+        return self.stddev * math.sqrt(self.answers / max(cells, self.answers))
 
     def sums(self, clique: Clique) -> NDArray[np.float64]:
         """Its marginal on some of its attributes."""

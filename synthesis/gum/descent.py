@@ -53,15 +53,18 @@ def descend(
     In a sweep every code of every row, attribute by attribute in blocks of rows, is offered the code that a random row
     of the block has there, and takes it if the sum falls; else the two rows exchange their codes if that lowers it,
     which leaves the attribute's own counts as they are. The error never rises, and no row takes an impossible
-    combination (`zeros`). Cost of a sweep: rows · Σ over marginals of attributes². Memory: two numbers a cell.
+    combination (`zeros`). σ is the noise of a cell (`cell_stddev`): of few answers about many cells it is less than
+    that of an answer. Cost of a sweep: rows · Σ over marginals of attributes². Memory: two numbers a cell.
     """
     if not (table.rows and targets and sweeps):
         return table, []
     counts = count_cliques(table, [t.clique for t in targets])
     gaps = [n - t.values.ravel() * (table.rows / t.values.sum()) for n, t in zip(counts, targets, strict=True)]
     gaps += [np.where(cells.ravel(), GUARD, 0.0) for _, cells in zeros]
-    smallest = min(t.stddev for t in targets)
-    laid = [(t.clique, (smallest / t.stddev) ** 2) for t in targets] + [(c, 1 / GUARD**0.6) for c, _ in zeros]
+    noise = [t.cell_stddev for t in targets]
+    smallest = min(noise)
+    laid = [(t.clique, (smallest / own) ** 2) for t, own in zip(targets, noise, strict=True)]
+    laid += [(c, 1 / GUARD**0.6) for c, _ in zeros]
     gap, entries = np.concatenate(gaps), _entries(table.domain, laid)
     state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
     columns = [np.array(c) for c in table.columns]

@@ -116,6 +116,22 @@ def test_the_defaults_rows_keep_a_correlation_of_large_cells_and_most_of_one_of_
     assert kept > share * correlation_of(normal_cells(0.6))
 
 
+def test_a_near_copy_that_was_asked_in_few_cells_stands_beside_many_pairs_that_nobody_measured():
+    """A cell weighs by its part of the noise of all answers: as one answer, the pair gives way to those."""
+    rng, rows, codes = np.random.default_rng(1), 3000, 40
+    names, quarters = "xyabcdef", MergedQuery((np.arange(codes) // 10,) * 2)
+    first = rng.integers(0, codes, rows)
+    columns = {"x": first, "y": np.clip(first + rng.integers(-1, 2, rows), 0, codes - 1)}
+    columns |= {name: rng.integers(0, codes, rows) for name in names[2:]}
+    sides = [(n, None, np.bincount(columns[n], minlength=codes), 8.0) for n in names]
+    pair = np.histogram2d(columns["x"], columns["y"], bins=np.arange(codes + 1) - 0.5)[0]
+    asked = [*sides, ("xy", quarters, quarters.answer(pair.ravel()) + rng.normal(0, 45, 16), 45.0)]
+    table = synthesize(
+        told(Domain(tuple(Attribute(n, codes, codes) for n in names)), asked), AutoSpec(), rows=rows, rng=rng
+    ).table
+    assert np.corrcoef(table.column("x"), table.column("y"))[0, 1] > 0.75
+
+
 def test_codes_that_go_together_in_no_order_keep_what_answers_say_of_them():
     """Middle codes of one with the ends of the other: a correlation of none, and answers far from it."""
     true = np.ones((CODES, CODES))

@@ -372,6 +372,22 @@ def test_where_targets_contradict_each_other_the_more_precise_one_is_met():
     assert np.abs(np.bincount(made.column("a"), minlength=4) - sure.values).max() <= 3
 
 
+@pytest.mark.parametrize(("rows", "share"), [(1000, 12), (6, 6)], ids=["in all cells", "in as many as rows"])
+def test_noise_of_few_answers_lies_in_all_cells_of_their_target(rows, share):
+    """Of two targets that contradict each other, the one is met whose answers together have less noise."""
+    shape, clique = FREE.shape(("a", "b")), ("a", "b")
+    one, other = np.zeros(shape), np.zeros(shape)
+    one[:2], other[2:] = rows / 6, rows / 6
+
+    def met(noise: float) -> bool:
+        both = [Target(clique, one, noise, answers=2), Target(clique, other, 1.0)]
+        made, _ = descend(rows_of(3, rows, twist=False), both, sweeps=10, rng=np.random.default_rng(0))
+        return int((made.column("a") < 2).sum()) > rows / 2
+
+    even = (share / 2) ** 0.5
+    assert met(0.8 * even) and not met(1.25 * even)
+
+
 def test_rows_that_fit_already_are_not_touched():
     table = rows_of(0, 400, twist=True)
     made, changed = descend(table, wanted_of(table), sweeps=3, rng=np.random.default_rng(0))
