@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 #: A selection's case with each kind of question that the first cases do not ask: words of its name.
 WORDS = (
     ("pairs", ["accept best"]),
-    ("oneway", ["histogram"]),
+    ("mwem", ["histogram"]),
     ("public", ["replace"]),
     ("oneway", ["discover"]),
     ("pairs", ["records"]),
