@@ -239,6 +239,10 @@ def test_limits_of_laboratories_are_told_with_what_reads_them(capsys):
     cells = {"crp": ["<0.5" if v < 60 else f"{v / 10:.1f}" for v in RNG.integers(10, 400, N)]}
     _, text = drafted(cells)
     assert "such as '<0.5': they become missing; limits such as <0.5? strip: [\"<\"] reads them as 0.5" in text
+    many = {"crp": ["<0.5" if v < 200 else f"{v / 10:.1f}" for v in RNG.integers(10, 400, N)]}
+    columns, text = drafted(many)
+    assert columns["crp"]["strip"] == ["<"] and 'strip: ["<"] reads them as 0.5' in text
+    assert columns["crp"]["min"] <= 0.5 and checked(capsys, many)["columns"]["crp"]["lost"] == 0
     own = "columns: {crp: {kind: float, min: 0, max: 50, strip: [mg]}}"
     assert any('strip: ["mg", "<"]' in hint for hint in checked(capsys, cells, own)["columns"]["crp"]["hints"])
 

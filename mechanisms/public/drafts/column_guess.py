@@ -13,7 +13,7 @@ from mechanisms.public.drafts.seen import ColumnFacts, Numbers, even_edges
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.fields import FieldDict
 from mechanisms.public.schema.readings import ISO, digit_lines
-from mechanisms.public.tables.doubts import limits_in_words, numbers_of_others, shorter_codes
+from mechanisms.public.tables.doubts import limit_signs, limits_in_words, numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION
 from mechanisms.public.tables.text_forms import (
@@ -138,8 +138,12 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
-    limits = limits_in_words(words)
-    if odd > FEW_WORDS * facts.filled and not limits and (len(words) > 1 or not gap_words(words, numbers=True)):
+    limits = limit_signs(words)
+    if limits and odd > FEW_WORDS * facts.filled:  # a run refuses a column that loses so many
+        reading = NumberForm(tuple(limits), ".")
+        seen = look.numbers(index, reading)
+        return _of_numbers(seen, reading, facts, [], f"; {limits_in_words(words)}", shapes)
+    if odd > FEW_WORDS * facts.filled and (len(words) > 1 or not gap_words(words, numbers=True)):
         return None
     if few_words(words):
         return _of_numbers(facts.plain, AS_THEY_ARE, facts, *_gaps(look, index, words, odd), shapes)

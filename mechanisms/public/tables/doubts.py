@@ -152,16 +152,21 @@ def codes_of_others(texts: Texts, name: str) -> bool:
     return len(texts) > FEWEST and len(codes) >= ALIKE * len(texts) and not POSTAL_NAME.search(name)
 
 
+def limit_signs(texts: Texts) -> list[str]:
+    """The signs before limits, as of <0.5, where most of the texts that are no numbers are limits; else none."""
+    limits = {t: match[1] for t in texts if (match := LIMIT.fullmatch(t.strip()))}
+    return sorted({*limits.values()}) if 2 * sum(texts[t] for t in limits) > sum(texts.values()) else []
+
+
 def limits_in_words(texts: Texts, strip: Sequence[str] = ()) -> str:
     """That most of the texts that are no numbers are limits, and what reads them; empty where they are not.
 
     Args:
         strip: what is taken out of numbers already.
     """
-    limits = {t: match[1] for t in texts if (match := LIMIT.fullmatch(t.strip()))}
-    if 2 * sum(texts[t] for t in limits) <= sum(texts.values()):
+    if not (limits := limit_signs(texts)):
         return ""
-    signs = json.dumps([*strip, *sorted({*limits.values()} - {*strip})], ensure_ascii=False)
+    signs = json.dumps([*strip, *(s for s in limits if s not in strip)], ensure_ascii=False)
     return f"limits such as <0.5? strip: {signs} reads them as 0.5; as gaps they are lost"
 
 
