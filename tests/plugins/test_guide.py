@@ -25,6 +25,7 @@ import pytest
 from pipeline.plugins.registries import REGISTRIES
 from tests.pipeline.conftest import command
 from tests.plugins.conftest import PAGES, ROOT, blocks, write_modules
+from tests.test_architecture import empty_names
 
 OVERVIEW = (ROOT / "docs" / "adding.md").read_text(encoding="utf-8")
 #: Page → the registries that it is about, and what its example is called.
@@ -83,6 +84,13 @@ def contract_test(page: str, folder: Path, plugin: bool) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", KINDS)
+def test_the_file_of_a_page_names_things_as_the_project_does(page, tmp_path):
+    (text,) = (text for marks, text in blocks(page) if marks.get("file", "").endswith(".py"))
+    (tmp_path / "example.py").write_text(text, encoding="utf-8")
+    assert empty_names(tmp_path / "example.py") == []
 
 
 @pytest.fixture(scope="module")
