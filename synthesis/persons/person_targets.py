@@ -163,29 +163,29 @@ def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
         return np.where(open_cells, totals[:, None], 0.0), np.zeros(rows.shape)
     pooled = smoothed(values[several].sum(axis=0), asked.lines(), asked.stddev * math.sqrt(several.sum()))[0].ravel()
     common = np.array([_onto(np.where(o, pooled, 0.0), t) for o, t in zip(open_cells, totals, strict=True)])
-    if len(lines := asked.lines()) == 1 and lines[0] > 2:
-        means = [np.maximum(n, f * common) for n in _beside(rows, totals * several, lines[0]) for f in FLOORS]
+    lines, held = asked.lines(), totals * several
+    if len(lines) == 1 and lines[0] > 2:
+        means = [np.maximum(n, f * common) for n in _beside(rows, held, lines[0]) for f in FLOORS]
     else:
-        share = rows / np.maximum(totals, 1.0)[:, None]
-        near = np.zeros_like(rows)
-        for group in np.flatnonzero(several):
-            beside = [g for g in (group - 1, group + 1) if 0 <= g < len(rows) and several[g]]
-            if beside:
-                mean = np.average(share[beside], axis=0, weights=totals[beside] + 1e-9)
-                near[group] = np.maximum(mean, 0.0) * totals[group]
+        near = _beside(rows, held, 0)[0]
         means = [np.maximum((1 - a) * common + a * near, f * common) for a in PARTS for f in (0.1, 0.5)]
         for start in (base.reshape(rows.shape), nearest.reshape(rows.shape)):
             means += [np.maximum((1 - a) * start + a * common, 0.01 * common) for a in PARTS[:-1]]
-    goal, variance = np.zeros_like(rows), np.zeros_like(rows)
-    goal[open_cells], variance[open_cells] = likeliest(rows[open_cells], asked.stddev, [m[open_cells] for m in means])
+    goal, variance = np.where(open_cells, totals[:, None], 0.0), np.zeros_like(rows)
+    free = open_cells & several[:, None]
+    goal[free], variance[free] = likeliest(rows[free], asked.stddev, [m[free] for m in means])
     rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(goal, open_cells, totals, strict=True)])
     return rows, variance
 
 
 def _beside(rows: Values, totals: Values, line: int) -> list[Values]:
-    """For each cell, by widths: the share that cells beside it have, in its row and in those of other sizes.
+    """For each cell, by widths: what the share of cells beside it makes, in its row and in those of other sizes.
 
     The cell itself stands in none of them: means that hold it would follow its noise, and look likelier for it.
+
+    Args:
+        rows, totals: (groups of sizes, cells); how many persons each group has, 0 where its cells leave no choice.
+        line: the first so many cells lie on a line; others have no neighbours in their row.
     """
     persons, counted = np.repeat(totals[:, None], rows.shape[1], axis=1), np.where(totals[:, None] > 0, rows, 0.0)
     shares = [

@@ -48,7 +48,7 @@ from synthesis.persons.linking import Linked, linked_persons
 from synthesis.persons.opening import planned_times, tokens_of_slots
 from synthesis.persons.person_answers import Asked, answered
 from synthesis.persons.person_sizes import all_records, persons_by_size
-from synthesis.persons.person_targets import PersonTarget, _beside
+from synthesis.persons.person_targets import PersonTarget, _beside, _by_rows
 from tests.bench.planted import FAMILIES, kinship
 from tests.conftest import few
 
@@ -212,6 +212,20 @@ def test_the_mean_of_a_cell_follows_all_cells_beside_it_and_never_itself():
         assert after[2, 3] == pytest.approx(before[2, 3]) and not after[0].any(), "no person of one record has a choice"
         assert after[2, 8] == before[2, 8], "the last cell lies on no line"
         assert min(after[2, 4] - before[2, 4], after[1, 3] - before[1, 3], after[3, 3] - before[3, 3]) > 1
+
+
+def test_an_answer_that_leaves_persons_no_choice_moves_no_goal():
+    """Persons of one record have no span but 0: the noise of that answer made other cells likelier, or less."""
+    group, span = sizes(6), Feature(Trait.SPAN, "day", (0, 1, 2, 3, 4), 6)
+    values, by_size = np.random.default_rng(5).uniform(0, 60, (group.size, 6)), np.full(6, 200)
+    possible = np.ones(values.shape, bool)
+    possible[0, 1:] = False
+    goals = []
+    for noise in (0.0, 500.0):
+        values[0, 0] += noise
+        asked = Asked(PersonQuestion("persons", (group, span)), values.copy(), 20.0, possible, {})
+        goals.append(_by_rows(asked, values, values, by_size)[0])
+    assert np.array_equal(*goals) and goals[0][0].tolist() == [200, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", [Trait.FIRST, Trait.SPAN])
