@@ -69,12 +69,23 @@ def smoothed(values: Values, lines: Sequence[int], stddev: float) -> tuple[Value
     return likeliest(values, stddev, means)
 
 
-def neighbours(values: Values, lines: Sequence[int], width: float) -> Values:
-    """Of each cell the mean of the others, by their distance along the axes."""
-    total, count = values, np.ones(values.shape)
+def neighbours(values: Values, lines: Sequence[int], width: float, stddev: float = 0.0) -> Values:
+    """Of each cell the mean of the others, by their distance along the axes.
+
+    Args:
+        stddev: of the noise in each cell. Means that noise alone explains are 0, larger ones lose what it adds to them:
+            else those of cells where nobody is would be above 0 by it.
+
+    Source: with a stddev, the positive part of James & Stein 1961, for each mean by itself.
+    """
+    total, count, squares = values, np.ones(values.shape), np.ones(values.shape)
     for axis, line in enumerate(lines):
         total, count = (_weighed(x, axis, line, width) for x in (total, count))
-    return np.maximum((total - values) / np.maximum(count - 1, 1e-9), 0.0)
+        squares = _weighed(squares, axis, line, width / math.sqrt(2))  # the squared weights are as wide
+    others = np.maximum(count - 1, 1e-9)
+    means = np.maximum((total - values) / others, 0.0)
+    noise = stddev**2 * (squares - 1) / others**2
+    return np.asarray(means * np.maximum(1 - noise / np.maximum(means**2, 1e-12), 0.0))
 
 
 def _weighed(cells: Values, axis: int, line: int, width: float) -> Values:

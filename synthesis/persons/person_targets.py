@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,7 +42,7 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
         by_size: how many persons have 1, 2, … records.
         base: of each question the counts of an arrangement that knows sizes alone, in persons.
     """
-    targets = []
+    targets: list[PersonTarget] = []
     every = [(one, b.reshape(one.values.shape)) for one, b in zip(asked, base, strict=True)]
     seen = [_signal(one, dealt) for one, dealt in every]
     for (one, dealt), (own, nearest) in zip(every, seen, strict=True):
@@ -51,25 +51,26 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
         signal = max([own, *alike])
         if one.kinds() == (Trait.RECORDS,) or (signal < SIGNAL and one.kinds() != (Trait.RECORDS, Trait.CONSTANT)):
             continue
-        how = _by_rows if one.by_size else _one_row
-        goal, variance = how(one, dealt, nearest, by_size) if signal >= SIGNAL else (dealt, np.zeros(dealt.shape))
+        if signal < SIGNAL:
+            goal, variance = dealt, np.zeros(dealt.shape)
+        elif one.by_size:
+            spans = (t for t in targets if Trait.GAP in one.kinds() and t.asked.kinds() == (Trait.RECORDS, Trait.SPAN))
+            goal, variance = _by_rows(one, dealt, nearest, by_size, next(spans, None))
+        else:
+            goal, variance = _one_row(one, dealt, nearest, by_size)
         targets.append(PersonTarget(one, goal.ravel(), variance.ravel(), signal))
-    for span in (t for t in targets if t.asked.kinds() == (Trait.RECORDS, Trait.SPAN)):
-        targets = [
-            _within_spans(t, span, by_size) if Trait.GAP in t.asked.kinds() and t.asked.by_size else t for t in targets
-        ]
     return targets
 
 
-def _within_spans(gaps: PersonTarget, spans: PersonTarget, by_size: Ints) -> PersonTarget:
+def _within_spans(asked: Asked, values: Values, spans: PersonTarget | None, by_size: Ints) -> Values:
     """Gaps that fit in the spans: no more persons have a long one than a long span, and the mean gap fills the span."""
+    if spans is None:
+        return values
     feature = spans.asked.question.features[1]
-    if gaps.asked.question.features[-1].column != feature.column:
-        return gaps
     sizes, numbers = np.array(spans.asked.question.features[0].groups), np.arange(1, by_size.size + 1)
     starts = np.array(feature.groups, np.float64)
     middles = (starts + np.append(starts[1:] - 1, starts[-1])) / 2
-    rows = gaps.goal.reshape(gaps.asked.values.shape).copy()
+    rows = values.reshape(asked.values.shape).copy()
     for group in range(len(rows)):
         persons = by_size[sizes == group].sum()
         span = spans.goal.reshape(spans.asked.values.shape)[group, :-1]
@@ -90,7 +91,7 @@ def _within_spans(gaps: PersonTarget, spans: PersonTarget, by_size: Ints) -> Per
             low, high = ((low + high) / 2, high) if above else (low, (low + high) / 2)
         own *= np.exp(-low * middles)
         own *= total / max(own.sum(), 1e-12)
-    return replace(gaps, goal=rows.ravel())
+    return rows.reshape(values.shape)
 
 
 def _signal(asked: Asked, base: Values) -> tuple[float, Values]:
@@ -145,15 +146,21 @@ def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
     """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
     total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
     start, floor = _onto(base, total), total / base.size / 100
-    near = [neighbours(asked.values, asked.lines(), w) for w in WIDTHS]
+    near = [neighbours(asked.values, asked.lines(), w, asked.stddev) for w in WIDTHS]
     means = [np.maximum(start * (1 - a) + a * n, floor) for a in PARTS for n in near]
     means.append(np.maximum(_onto(nearest, total), floor))
     estimate, variance = likeliest(asked.values, asked.stddev, means)
     return _onto(np.where(asked.possible, estimate, 0.0), total), variance
 
 
-def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tuple[Values, Values]:
-    """A question by groups of sizes: each row near what other rows and its own neighbours have, or the base's."""
+def _by_rows(
+    asked: Asked, base: Values, nearest: Values, by_size: Ints, spans: PersonTarget | None
+) -> tuple[Values, Values]:
+    """A question by groups of sizes: each row near what other rows and its own neighbours have, or the base's.
+
+    Args:
+        spans: that the rows' gaps are to fit in, and what all rows have in common before them; None for none.
+    """
     groups = np.array(asked.question.features[0].groups)
     values = np.where(asked.possible, asked.values, 0.0)
     rows, open_cells = values.reshape(groups.max() + 1, -1), asked.possible.reshape(groups.max() + 1, -1)
@@ -163,11 +170,13 @@ def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
         return np.where(open_cells, totals[:, None], 0.0), np.zeros(rows.shape)
     pooled = smoothed(values[several].sum(axis=0), asked.lines(), asked.stddev * math.sqrt(several.sum()))[0].ravel()
     common = np.array([_onto(np.where(o, pooled, 0.0), t) for o, t in zip(open_cells, totals, strict=True)])
+    common = _within_spans(asked, common, spans, by_size)
     lines, held = asked.lines(), totals * several
     if len(lines) == 1 and lines[0] > 2:
-        means = [np.maximum(n, f * common) for n in _beside(rows, held, lines[0]) for f in FLOORS]
+        noise = 0.0 if Trait.MEAN in asked.kinds() else asked.stddev  # persons differ most by the few far means
+        means = [np.maximum(n, f * common) for n in _beside(rows, held, lines[0], noise) for f in FLOORS]
     else:
-        near = _beside(rows, held, 0)[0]
+        near = _beside(rows, held, 0, asked.stddev)[0]
         means = [np.maximum((1 - a) * common + a * near, f * common) for a in PARTS for f in (0.1, 0.5)]
         for start in (base.reshape(rows.shape), nearest.reshape(rows.shape)):
             means += [np.maximum((1 - a) * start + a * common, 0.01 * common) for a in PARTS[:-1]]
@@ -175,10 +184,10 @@ def _by_rows(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
     free = open_cells & several[:, None]
     goal[free], variance[free] = likeliest(rows[free], asked.stddev, [m[free] for m in means])
     rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(goal, open_cells, totals, strict=True)])
-    return rows, variance
+    return _within_spans(asked, rows, spans, by_size), variance
 
 
-def _beside(rows: Values, totals: Values, line: int) -> list[Values]:
+def _beside(rows: Values, totals: Values, line: int, stddev: float) -> list[Values]:
     """For each cell, by widths: what the share of cells beside it makes, in its row and in those of other sizes.
 
     The cell itself stands in none of them: means that hold it would follow its noise, and look likelier for it.
@@ -186,10 +195,11 @@ def _beside(rows: Values, totals: Values, line: int) -> list[Values]:
     Args:
         rows, totals: (groups of sizes, cells); how many persons each group has, 0 where its cells leave no choice.
         line: the first so many cells lie on a line; others have no neighbours in their row.
+        stddev: of the noise that is taken from the means; see `neighbours`.
     """
     persons, counted = np.repeat(totals[:, None], rows.shape[1], axis=1), np.where(totals[:, None] > 0, rows, 0.0)
     shares = [
-        neighbours(counted, [len(rows), line], w) / np.maximum(neighbours(persons, [len(rows), line], w), 1e-9)
+        neighbours(counted, [len(rows), line], w, stddev) / np.maximum(neighbours(persons, [len(rows), line], w), 1e-9)
         for w in WIDTHS
     ]
     return [share * totals[:, None] for share in shares]

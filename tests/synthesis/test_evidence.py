@@ -260,6 +260,23 @@ def test_a_column_of_many_codes_has_neighbours_in_little_memory():
     assert peak < 2e7, f"{peak:,} bytes: all pairs of 6,000 codes take 288,000,000"
 
 
+def test_the_mean_of_neighbours_loses_what_their_noise_adds_to_it():
+    """By brute force: the others' weights, and the variance of the mean that they make of independent noise."""
+    cells, line, width, stddev = np.random.default_rng(7).normal(2.0, 3.0, (4, 9)), 8, 1.5, 3.0
+    made = neighbours(cells, (4, line), width, stddev)
+    for row, column in np.ndindex(4, 9):
+        far = np.abs(np.arange(9) - column).astype(float)
+        far[(np.arange(9) >= line) != (column >= line)] = np.inf
+        if column >= line:
+            far[np.arange(9) != column] = np.inf
+        weights = np.exp(-0.5 * (np.hypot(*np.meshgrid(np.abs(np.arange(4) - row), far, indexing="ij")) / width) ** 2)
+        weights[row, column] = 0.0
+        mean = float((weights * cells).sum() / weights.sum())
+        noise = stddev**2 * (weights**2).sum() / weights.sum() ** 2
+        assert made[row, column] == pytest.approx(mean * max(1 - noise / mean**2, 0.0) if mean > 0 else 0.0, abs=1e-9)
+    assert 0 < (made == 0).mean() < 1
+
+
 BOX = Domain((Attribute("a", 4), Attribute("b", 3), Attribute("c", 5)))
 TRUTH = np.random.default_rng(3).multinomial(6_000, np.random.default_rng(4).dirichlet(np.full(60, 0.6)))
 TRUTH = TRUTH.reshape(4, 3, 5).astype(float)

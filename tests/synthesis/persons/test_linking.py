@@ -41,7 +41,8 @@ from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.decode import Owned, draw_table
-from synthesis.persons import linking, swaps
+from synthesis.consistency.shrinkage import likeliest
+from synthesis.persons import linking, person_targets, swaps
 from synthesis.persons.arranged import _drawn
 from synthesis.persons.arrangement import cost_of
 from synthesis.persons.linking import Linked, linked_persons
@@ -208,7 +209,7 @@ def test_the_mean_of_a_cell_follows_all_cells_beside_it_and_never_itself():
     rows, totals = np.random.default_rng(3).uniform(10, 50, (4, 9)), np.array([0.0, 500.0, 300.0, 100.0])
     moved = rows.copy()
     moved[2, 3] += 1000.0
-    for before, after in zip(_beside(rows, totals, 8), _beside(moved, totals, 8), strict=True):
+    for before, after in zip(_beside(rows, totals, 8, 0.0), _beside(moved, totals, 8, 0.0), strict=True):
         assert after[2, 3] == pytest.approx(before[2, 3]) and not after[0].any(), "no person of one record has a choice"
         assert after[2, 8] == before[2, 8], "the last cell lies on no line"
         assert min(after[2, 4] - before[2, 4], after[1, 3] - before[1, 3], after[3, 3] - before[3, 3]) > 1
@@ -224,8 +225,52 @@ def test_an_answer_that_leaves_persons_no_choice_moves_no_goal():
     for noise in (0.0, 500.0):
         values[0, 0] += noise
         asked = Asked(PersonQuestion("persons", (group, span)), values.copy(), 20.0, possible, {})
-        goals.append(_by_rows(asked, values, values, by_size)[0])
+        goals.append(_by_rows(asked, values, values, by_size, None)[0])
     assert np.array_equal(*goals) and goals[0][0].tolist() == [200, 0, 0, 0, 0, 0]
+
+
+#: Sizes up to twenty in groups, days from 0 on in cells, and how many persons have each size.
+GROUP, DAYS, TWENTY = sizes(20), (0, 1, 2, 3, 4, 8, 16, 32, 64), np.full(20, 400)
+
+
+def asked_of_days(kinds: Sequence[Trait], values: NDArray[np.float64], stddev: float) -> Asked:
+    features = {k: Feature(k, "day", DAYS, 10) for k in (Trait.SPAN, Trait.MEAN, Trait.GAP)}
+    features |= {Trait.SAME: Feature(Trait.SAME, "team", (), 2)}
+    level = "steps" if Trait.GAP in kinds else "persons"
+    question = PersonQuestion(level, (GROUP, *(features[k] for k in kinds)))
+    return Asked(question, values, stddev, np.ones(values.shape, bool), {})
+
+
+def test_few_long_spans_are_made_of_noise_and_far_means_stay():
+    """Of persons within a week 3 % go beyond it by noise, 5 % where means of neighbours keep theirs."""
+    real = np.outer(np.bincount(GROUP.groups, TWENTY), [0.1, 0.2, 0.3, 0.3, 0.1, 0, 0, 0, 0, 0])
+    far: dict[Trait, list[float]] = {Trait.SPAN: [], Trait.MEAN: []}
+    for seed in range(20):
+        noisy = real + np.random.default_rng(seed).normal(0, 60.0, real.shape)
+        for kind, shares in far.items():
+            goal = _by_rows(asked_of_days([kind], noisy, 60.0), real, real, TWENTY, None)[0]
+            shares.append(goal[:, 5:].sum() / real.sum())
+    assert np.mean(far[Trait.SPAN]) < 0.04 < np.mean(far[Trait.MEAN])
+
+
+def test_gaps_of_each_size_are_thought_as_long_as_its_spans_leave_before_their_answer_is_read(monkeypatch):
+    """Many records within a short span have short gaps, whatever gaps are common among persons of few records."""
+    persons = np.bincount(GROUP.groups, TWENTY)
+    spans, gaps = np.zeros((7, 10)), np.zeros((7, 2, 10))
+    spans[:, 5] = persons  # from 8 to 15 days, whatever the size
+    gaps[:, :, :9] = persons[:, None, None] / 18
+    target = PersonTarget(asked_of_days([Trait.SPAN], spans, 0.0), spans.ravel(), np.zeros(spans.size), 9.0)
+    asked, thought = asked_of_days([Trait.SAME, Trait.GAP], gaps, 30.0), []
+    whole = likeliest
+    monkeypatch.setattr(
+        person_targets, "likeliest", lambda v, s, means: (thought.append(means[0]), whole(v, s, means))[1]
+    )
+    _by_rows(asked, gaps, gaps, TWENTY, target)
+    days = (np.array(DAYS) + np.append(np.array(DAYS[1:]) - 1, DAYS[-1])) / 2
+    rows = thought[0].reshape(7, 2, 10)[:, :, :9].sum(axis=1)
+    steps = np.arange(20)[[GROUP.groups.index(g) for g in (4, 5, 6)]]
+    mean = rows[4:] @ days / rows[4:].sum(axis=1)
+    assert (mean < 11.5 / steps * 1.05).all() and mean[2] < mean[0] / 1.5
 
 
 @pytest.mark.parametrize("kind", [Trait.FIRST, Trait.SPAN])
