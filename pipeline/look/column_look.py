@@ -235,7 +235,7 @@ def persons_released(column: Column, facts: ColumnFacts, frequent: Sequence[str]
     asked = unit is None and column.discover is not None and column.discover.values
     if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, facts.distinct, facts.rows)):
         return []
-    ids = f"about {facts.distinct:,} values in {facts.rows:,} rows: does it name persons? Each row is protected alone"
+    ids = f"{facts.distinct:,} values in {facts.rows:,} rows: does it name persons? Each row is protected alone"
     why = "a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"
     return [f"{ids}, so that {why}"]
 

@@ -141,7 +141,7 @@ def _ids_among(source: Source, schema: Schema, seen: Mapping[str, ColumnFacts], 
     codes = [n for n in codes if n not in amounts and may_be_id(n, seen[n].distinct, rows)]
     ids = [n for n in source.names if n in named or n in codes]
     asked = [
-        f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
+        f"{name!r} {'looks like' if name in named else 'may be'} an id, with {seen[name].distinct:,} values "
         f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
         "privacy.max_records=C protects all of them"
         for name in ids
@@ -175,7 +175,7 @@ def _above(source: Source, unit: str, seen: Mapping[str, ColumnFacts], units: in
     """A question about ids of persons of whom one may have several units."""
     named = [n for n in source.names if n != unit and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
     return [
-        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {units:,} of {unit!r}: a "
+        f"{n!r} looks like an id of persons, with {seen[n].distinct:,} values for {units:,} of {unit!r}: a "
         f"person may have several, and each is protected alone: {quote(f'privacy.unit={n}')} privacy.max_records=C "
         "protects all of them"
         for n in named

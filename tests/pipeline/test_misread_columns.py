@@ -49,7 +49,7 @@ def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are
     assert columns["at"] == day | {"format": "%H:%M"}
     assert columns["depart"] == day | {"format": "%Hh%M"} and "# calendar:" not in text, "bins of a clock are hours"
     assert columns["until"] == day | {"formats": ["%H:%M", "%H%M", "%H.%M Uhr"]}
-    ids = set(re.findall(r'"(\w+)"  # about \d+ distinct .*: an id, by its name', text))
+    ids = set(re.findall(r'"(\w+)"  # \d+ distinct .*: an id, by its name', text))
     assert ids == {"Dienstnr", "officer_id_hash"}
     assert columns["commune"]["prefix"] == 3 and "2A0" in columns["commune"]["values"]
     for unit in ("seconds", "milliseconds"):
@@ -83,6 +83,7 @@ def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_fact
     one_unit = [NEAR, RNG.normal(50, 8, 3000), RNG.uniform(1, 99, 3000), RNG.pareto(1.5, 3000), [*NEAR, 99.0]]
     one_unit += [RNG.exponential(50, N) * (NEAR > 8.3), [*RNG.lognormal(7, 0.8, 3000), *rich]]
     one_unit += [RNG.lognormal(7, 1.2, N), RNG.lognormal(2, 1, 3000)]
+    one_unit += [np.where(RNG.random(3000) < 0.5, 38.71, 38.77) + RNG.normal(0, 0.003, 3000)]  # latitudes of two towns
     assert not any(asked(numbers, 3) for numbers in one_unit)
     rooms = {f"{floor}.{room}": 9 for floor in range(1, 6) for room in range(1, 13)}
     assert "1.1 stands beside 1.10" in numbers_apart(rooms, NumberForm())[0]

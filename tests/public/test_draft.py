@@ -125,7 +125,7 @@ def test_columns_of_gaps_and_rare_numbers_or_of_days_and_clocks_refuse_no_draft(
         csv(tmp_path, "sex,loan,seen\n" + "".join(f"{'mf'[i % 2]},{a},{b}\n" for i, (a, b) in enumerate(cells)))
     )
     assert facts["seen"].format == "%H:%M" and not facts["seen"].more_formats and facts["seen"].missing
-    assert '- "loan"  # about' in text
+    assert '- "loan"  # 217 distinct texts' in text
 
 
 def test_bad_cells_do_not_drop_a_column_and_a_long_list_keeps_its_most_frequent_texts(tmp_path: Path) -> None:
@@ -190,10 +190,11 @@ def test_a_text_that_many_rows_of_few_persons_hold_is_never_in_a_draft(tmp_path:
 
 def test_a_running_number_of_rows_is_not_taken_for_the_person(tmp_path: Path) -> None:
     head, *lines = chronic().replace("patient_id", "reader").splitlines()
-    rows = [f"{500_000 + i},{line}" for i, line in enumerate(lines)]
-    text, facts = drafted(csv(tmp_path, "\n".join([f"loan_no,{head}", *rows, ""])))
-    assert "Rows were counted: no column is called a person's id." in text, "who is protected is still to be said"
-    assert "loan_no" in facts.leave_out
+    for first in (500_000, 545_600):  # a sketch counts a twentieth less of the latter
+        rows = [f"{first + i},{line}" for i, line in enumerate(lines)]
+        text, facts = drafted(csv(tmp_path, "\n".join([f"loan_no,{head}", *rows, ""])))
+        assert "Rows were counted: no column is called a person's id." in text, "who is protected is still to be said"
+        assert "loan_no" in facts.leave_out
 
 
 def test_a_draft_counts_by_the_unit_that_is_given_by_rows_where_it_is_a_record_and_says_so(tmp_path: Path) -> None:
@@ -679,7 +680,7 @@ def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow
     rows = "\n".join(f"{row},{day}" for row, day in zip(rows.split(), days, strict=True))
     text, facts = drafted(csv(tmp_path, f"{header}\n{rows}\n"))
     others = "different ones: a release has others between"
-    assert text.count("different ones") == sum(f"only {n} {others}" in text for n in ("4", "about 39", "3")) == 3
+    assert text.count("different ones") == sum(f"only {n} {others}" in text for n in ("4", "40", "3")) == 3
     assert (facts["age"].low, facts["age"].high) == (15, 90)
     assert (facts["lng"].low, facts["lng"].high) == (-122.484, -122.394)
     assert facts["cost"].bins.edges[:4] == (0, 1, 2, 5) and facts["cost"].high == 10_000

@@ -122,7 +122,7 @@ class Look:
         blank = "CASE WHEN ok THEN NULL ELSE trim(t) = '' END"
         rows = self._engine.execute(
             f"""SELECT i, sum(n), sum(n) FILTER (ok), list(DISTINCT CASE WHEN NOT {blank} THEN t END),
-            coalesce(bool_or({blank}), false), approx_count_distinct(t) FILTER (ok),
+            coalesce(bool_or({blank}), false), count(*) FILTER (ok),
             sum(n) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
             sum(n) FILTER (ok AND {day}),
             sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d)

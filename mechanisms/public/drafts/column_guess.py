@@ -114,7 +114,7 @@ def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if others or seen.low is None or seen.high is None or facts.distinct <= FEW_IDS:
         return None
     if ID_NAME.search(name):
-        return None, f"about {facts.distinct:,} distinct numbers: an id, by its name"
+        return None, f"{facts.distinct:,} distinct numbers: an id, by its name"
     if facts.dated > COMPACT * facts.filled and not look.source.typed(index):
         return None  # days in digits
     if not CODE_NAME.search(name) and may_be_id(name, facts.distinct, facts.filled) and look.of_groups(index):
@@ -193,8 +193,7 @@ def _of_numbers(
     sparse = seen.wholes == seen.count and high - low >= 10 * facts.distinct * (seen.multiple_of or 1)
     few = facts.distinct <= (MAX_VALUES if sparse else FEW_CODES)
     if few and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
-        number = f"{'about ' * sparse}{facts.distinct}"
-        doubt += f"; only {number} {OTHERS}"
+        doubt += f"; only {facts.distinct} {OTHERS}"
     missing = sorted({*facts.gaps, *gaps, *taken})
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"

@@ -170,7 +170,7 @@ class ColumnFacts:
         rows, filled: cells, and cells with a value.
         gaps: listed texts of missing values that occur.
         empty: whether empty cells occur.
-        distinct: about how many distinct values.
+        distinct: how many distinct values.
         padded, dated: cells that are numbers with leading zeros, or begin like dates.
         shortest, longest: characters of values that are digits alone; `digits` is how many of these there are.
         plain: its numbers, read as they are.
