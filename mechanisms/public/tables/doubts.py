@@ -75,8 +75,8 @@ SCALES = (
 OFF = 0.06
 #: Numbers may be in two units where their logarithms fall into two groups so many of their standard deviations apart
 #: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
-#: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each. Units
-#: differ by such a factor at least (a yard beside a metre: 1.09); two places on a map may lie closer.
+#: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
+#: Units differ by such a factor at least (a yard beside a metre: 1.09); two places on a map may lie closer.
 APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT, LEAST_FACTOR = 5.0, 0.03, 2.5, 5, 1.05
 #: A bulk is this share of the numbers; it fills little of their range where it lies within this share of that.
 BULK, LITTLE = 0.9, 0.1
