@@ -34,7 +34,7 @@ from mechanisms.public.tables.doubts import (
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
+from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_number
 from mechanisms.public.tables.value_summaries import value_batches
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import listed
@@ -138,7 +138,7 @@ def _ids_among(source: Source, schema: Schema, seen: Mapping[str, ColumnFacts], 
     amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
     named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
     named = [n for n in named if n not in amounts and not STAFF_COLUMN.search(n)]
-    codes = [n for n in codes if n not in amounts and may_be_id(n, seen[n].distinct, rows)]
+    codes = [n for n in codes if n not in amounts and seen[n].may_be_id(n)]
     ids = [n for n in source.names if n in named or n in codes]
     asked = [
         f"{name!r} {'looks like' if name in named else 'may be'} an id, with {seen[name].distinct:,} values "
@@ -149,7 +149,7 @@ def _ids_among(source: Source, schema: Schema, seen: Mapping[str, ColumnFacts], 
     persons = any(PERSON_ID_COLUMN.search(n) for n in named)
     others = [n for n in source.names if n not in {*amounts, *ids}]
     asked += _twice(source, schema, seen, rows, others)
-    return asked if persons else asked + _of_whom(schema, seen, rows, others)
+    return asked if persons else asked + _of_whom(schema, seen, others)
 
 
 def _measured(source: Source, names: Sequence[str]) -> set[str]:
@@ -162,10 +162,10 @@ def _measured(source: Source, names: Sequence[str]) -> set[str]:
     return {name for name, is_so in zip(names, measured, strict=True) if is_so}
 
 
-def _of_whom(schema: Schema, seen: Mapping[str, ColumnFacts], rows: int, names: Sequence[str]) -> list[str]:
+def _of_whom(schema: Schema, seen: Mapping[str, ColumnFacts], names: Sequence[str]) -> list[str]:
     """A question about columns that are not released, and have few rows for each value: a person may have several."""
     others = [n for n in names if n not in schema.domain.names]
-    if not (few := [n for n in others if may_be_id(n, seen[n].distinct, rows)]):
+    if not (few := [n for n in others if seen[n].may_be_id(n)]):
         return []
     these = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
     return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]

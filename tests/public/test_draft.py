@@ -197,6 +197,14 @@ def test_a_running_number_of_rows_is_not_taken_for_the_person(tmp_path: Path) ->
         assert "loan_no" in facts.leave_out
 
 
+def test_remarks_of_several_words_name_nobody_however_few_rows_share_one(tmp_path: Path) -> None:
+    """`privacy.unit=remarks` was the advice for remarks that differ by their dates."""
+    rows = [f"Maria Jose Garcia Nr{i % 300},called on {1 + i % 28:02}.{1 + i % 11:02}.2024 again" for i in range(1200)]
+    text, _ = drafted(csv(tmp_path, "\n".join(["holder,remarks", *rows, ""])))
+    assert '"remarks"  # 308 distinct texts: free text' in text and "privacy.unit=remarks" not in text
+    assert "does it name persons? then draft with privacy.unit=holder" in text, "names have several words too"
+
+
 def test_a_draft_counts_by_the_unit_that_is_given_by_rows_where_it_is_a_record_and_says_so(tmp_path: Path) -> None:
     path = csv(tmp_path, chronic().replace("patient_id", "who"))
     assert "INSOMNIA" in draft_schema(source(path), "t"), "nothing tells that a person has several rows"

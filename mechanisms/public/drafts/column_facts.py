@@ -125,17 +125,18 @@ class Look:
             coalesce(bool_or({blank}), false), count(*) FILTER (ok),
             sum(n) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
             sum(n) FILTER (ok AND {day}),
-            sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d)
+            sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d),
+            sum(n) FILTER (ok AND regexp_matches(t, '\\S(\\s+\\S+){{3}}') AND regexp_matches(t, '\\s[a-z0-9]'))
             FROM (SELECT *, regexp_matches(t, '^[0-9]+$') AS d FROM seen) GROUP BY i"""
         ).fetchall()
         plain = self._numbers_of(self.columns, "y", ".")
         facts = dict.fromkeys(self.columns, ColumnFacts())
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
-            padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
+            padded, dated, digits, shortest, longest, worded = (int(c or 0) for c in counts)
             gap_texts = tuple(sorted(g for g in gaps if g is not None))
             held = int(filled or 0)
             seen = int(rows_seen), held, gap_texts, bool(empty), min(int(distinct), held)
-            facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, Numbers()))
+            facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, worded, plain.get(i, Numbers()))
         return facts
 
     @cached_property

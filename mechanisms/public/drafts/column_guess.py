@@ -34,7 +34,6 @@ from mechanisms.public.tables.text_forms import (
     far_flung,
     few_words,
     gap_words,
-    may_be_id,
     number_reading,
     share_of,
     thousands_in_words,
@@ -117,7 +116,7 @@ def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None, f"{facts.distinct:,} distinct numbers: an id, by its name"
     if facts.dated > COMPACT * facts.filled and not look.source.typed(index):
         return None  # days in digits
-    if not CODE_NAME.search(name) and may_be_id(name, facts.distinct, facts.filled) and look.of_groups(index):
+    if not CODE_NAME.search(name) and facts.may_be_id(name) and look.of_groups(index):
         return None, "whole numbers with gaps, few rows each, far oftener alike than amounts: ids, as of households"
     if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or look.repeated(index):
         return None

@@ -47,7 +47,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.encode import by_column
 from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_number
 
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -268,7 +268,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
     if kind in CODES and facts.distinct > ROW_SHARE * facts.filled and (twice := look.repeated(index)):
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
-    if not codes or not may_be_id(name, facts.distinct, facts.filled):
+    if not codes or not facts.may_be_id(name):
         return ""
     each = f"{facts.filled / facts.distinct:.1f} rows each"
     unit = quote(f"privacy.unit={name}")

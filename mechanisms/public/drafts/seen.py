@@ -11,6 +11,8 @@ from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from mechanisms.public.tables.text_forms import POSTAL_NAME, ROW_SHARE
+
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
 #: bound far from all others: it may be one person's.
 FEWEST_UNITS = 10
@@ -28,6 +30,9 @@ SKEWED, FEW_BELOW = 0.8, 0.05
 #: Where so large a share of the numbers is 0, as of fines and of months in prison, it is a bin of its own: what goes
 #: with 0 alone is lost in a bin that holds other numbers too.
 ZEROS_APART = 0.05
+#: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons; but free text,
+#: of which at least so large a share of the cells has four words or more, is none.
+FEWEST_IDS, ROWS_OF_AN_ID, WORDY = 100, 10, 0.5
 
 
 @dataclass(frozen=True)
@@ -173,6 +178,7 @@ class ColumnFacts:
         distinct: how many distinct values.
         padded, dated: cells that are numbers with leading zeros, or begin like dates.
         shortest, longest: characters of values that are digits alone; `digits` is how many of these there are.
+        worded: cells of four words or more, not all of which begin with a capital, as those of names do.
         plain: its numbers, read as they are.
     """
 
@@ -186,7 +192,18 @@ class ColumnFacts:
     digits: int = 0
     shortest: int = 0
     longest: int = 0
+    worded: int = 0
     plain: Numbers = field(default_factory=Numbers)
+
+    @property
+    def wordy(self) -> bool:
+        """Whether most values are of several words, as remarks are."""
+        return self.worded > WORDY * self.filled
+
+    def may_be_id(self, name: str) -> bool:
+        """Whether values of so few rows each may name persons: a guess, whatever the column is called."""
+        few = FEWEST_IDS < self.distinct <= ROW_SHARE * self.filled and self.filled < ROWS_OF_AN_ID * self.distinct
+        return few and not self.wordy and not POSTAL_NAME.search(name)
 
     @property
     def missing(self) -> list[str] | bool:

@@ -309,7 +309,7 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     values = sorted(t for t in often if t not in gaps)
     if not values or (facts.filled < ROWS_EACH * facts.distinct and not enough):
         named = addresses(look.sample(index), look.source.names[index])
-        return None, f"{many}: an id, or {'free text' if named else FREE}"
+        return None, f"{many}: {'an id, or ' * (not facts.wordy)}{'free text' if named else FREE}"
     covered = percent(sum(each[v] for v in often) / facts.filled)
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
     fields, remark = _with_spellings(values, spelled)
