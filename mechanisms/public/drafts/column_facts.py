@@ -169,9 +169,12 @@ class Look:
         rank = "3 * k + CASE WHEN s >= 5 * pow(10, k) THEN 2 WHEN s >= 2 * pow(10, k) THEN 1 ELSE 0 END"
         sizes = f"SELECT *, abs(x) AS s, floor(log10(s))::INTEGER AS k FROM {cells} WHERE x <> 0 AND x NOT IN ({codes})"
         steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({sizes}) GROUP BY i, r", int)
+        behind = f"regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1)"
+        places = f"length({behind})"
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
-            coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0),
+            coalesce(max({places}), 0),
+            coalesce(min({places}) FILTER (x IS NOT NULL) = max({places}) AND bool_or({behind} LIKE '%0'), false),
             coalesce(sum(n) FILTER (x = 0), 0),
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
             {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
@@ -184,8 +187,10 @@ class Look:
         }
         held = {i: (codes_seen.get(i, {}), steps.get(i, {}), of_steps.get(i, {})) for i, *_ in rows}
         return {
-            i: Numbers(a, b, (p, q), held[i][0], int(c), int(w), int(d), int(zeros), *held[i][1:])
-            for i, c, w, d, zeros, a, b, p, q in rows
+            i: Numbers(
+                a, b, (p, q), held[i][0], int(c), int(w), int(d), fixed and i in self._bare, int(zeros), *held[i][1:]
+            )
+            for i, c, w, d, fixed, zeros, a, b, p, q in rows
         }
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:

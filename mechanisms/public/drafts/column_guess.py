@@ -198,7 +198,7 @@ def _of_numbers(
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
     fields, words = _bins(seen, low, high)
     if remark := thousands_in_words(reading, shapes):
-        for name in ("decimals", "multiple_of"):
+        for name in ("decimals", "multiple_of", "fixed"):
             fields.pop(name, None)  # who writes it decides
         doubt += f"; {remark}"
     return {**fields, **reading.fields(), "missing": missing or facts.empty or "cannot be read" in doubt}, words + doubt
@@ -207,12 +207,15 @@ def _of_numbers(
 def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     """Bounds that a person would write, and bins that grow where few numbers are large."""
     whole = seen.wholes == seen.count and max(abs(low), abs(high)) < 2**52  # bounds are rounded outwards
+    fixed: FieldDict = {"fixed": seen.decimals} if seen.fixed and seen.decimals > int(whole) else {}
     outwards = "bounds are the least and the largest seen, rounded outwards"
-    if whole and high - low < 100:
+    if whole and high - low < 100 and not fixed:
         low, high = _round_ends(int(low), int(high))
         return {"kind": "integer", "min": low, "max": high}, f"whole numbers, one code each; {outwards}"
-    kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
-    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9)}
+    kind: FieldDict = {"kind": "integer"} if whole and not fixed else {"kind": "float"}
+    decimals: FieldDict = {"decimals": min(seen.decimals, 9)}
+    if whole:
+        decimals = {"multiple_of": 1} if fixed else {}
     step = seen.multiple_of
     if step is not None and high - low >= FEW_STEPS * step:
         decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"
@@ -225,7 +228,7 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
         listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in apart if not whole or e == int(e)]
         fields = {"min": listed[0], "max": listed[-1], "bins": {"edges": listed}}
         words = "numbers in bins that grow, since few are large" if growing else "numbers in bins"
-        return kind | fields | decimals, f"{words}{', 0 in one of its own' * (apart != edges)}; {outwards}"
+        return kind | fields | decimals | fixed, f"{words}{', 0 in one of its own' * (apart != edges)}; {outwards}"
     if low == high:
         low, high = math.floor(low), math.floor(low) + 1
     power = math.floor(math.log10(high - low) - 1)
@@ -234,7 +237,7 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
         count = min(count, math.floor(round((high - low) / decimals["multiple_of"], 9)) + 1)
     ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
     words = f"{'whole numbers' if whole else 'numbers'} in {count} bins; {outwards}"
-    return kind | ends | {"bins": {"count": count}} | decimals, words
+    return kind | ends | {"bins": {"count": count}} | decimals | fixed, words
 
 
 def _rounded(end: float, power: int, *, up: bool) -> float:

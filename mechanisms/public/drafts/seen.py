@@ -23,7 +23,7 @@ Ends: TypeAlias = tuple[Any, Any]
 #: Of at least so many numbers this share are multiples of one of these steps, where amounts are rounded to it.
 ROUNDED, FEWEST_ROUNDED = 0.98, 50
 CLOCK_STEPS = (60, 300, 900, 1800, 3600)
-STEPS = (0.05, 0.25, 0.5, 5, 10, 25, 50, 100, 250, 500, 1000)
+STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000)
 #: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
 #: edge of growing ones.
 SKEWED, FEW_BELOW = 0.8, 0.05
@@ -92,6 +92,7 @@ class Numbers(Spread):
     Attributes:
         count, wholes: cells that are numbers, and whole numbers.
         decimals: the most decimals.
+        fixed: whether all are written with as many, zeros too, as prices are: 60.00.
         zeros: cells that are 0.
         multiples: of some steps how many numbers that are neither 0 nor codes of gaps are multiples; 0: of all of them.
         steps: numbers but 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that their size reaches: its
@@ -101,6 +102,7 @@ class Numbers(Spread):
     count: int = 0
     wholes: int = 0
     decimals: int = 0
+    fixed: bool = False
     zeros: int = 0
     steps: Mapping[int, int] = field(default_factory=dict)
     multiples: Mapping[float, int] = field(default_factory=dict)
