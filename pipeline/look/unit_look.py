@@ -80,12 +80,7 @@ def units_look(
 
 
 def _of_units(
-    source: Source,
-    schema: Schema,
-    unit: PrivacyUnit,
-    seen: Mapping[str, ColumnFacts],
-    rows: int,
-    bar: LossBar,
+    source: Source, schema: Schema, unit: PrivacyUnit, seen: Mapping[str, ColumnFacts], rows: int, bar: LossBar
 ) -> tuple[list[str], list[str]]:
     """Rows without an id, and how many records units have; or `_ids_among`, where a row is a unit.
 
@@ -388,13 +383,18 @@ def _never_twice(schema: Schema, declared: PersonUnit, coded: CodedTable, owners
     for column in (c for c in schema.held if c.discover is None and is_listed(c) and c.name not in apart):
         codes = np.asarray(coded.column(column.name)).astype(np.int64)
         has = codes < column.value_codes
-        each = np.bincount(np.unique(owners[has], return_inverse=True)[1])
+        person = np.unique(owners[has], return_inverse=True)[1]
+        each = np.bincount(person)
         twice = int(has.sum()) - np.unique(owners[has] * column.size + codes[has]).size
         alike = np.square(np.bincount(codes[has]) / max(has.sum(), 1)).sum() * (each * (each - 1) / 2).sum()
         if alike >= FEWEST_ROWS and twice <= 0.01 * alike:
+            cure = "drop what is there twice from the synthetic rows, or make a table of one row per person with "
+            cure += "columns for each value"
+            first = codes[has].min()
+            if column.kind == "integer" and (codes[has] - first < each[person]).mean() >= ASCENDING:
+                cure = f"it numbers them from {column.low + first:.0f} on: leave it out, and number a release's own"
             hints.append(
                 f"unit: {column.name!r} has the same value in two records of a person {twice:,} times; no rule keeps "
-                "that, and it may have it often in a release: drop what is there twice from the synthetic rows, or "
-                "make a table of one row per person with columns for each value"
+                f"that, and it may have it often in a release: {cure}"
             )
     return hints

@@ -176,11 +176,15 @@ def test_a_value_that_no_person_has_twice_is_told(capsys):
     person, visit = np.arange(N) // 4, np.arange(N) % 4
     day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30 + person % 7, "D")).strftime("%Y-%m-%d")
     cells = {"person": person, "day": day, "visit": [f"V{v}" for v in visit], "arm": [f"A{i % 3}" for i in range(N)]}
+    cells |= {"nth": visit + 1, "odd": 2 * visit + 1}
     kinds = ", ".join(f"{n}: {{kind: categorical, values: {sorted({*cells[n]})}}}" for n in ("visit", "arm"))
+    kinds += ", nth: {kind: integer, min: 0, max: 9}, odd: {kind: integer, min: 0, max: 9}"
     schema = f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, {kinds}}}\n"
     schema += "unit: {column: person, order: day, records: {max: 4}}"
-    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "two records of a person" in h)
-    assert hint.startswith("unit: 'visit' has the same value in two records of a person 0 times")
+    hints = [h for h in checked(capsys, cells, schema)["hints"] if "two records of a person" in h]
+    for name, hint in zip(("visit", "nth", "odd"), hints, strict=True):
+        assert hint.startswith(f"unit: {name!r} has the same value in two records of a person 0 times")
+        assert ("numbers them from 1 on: leave it out" in hint) == (name == "nth"), hint
 
 
 def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys):
