@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -69,12 +70,12 @@ def rows_in_zeros(rules: Rules, domain: Domain, table: CodedTable) -> list[tuple
     Args:
         domain: as of `broken_rules`.
     """
-    ordered = {frozenset((a, b)) for g in rules.ordered for a in g.columns for b in g.columns if a != b}
+    ordered = {frozenset(pair): " ≤ ".join(pair) for g in rules.ordered for pair in combinations(g.columns, 2)}
     broken = []
     for clique, cells in rules.zeros:
         counts = count_cliques(table, [clique])[0].reshape(table.domain.shape(clique))
         declared = counts[tuple(slice(0, domain[n].size) for n in clique)].ravel()
-        name = " ≤ ".join(clique) if frozenset(clique) in ordered else f"impossible: {' × '.join(clique)}"
+        name = ordered.get(frozenset(clique)) or f"impossible: {' × '.join(clique)}"
         broken.append((name, float(declared[cells].sum() / table.rows)))
     return broken
 

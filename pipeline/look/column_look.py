@@ -30,7 +30,6 @@ from mechanisms.public.tables.text_forms import (
     day_and_month,
     either_way,
     gap_words,
-    may_be_id,
     misspelt,
     number_reading,
     share_of,
@@ -233,9 +232,9 @@ def persons_released(column: Column, facts: ColumnFacts, frequent: Sequence[str]
         if remark := persons_in_words(column.name, texts, which):
             return [f"{remark}; leave_out: [{column.name}]"]
     asked = unit is None and column.discover is not None and column.discover.values
-    if not asked or not (ID_NAME.search(column.name) or may_be_id(column.name, facts.distinct, facts.rows)):
+    if not asked or not (ID_NAME.search(column.name) or facts.may_be_id(column.name)):
         return []
-    ids = f"about {facts.distinct:,} values in {facts.rows:,} rows: does it name persons? Each row is protected alone"
+    ids = f"{facts.distinct:,} values in {facts.rows:,} rows: does it name persons? Each row is protected alone"
     why = "a value of many rows, which may be one person's, is released as it is: leave_out, or privacy.unit"
     return [f"{ids}, so that {why}"]
 

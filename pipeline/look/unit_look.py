@@ -34,7 +34,7 @@ from mechanisms.public.tables.doubts import (
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
+from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_number
 from mechanisms.public.tables.value_summaries import value_batches
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import listed
@@ -80,12 +80,7 @@ def units_look(
 
 
 def _of_units(
-    source: Source,
-    schema: Schema,
-    unit: PrivacyUnit,
-    seen: Mapping[str, ColumnFacts],
-    rows: int,
-    bar: LossBar,
+    source: Source, schema: Schema, unit: PrivacyUnit, seen: Mapping[str, ColumnFacts], rows: int, bar: LossBar
 ) -> tuple[list[str], list[str]]:
     """Rows without an id, and how many records units have; or `_ids_among`, where a row is a unit.
 
@@ -138,10 +133,10 @@ def _ids_among(source: Source, schema: Schema, seen: Mapping[str, ColumnFacts], 
     amounts |= _measured(source, [n for n in source.names if n not in amounts and not ID_NAME.search(n)])
     named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
     named = [n for n in named if n not in amounts and not STAFF_COLUMN.search(n)]
-    codes = [n for n in codes if n not in amounts and may_be_id(n, seen[n].distinct, rows)]
+    codes = [n for n in codes if n not in amounts and seen[n].may_be_id(n)]
     ids = [n for n in source.names if n in named or n in codes]
     asked = [
-        f"{name!r} {'looks like' if name in named else 'may be'} an id, with about {seen[name].distinct:,} values "
+        f"{name!r} {'looks like' if name in named else 'may be'} an id, with {seen[name].distinct:,} values "
         f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
         "privacy.max_records=C protects all of them"
         for name in ids
@@ -149,7 +144,7 @@ def _ids_among(source: Source, schema: Schema, seen: Mapping[str, ColumnFacts], 
     persons = any(PERSON_ID_COLUMN.search(n) for n in named)
     others = [n for n in source.names if n not in {*amounts, *ids}]
     asked += _twice(source, schema, seen, rows, others)
-    return asked if persons else asked + _of_whom(schema, seen, rows, others)
+    return asked if persons else asked + _of_whom(schema, seen, others)
 
 
 def _measured(source: Source, names: Sequence[str]) -> set[str]:
@@ -162,10 +157,10 @@ def _measured(source: Source, names: Sequence[str]) -> set[str]:
     return {name for name, is_so in zip(names, measured, strict=True) if is_so}
 
 
-def _of_whom(schema: Schema, seen: Mapping[str, ColumnFacts], rows: int, names: Sequence[str]) -> list[str]:
+def _of_whom(schema: Schema, seen: Mapping[str, ColumnFacts], names: Sequence[str]) -> list[str]:
     """A question about columns that are not released, and have few rows for each value: a person may have several."""
     others = [n for n in names if n not in schema.domain.names]
-    if not (few := [n for n in others if may_be_id(n, seen[n].distinct, rows)]):
+    if not (few := [n for n in others if seen[n].may_be_id(n)]):
         return []
     these = f"not released, with few rows for each value: {', '.join(map(repr, few))}: does one of them name persons?"
     return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
@@ -175,7 +170,7 @@ def _above(source: Source, unit: str, seen: Mapping[str, ColumnFacts], units: in
     """A question about ids of persons of whom one may have several units."""
     named = [n for n in source.names if n != unit and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
     return [
-        f"{n!r} looks like an id of persons, with about {seen[n].distinct:,} values for {units:,} of {unit!r}: a "
+        f"{n!r} looks like an id of persons, with {seen[n].distinct:,} values for {units:,} of {unit!r}: a "
         f"person may have several, and each is protected alone: {quote(f'privacy.unit={n}')} privacy.max_records=C "
         "protects all of them"
         for n in named
@@ -388,13 +383,18 @@ def _never_twice(schema: Schema, declared: PersonUnit, coded: CodedTable, owners
     for column in (c for c in schema.held if c.discover is None and is_listed(c) and c.name not in apart):
         codes = np.asarray(coded.column(column.name)).astype(np.int64)
         has = codes < column.value_codes
-        each = np.bincount(np.unique(owners[has], return_inverse=True)[1])
+        person = np.unique(owners[has], return_inverse=True)[1]
+        each = np.bincount(person)
         twice = int(has.sum()) - np.unique(owners[has] * column.size + codes[has]).size
         alike = np.square(np.bincount(codes[has]) / max(has.sum(), 1)).sum() * (each * (each - 1) / 2).sum()
         if alike >= FEWEST_ROWS and twice <= 0.01 * alike:
+            cure = "drop what is there twice from the synthetic rows, or make a table of one row per person with "
+            cure += "columns for each value"
+            first = codes[has].min()
+            if column.kind == "integer" and (codes[has] - first < each[person]).mean() >= ASCENDING:
+                cure = f"it numbers them from {column.low + first:.0f} on: leave it out, and number a release's own"
             hints.append(
                 f"unit: {column.name!r} has the same value in two records of a person {twice:,} times; no rule keeps "
-                "that, and it may have it often in a release: drop what is there twice from the synthetic rows, or "
-                "make a table of one row per person with columns for each value"
+                f"that, and it may have it often in a release: {cure}"
             )
     return hints

@@ -133,17 +133,17 @@ def heat(
     Args:
         cell: width and height of one in pixels; of many columns they are narrower.
     """
-    (wide, tall), room = cell, [max((len(short(n)) for n in names), default=0) for names in (rows, columns)]
+    (wide, tall), room = cell, [max((len(_range_label(n)) for n in names), default=0) for names in (rows, columns)]
     wide = wide if len(columns) <= 26 else 18
     left, top = 12 + 6.4 * room[0], 14 + 4.8 * room[1]
     strength = Scale(low, high or 1.0, *CELL)
     root = svg(left + wide * len(columns) + 3.6 * room[1], top + tall * len(rows) + 4, label)
     for i, column in enumerate(columns):
         turned = f"translate({left + i * wide + wide / 2 + 4:g},{top - 6:g}) rotate(-50)"
-        add(root, "text", short(column), transform=turned)
+        add(root, "text", _range_label(column), transform=turned)
     for j, (name, line) in enumerate(zip(rows, values, strict=True)):
         y = top + j * tall
-        add(root, "text", short(name), x=left - 6, y=y + tall / 2 + 4, text_anchor="end")
+        add(root, "text", _range_label(name), x=left - 6, y=y + tall / 2 + 4, text_anchor="end")
         for i, value in enumerate(line):
             x = left + i * wide
             box: dict[str, Any] = {"x": x, "y": y, "width": wide - 1, "height": tall - 1}

@@ -39,8 +39,9 @@ def header_cards(scores: Json) -> list[HeadCard]:
 def in_short(scores: Json) -> str:
     """How good the table is in words, and what is farthest from the real one; empty where nothing tells."""
     labels = {w: (scores["metrics"].get(n, {}).get("reading") or {}).get("label") for n, w in ACCURACIES.items()}
-    sentences = [f"{' and '.join(w for w, own in labels.items() if own == label)} are {label}" for label in LABELS]
-    sentences = [line for line in sentences if not line.startswith(" are ")]
+    each = {label: [w for w, own in labels.items() if own == label] for label in LABELS}
+    lists = {label: " and ".join(own).replace(" and ", ", ", len(own) - 2) for label, own in each.items() if own}
+    sentences = [f"{words} are {label}" for label, words in lists.items()]
     text = f"In short: {', '.join(reversed(sentences))}." if sentences else ""
     details = {name: metric.get("details") or {} for name, metric in scores["metrics"].items()}
     worst, gone = farthest(details), lost_relations(details)

@@ -16,7 +16,7 @@ from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.fetched import FetchRoom, fetched
+from mechanisms.public.tables.fetched import FROM_DATABASE, FetchRoom, fetched
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.public.tables.sniffed_dialect import dialect_of
@@ -150,7 +150,9 @@ def file_facts(sources: Mapping[str, Source], rows: Mapping[str, int], schema: s
 
 
 def shown_name(path: Path) -> str:
-    """The last part of a path; of a frame that lay in a file for a while, that it is one."""
+    """The last part of a path; of a frame, or a table of a database, that lay in a file for a while, that it is one."""
+    if path.parent.name.startswith(FROM_DATABASE):
+        return f"{path.stem}, of a database"
     return "a data frame" if path.parent.name.startswith(OF_FRAMES) else path.name
 
 

@@ -29,14 +29,17 @@ from pipeline.settings.overrides import spelled
 from pipeline.settings.own_settings import offer_settings
 
 
-def safe_name(text: str) -> str:
+def safe_name(text: str, short: str = "") -> str:
     """A folder name for one job of a sweep: its overrides, without what a file system dislikes.
 
     Of a path only its last part stays, with a digest, so that two paths make two folders.
+
+    Args:
+        short: what a name that is too long begins with, in place of its own beginning; a digest of all ends it.
     """
     text = re.sub(r"=([^,=]*/[^,=]*)", lambda m: f"={Path(m[1]).name}-{_short(m[1])}", text)
     name = re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", text).strip("_") or "job"
-    return name if len(name) <= 180 else f"{name[:160]}-{_short(text)}"
+    return name if len(name) <= 180 else f"{(safe_name(short) if short else name)[:160]}-{_short(text)}"
 
 
 def _short(text: str) -> str:

@@ -63,7 +63,8 @@ def other_files(release: Path, statement: Json, index: Json) -> Finding:
         return False, wrong
     frames = marginal_frames(schema, measurements)
     wrong = _wrong_files(release, frames) or _wrong_marginals(release / "marginals", frames)
-    return (False, wrong) if wrong else (True, "tables and marginals are those of the measurements, and nothing more")
+    right = "marginals are those of the measurements, tables have the schema's columns, and no file is foreign"
+    return (False, wrong) if wrong else (True, right)
 
 
 def written_with(release: Path, statement: Json) -> tuple[Schema, Measurements, Set[str]]:

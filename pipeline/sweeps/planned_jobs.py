@@ -34,7 +34,7 @@ from pipeline.load_stage import schema_print
 from pipeline.scores.table_sources import joined, local, open_records
 from pipeline.settings import memory
 from pipeline.settings.build import build_schema
-from pipeline.settings.compose import listed, misspelt
+from pipeline.settings.compose import listed, misspelt, safe_name
 from pipeline.settings.config import Config, typed
 from pipeline.settings.design import bound_settings, ready, whole_design
 from pipeline.settings.inputs import generated, location
@@ -121,7 +121,10 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
         if composed.hydra.job.chdir:
             fix = "leave it out: files are looked for from the folder in which the sweep was started"
             raise UserError("a job would look for its files, and a ledger, elsewhere", where="hydra.job.chdir", fix=fix)
-        job = replace(job, root=Path(composed.hydra.sweep.dir) / composed.hydra.sweep.subdir)
+        subdir, named = composed.hydra.sweep.subdir, composed.hydra.job.override_dirname
+        if subdir == safe_name(named):
+            subdir = safe_name(named, ",".join(f"{key}={value}" for key, value in job.varied.items()))
+        job = replace(job, root=Path(composed.hydra.sweep.dir) / subdir)
         not_in_release(job.root, "hydra.sweep.subdir")
         settings = typed(composed, Config)
         job = replace(job, settings=settings)

@@ -369,8 +369,8 @@ def test_a_rule_is_broken_by_the_rows_that_break_it_and_by_no_value_outside():
     schema = parse_schema(
         {
             "columns": {
-                "start": {"kind": "integer", "min": 0, "max": 3},
                 "end": {"kind": "integer", "min": 0, "max": 3},
+                "start": {"kind": "integer", "min": 0, "max": 3},
                 "kind": {"kind": "categorical", "values": ["p", "q"]},
             },
             "ordered": [["start", "end"]],
@@ -379,7 +379,7 @@ def test_a_rule_is_broken_by_the_rows_that_break_it_and_by_no_value_outside():
         where="here",
     )
     grown = Domain(tuple(Attribute(a.name, a.size + 1, a.ordered) for a in schema.domain.attributes))
-    real = table(grown, [0, 1, 2, 2], [1, 1, 3, 3], [0, 1, 1, 0])
-    made = table(grown, [3, 1, 0, 5], [1, 1, 3, 0], [0, 1, 1, 0])
+    real = table(grown, [1, 1, 3, 3], [0, 1, 2, 2], [0, 1, 1, 0])
+    made = table(grown, [1, 1, 3, 0], [3, 1, 0, 5], [0, 1, 1, 0])
     found = {r["rule"]: (r["real"], r["synthetic"]) for r in broken_rules(schema.rules, schema.domain, real, made)}
     assert found == {"start ≤ end": (0.0, 0.25), "impossible: start × kind": (0.0, 0.25)}

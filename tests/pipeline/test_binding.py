@@ -89,7 +89,7 @@ def test_a_sound_release_passes_and_so_does_what_synth_makes_of_it(release, caps
     said = reply(capsys, "verify", str(release)).out
     assert "sound" in said.splitlines()[-1]
     assert "6 charges add up to ε = 1" in said
-    assert "ok  tables       tables and marginals are those of the measurements" in said
+    assert "ok  tables       marginals are those of the measurements, tables have the schema's columns, and no" in said
     assert command("synth", f"from={release}", "synthesis.rows=30", "output=again") == 0
     assert command("verify", "from=again/release") == 0
     assert "30 (from the settings)" in Path("again/release/statement.html").read_text()

@@ -49,7 +49,7 @@ def test_times_seconds_staff_and_codes_with_letters_are_drafted_as_what_they_are
     assert columns["at"] == day | {"format": "%H:%M"}
     assert columns["depart"] == day | {"format": "%Hh%M"} and "# calendar:" not in text, "bins of a clock are hours"
     assert columns["until"] == day | {"formats": ["%H:%M", "%H%M", "%H.%M Uhr"]}
-    ids = set(re.findall(r'"(\w+)"  # about \d+ distinct .*: an id, by its name', text))
+    ids = set(re.findall(r'"(\w+)"  # \d+ distinct .*: an id, by its name', text))
     assert ids == {"Dienstnr", "officer_id_hash"}
     assert columns["commune"]["prefix"] == 3 and "2A0" in columns["commune"]["values"]
     for unit in ("seconds", "milliseconds"):
@@ -83,6 +83,7 @@ def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_fact
     one_unit = [NEAR, RNG.normal(50, 8, 3000), RNG.uniform(1, 99, 3000), RNG.pareto(1.5, 3000), [*NEAR, 99.0]]
     one_unit += [RNG.exponential(50, N) * (NEAR > 8.3), [*RNG.lognormal(7, 0.8, 3000), *rich]]
     one_unit += [RNG.lognormal(7, 1.2, N), RNG.lognormal(2, 1, 3000)]
+    one_unit += [np.where(RNG.random(3000) < 0.5, 38.71, 38.77) + RNG.normal(0, 0.003, 3000)]  # latitudes of two towns
     assert not any(asked(numbers, 3) for numbers in one_unit)
     rooms = {f"{floor}.{room}": 9 for floor in range(1, 6) for room in range(1, 13)}
     assert "1.1 stands beside 1.10" in numbers_apart(rooms, NumberForm())[0]
@@ -175,11 +176,15 @@ def test_a_value_that_no_person_has_twice_is_told(capsys):
     person, visit = np.arange(N) // 4, np.arange(N) % 4
     day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30 + person % 7, "D")).strftime("%Y-%m-%d")
     cells = {"person": person, "day": day, "visit": [f"V{v}" for v in visit], "arm": [f"A{i % 3}" for i in range(N)]}
+    cells |= {"nth": visit + 1, "odd": 2 * visit + 1}
     kinds = ", ".join(f"{n}: {{kind: categorical, values: {sorted({*cells[n]})}}}" for n in ("visit", "arm"))
+    kinds += ", nth: {kind: integer, min: 0, max: 9}, odd: {kind: integer, min: 0, max: 9}"
     schema = f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, {kinds}}}\n"
     schema += "unit: {column: person, order: day, records: {max: 4}}"
-    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "two records of a person" in h)
-    assert hint.startswith("unit: 'visit' has the same value in two records of a person 0 times")
+    hints = [h for h in checked(capsys, cells, schema)["hints"] if "two records of a person" in h]
+    for name, hint in zip(("visit", "nth", "odd"), hints, strict=True):
+        assert hint.startswith(f"unit: {name!r} has the same value in two records of a person 0 times")
+        assert ("numbers them from 1 on: leave it out" in hint) == (name == "nth"), hint
 
 
 def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys):

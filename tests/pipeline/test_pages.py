@@ -60,6 +60,12 @@ def test_hostile_names_and_values_are_text_in_every_part_of_a_page():
     assert_is_text(page.as_html(), times=12)
 
 
+def test_a_heat_map_writes_the_beginning_of_a_long_range_and_shows_all_of_it():
+    drawn = heat(["2023-12-01 … 2023-12-31"], ["28 … 57.7"], [[1.0]], high=1.0).as_file(chart_style())
+    assert ">2023-12-01 …</text>" in drawn and ">28 … 57.7</text>" in drawn
+    assert ">2023-12-01 … 2023-12-31, 28 … 57.7: 1</title>" in drawn
+
+
 @pytest.mark.parametrize(
     "drawing",
     [
@@ -267,6 +273,8 @@ def test_a_card_bears_the_worst_word_in_its_colour_and_marks_what_independent_co
     card, similarity, _ = header_cards(every)
     said = "In short: single columns are good, pairs are weak."
     assert in_short(every) == said and in_short({"metrics": {}}) == ""
+    alike = {n: part(0.98, "good", 0.99, 0.0) for n in ("anita_1way", "anita_2way", "anita_3way")}
+    assert in_short({"metrics": alike}) == "In short: single columns, pairs and triples are good."
     far = {"anita_1way": [("b", 0.25), ("a", 0.09)], "anita_2way": [("b × a", 0.5), ("b × c", 0.4)]}
     worst = {n: [{"attributes": a.split(" × "), "tvd": t} for a, t in own] for n, own in far.items()}
     lost = [{"a": "b", "b": "a", "lost": 0.3, "kept": 0.6}, {"a": "b", "b": "c", "lost": 0.26, "kept": 0.7}]

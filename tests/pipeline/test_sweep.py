@@ -19,6 +19,7 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from pipeline.scores.scored_tables import floors_file, metric_rows
+from pipeline.settings.compose import safe_name
 from pipeline.settings.config import load_config
 from pipeline.sweeps import planned_jobs
 from pipeline.sweeps.job_process import JobOutcome, outcome_of
@@ -267,6 +268,15 @@ def test_a_sweep_is_the_product_of_its_values_and_the_last_setting_varies_fastes
     product = [(f"+a={a}", "~b=null", "c={d:1}") for a in ("[x,y]", "k\\,\\ l")]
     assert combined("+a=choice([x,y],'k, l')", "~b", "c={d: 1}") == product
     assert combined() == [()]
+
+
+def test_a_long_name_of_a_folder_begins_with_what_varies_and_differs_with_all():
+    """Of folders whose names were cut, each looked like the next: only a digest differed."""
+    fixed = f"data.path=/srv/{'long' * 40}.csv"
+    names = [safe_name(f"{fixed},privacy.epsilon={e}", f"privacy.epsilon={e}") for e in (1, 2)]
+    assert [n.rpartition("-")[0] for n in names] == ["privacy.epsilon=1", "privacy.epsilon=2"]
+    assert safe_name(f"{fixed},privacy.epsilon=1,seed=3", "privacy.epsilon=1") not in names
+    assert safe_name("privacy.epsilon=1,seed=3", "privacy.epsilon=1") == "privacy.epsilon=1,seed=3"
 
 
 def test_memory_bounds_how_many_jobs_run_side_by_side_dear_ones_first_and_equal_ones_in_their_order(tmp_path):

@@ -248,7 +248,7 @@ def test_columns_of_persons_are_left_out_of_a_draft_and_warned_of_where_they_are
     columns, text = drafted(cells)
     assert {*columns} == {*OF_OTHERS} and {columns[name]["kind"] for name in OF_THINGS} == {"categorical"}
     assert text.count("15 of 15 texts may be names of persons") == 3 and "values: discover" in text
-    by_name = "about 4 distinct texts: names of persons, by its name"
+    by_name = "4 distinct texts: names of persons, by its name"
     assert all(f'"{name}"  # {by_name}' in text for name in OF_STAFF) and "anna meier" not in text.lower()
     looks = checked(capsys, cells, {n: {"kind": "categorical", "values": own} for n, own in texts.items()})["columns"]
     said = {name: " ".join(look["hints"]) for name, look in looks.items()}
@@ -686,7 +686,7 @@ def test_codes_of_surveys_are_gaps_and_empty_cells_stay_empty(capsys):
     gaps = {"income": ["-7", "-8", "-9"], "days": ["-7"], "heat": ["-8"], "warm": ["", "weiß nicht"], "scale": False}
     assert {name: columns[name]["missing"] for name in gaps} == gaps, text
     assert (columns["income"]["min"], columns["days"]["min"], columns["scale"]["min"]) == (100, 0, -9)
-    assert "no two alike" in text and "about 360 values, 1.0 rows each" in text
+    assert "no two alike" in text and "1.0 rows each" not in text
     warm = load_schema(Path("s.yaml"))["warm"]
     assert labels(warm) == ("nein", "ja", None) and warm.codes_by_label["weiß nicht"] == warm.missing_code
     listed = "kind: categorical, values: [ja, nein, weiß nicht], missing:"
@@ -713,4 +713,4 @@ def test_units_of_one_letter_few_numbers_with_units_and_limits_are_numbers_and_c
     assert kinds == {"height": "float", "took": "integer", "lab": "float", "form": "categorical", "stop": "categorical"}
     assert (columns["height"]["strip"], columns["took"]["strip"]) == (["m"], ["s"])
     assert 'strip: ["<"] reads them as 0.5' in guess_of(text, "lab")
-    assert '"weight"  # about 68 distinct texts: numbers in several units, kg (400 rows), lb (200 rows)' in text
+    assert '"weight"  # 69 distinct texts: numbers in several units, kg (400 rows), lb (200 rows)' in text

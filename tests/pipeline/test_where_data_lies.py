@@ -26,6 +26,7 @@ from mechanisms.public.tables import fetched as places
 from mechanisms.public.tables.fetched import FetchRoom, check_no_secret, fetched
 from mechanisms.public.tables.sniffed_dialect import sniffed_dialect
 from mechanisms.public.tables.write_table import write_table
+from pipeline.scores.table_sources import shown_name
 from pipeline.settings.config import ReleaseConfig
 from pipeline.settings.specs import as_released
 from tests.pipeline.conftest import TOWN, command, done_in, people, reply, write_town
@@ -107,6 +108,7 @@ def test_rows_have_no_order_and_cells_are_texts(tmp_path):
     first, second = (copy(f"sqlite:///{tmp_path}/{name}.db#t", tmp_path / name) for name in "ab")
     assert first.read_bytes() == second.read_bytes()
     assert (first.stat().st_mode & 0o777, first.name) == (0o600, "t.parquet")
+    assert shown_name(first) == "t, of a database", "no page names a file that nobody has"
     texts = [[*row.values()] for row in pq.read_table(first).to_pylist()]
     assert sorted(texts, key=str) == [
         ["1", "2", "ä", "\ufffd"],

@@ -21,8 +21,9 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.fine_cells import finest
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.arrow_columns import arrow_type, decode_column
+from mechanisms.public.tables.arrow_columns import arrow_type, decode_column, text_column
 from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.decode import draw
 from mechanisms.public.tables.text_forms import NumberForm
 from mechanisms.public.tables.write_table import write_table
 from tests.conftest import few
@@ -297,6 +298,16 @@ def test_typed_dates_are_those_that_the_format_writes(kind: str, form: str) -> N
         assert datetime.datetime.strptime(moment.strftime(form), form).timetuple() == moment.timetuple()
 
 
+@pytest.mark.parametrize(("decimal", "texts"), [(".", {"0.00", "0.25", "60.00"}), (",", {"0,00", "0,25", "60,00"})])
+def test_a_column_of_fixed_decimals_is_written_with_its_zeros_and_read_back(decimal: str, texts: set[str]) -> None:
+    edges = [0, 0.25, 0.26, 60, 61]
+    x = {"kind": "float", "bins": {"edges": edges}, "multiple_of": 0.25, "fixed": 2, "decimal": decimal}
+    facts = schema(x={**x, "missing": False})
+    drawn = draw(np.array([0, 1, 3] * 99, np.uint8), facts["x"], np.random.default_rng(0))
+    assert texts <= set(text_column(drawn, facts["x"]).to_pylist())
+    assert parse_schema(facts.to_fields(), where="again").columns == facts.columns, "the released schema says it too"
+
+
 def test_bins_of_equal_width_begin_at_multiples_and_the_last_one_holds_its_upper_edge() -> None:
     x = {"kind": "float", "min": 0, "max": 1, "multiple_of": 0.05, "missing": False, "fine": 40}
     each = schema(x={**x, "bins": {"count": 20}}).columns[0]
@@ -387,7 +398,7 @@ def numbers(draw: st.DrawFn) -> dict[str, Any]:
         fields = {"kind": "float", "min": (low % 997) * scale, "max": (low % 997 + span) * scale}
         fields |= {"bins": {"count": draw(st.integers(1, 70))}}
         written = {"decimals": draw(st.integers(0, 6))}, {"multiple_of": draw(st.sampled_from([0.05, 0.3, 2.5, 1e-9]))}
-        fields |= draw(st.sampled_from([{}, *written]))
+        fields |= draw(st.sampled_from([{}, *written])) | draw(st.sampled_from([{}, {"fixed": 2}]))
         fields |= draw(st.sampled_from([{}, {"strip": ["$", ","]}, {"decimal": ","}, {"strip": ["."], "decimal": ","}]))
     return fields | draw(further())
 

@@ -122,20 +122,21 @@ class Look:
         blank = "CASE WHEN ok THEN NULL ELSE trim(t) = '' END"
         rows = self._engine.execute(
             f"""SELECT i, sum(n), sum(n) FILTER (ok), list(DISTINCT CASE WHEN NOT {blank} THEN t END),
-            coalesce(bool_or({blank}), false), approx_count_distinct(t) FILTER (ok),
+            coalesce(bool_or({blank}), false), count(*) FILTER (ok),
             sum(n) FILTER (ok AND regexp_matches(t, '^-?0[0-9]')),
             sum(n) FILTER (ok AND {day}),
-            sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d)
+            sum(n) FILTER (ok AND d), min(length(t)) FILTER (ok AND d), max(length(t)) FILTER (ok AND d),
+            sum(n) FILTER (ok AND regexp_matches(t, '\\S(\\s+\\S+){{3}}') AND regexp_matches(t, '\\s[a-z0-9]'))
             FROM (SELECT *, regexp_matches(t, '^[0-9]+$') AS d FROM seen) GROUP BY i"""
         ).fetchall()
         plain = self._numbers_of(self.columns, "y", ".")
         facts = dict.fromkeys(self.columns, ColumnFacts())
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
-            padded, dated, digits, shortest, longest = (int(c or 0) for c in counts)
+            padded, dated, digits, shortest, longest, worded = (int(c or 0) for c in counts)
             gap_texts = tuple(sorted(g for g in gaps if g is not None))
             held = int(filled or 0)
             seen = int(rows_seen), held, gap_texts, bool(empty), min(int(distinct), held)
-            facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, plain.get(i, Numbers()))
+            facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, worded, plain.get(i, Numbers()))
         return facts
 
     @cached_property
@@ -168,9 +169,12 @@ class Look:
         rank = "3 * k + CASE WHEN s >= 5 * pow(10, k) THEN 2 WHEN s >= 2 * pow(10, k) THEN 1 ELSE 0 END"
         sizes = f"SELECT *, abs(x) AS s, floor(log10(s))::INTEGER AS k FROM {cells} WHERE x <> 0 AND x NOT IN ({codes})"
         steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({sizes}) GROUP BY i, r", int)
+        behind = f"regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1)"
+        places = f"length({behind})"
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
-            coalesce(max(length(regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1))), 0),
+            coalesce(max({places}), 0),
+            coalesce(min({places}) FILTER (x IS NOT NULL) = max({places}) AND bool_or({behind} LIKE '%0'), false),
             coalesce(sum(n) FILTER (x = 0), 0),
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
             {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
@@ -183,8 +187,10 @@ class Look:
         }
         held = {i: (codes_seen.get(i, {}), steps.get(i, {}), of_steps.get(i, {})) for i, *_ in rows}
         return {
-            i: Numbers(a, b, (p, q), held[i][0], int(c), int(w), int(d), int(zeros), *held[i][1:])
-            for i, c, w, d, zeros, a, b, p, q in rows
+            i: Numbers(
+                a, b, (p, q), held[i][0], int(c), int(w), int(d), fixed and i in self._bare, int(zeros), *held[i][1:]
+            )
+            for i, c, w, d, fixed, zeros, a, b, p, q in rows
         }
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:

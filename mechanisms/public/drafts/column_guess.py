@@ -34,7 +34,6 @@ from mechanisms.public.tables.text_forms import (
     far_flung,
     few_words,
     gap_words,
-    may_be_id,
     number_reading,
     share_of,
     thousands_in_words,
@@ -114,10 +113,10 @@ def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if others or seen.low is None or seen.high is None or facts.distinct <= FEW_IDS:
         return None
     if ID_NAME.search(name):
-        return None, f"about {facts.distinct:,} distinct numbers: an id, by its name"
+        return None, f"{facts.distinct:,} distinct numbers: an id, by its name"
     if facts.dated > COMPACT * facts.filled and not look.source.typed(index):
         return None  # days in digits
-    if not CODE_NAME.search(name) and may_be_id(name, facts.distinct, facts.filled) and look.of_groups(index):
+    if not CODE_NAME.search(name) and facts.may_be_id(name) and look.of_groups(index):
         return None, "whole numbers with gaps, few rows each, far oftener alike than amounts: ids, as of households"
     if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or look.repeated(index):
         return None
@@ -193,14 +192,13 @@ def _of_numbers(
     sparse = seen.wholes == seen.count and high - low >= 10 * facts.distinct * (seen.multiple_of or 1)
     few = facts.distinct <= (MAX_VALUES if sparse else FEW_CODES)
     if few and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
-        number = f"{'about ' * sparse}{facts.distinct}"
-        doubt += f"; only {number} {OTHERS}"
+        doubt += f"; only {facts.distinct} {OTHERS}"
     missing = sorted({*facts.gaps, *gaps, *taken})
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
     fields, words = _bins(seen, low, high)
     if remark := thousands_in_words(reading, shapes):
-        for name in ("decimals", "multiple_of"):
+        for name in ("decimals", "multiple_of", "fixed"):
             fields.pop(name, None)  # who writes it decides
         doubt += f"; {remark}"
     return {**fields, **reading.fields(), "missing": missing or facts.empty or "cannot be read" in doubt}, words + doubt
@@ -209,12 +207,15 @@ def _of_numbers(
 def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     """Bounds that a person would write, and bins that grow where few numbers are large."""
     whole = seen.wholes == seen.count and max(abs(low), abs(high)) < 2**52  # bounds are rounded outwards
+    fixed: FieldDict = {"fixed": seen.decimals} if seen.fixed and seen.decimals > int(whole) else {}
     outwards = "bounds are the least and the largest seen, rounded outwards"
-    if whole and high - low < 100:
+    if whole and high - low < 100 and not fixed:
         low, high = _round_ends(int(low), int(high))
         return {"kind": "integer", "min": low, "max": high}, f"whole numbers, one code each; {outwards}"
-    kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
-    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9)}
+    kind: FieldDict = {"kind": "integer"} if whole and not fixed else {"kind": "float"}
+    decimals: FieldDict = {"decimals": min(seen.decimals, 9)}
+    if whole:
+        decimals = {"multiple_of": 1} if fixed else {}
     step = seen.multiple_of
     if step is not None and high - low >= FEW_STEPS * step:
         decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"
@@ -227,7 +228,7 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
         listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in apart if not whole or e == int(e)]
         fields = {"min": listed[0], "max": listed[-1], "bins": {"edges": listed}}
         words = "numbers in bins that grow, since few are large" if growing else "numbers in bins"
-        return kind | fields | decimals, f"{words}{', 0 in one of its own' * (apart != edges)}; {outwards}"
+        return kind | fields | decimals | fixed, f"{words}{', 0 in one of its own' * (apart != edges)}; {outwards}"
     if low == high:
         low, high = math.floor(low), math.floor(low) + 1
     power = math.floor(math.log10(high - low) - 1)
@@ -236,7 +237,7 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
         count = min(count, math.floor(round((high - low) / decimals["multiple_of"], 9)) + 1)
     ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
     words = f"{'whole numbers' if whole else 'numbers'} in {count} bins; {outwards}"
-    return kind | ends | {"bins": {"count": count}} | decimals, words
+    return kind | ends | {"bins": {"count": count}} | decimals | fixed, words
 
 
 def _rounded(end: float, power: int, *, up: bool) -> float:

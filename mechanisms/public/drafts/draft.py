@@ -47,7 +47,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.encode import by_column
 from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_be_id, may_number
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_number
 
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -70,7 +70,7 @@ KIN = "who belongs to whom is not measured, and synthetic units have other ids"
 RECORD, GUESS = "record", "guess"
 #: Ids that are no persons by their name are taken where they have at least this share of the rows as values.
 SHARE = 0.02
-#: Ids with up to so many times the values of another, which are counted approximately, have about as many.
+#: Ids with up to so many times the values of another have about as many.
 ALIKE = 1.1
 #: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
 CODES = {"categorical", "zip"}
@@ -240,7 +240,7 @@ def guess_unit(source: Source) -> str | None:
     if not named:
         return None
     texts = [source.text(i) for i in named]
-    parts = ", ".join(f"approx_count_distinct({t}), count_if({filled(t)})" for t in texts)
+    parts = ", ".join(f"count(DISTINCT {t}), count_if({filled(t)})" for t in texts)
     ((rows, *seen),) = source.lines(f"SELECT count(*), {parts} FROM {source.relation}")
     each = zip(named, seen[::2], seen[1::2], strict=True)
     ids = [(-full, n, source.names[i]) for i, n, full in each if n > FEW_IDS and full]
@@ -268,12 +268,11 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
     if kind in CODES and facts.distinct > ROW_SHARE * facts.filled and (twice := look.repeated(index)):
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
-    if not codes or not may_be_id(name, facts.distinct, facts.filled):
+    if not codes or not facts.may_be_id(name):
         return ""
-    values = facts.distinct if look.repeated(index) else facts.filled  # the former is a rough count
-    each = f"{facts.filled / values:.1f} rows each"
+    each = f"{facts.filled / facts.distinct:.1f} rows each"
     unit = quote(f"privacy.unit={name}")
-    return f"; about {values:,} values, {each}: does it name persons? then draft with {unit}"
+    return f"; {facts.distinct:,} values, {each}: does it name persons? then draft with {unit}"
 
 
 def _rules(

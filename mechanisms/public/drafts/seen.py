@@ -11,6 +11,8 @@ from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from mechanisms.public.tables.text_forms import POSTAL_NAME, ROW_SHARE
+
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
 #: bound far from all others: it may be one person's.
 FEWEST_UNITS = 10
@@ -21,13 +23,16 @@ Ends: TypeAlias = tuple[Any, Any]
 #: Of at least so many numbers this share are multiples of one of these steps, where amounts are rounded to it.
 ROUNDED, FEWEST_ROUNDED = 0.98, 50
 CLOCK_STEPS = (60, 300, 900, 1800, 3600)
-STEPS = (0.05, 0.25, 0.5, 5, 10, 25, 50, 100, 250, 500, 1000)
+STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000)
 #: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
 #: edge of growing ones.
 SKEWED, FEW_BELOW = 0.8, 0.05
 #: Where so large a share of the numbers is 0, as of fines and of months in prison, it is a bin of its own: what goes
 #: with 0 alone is lost in a bin that holds other numbers too.
 ZEROS_APART = 0.05
+#: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons; but free text,
+#: of which at least so large a share of the cells has four words or more, is none.
+FEWEST_IDS, ROWS_OF_AN_ID, WORDY = 100, 10, 0.5
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,7 @@ class Numbers(Spread):
     Attributes:
         count, wholes: cells that are numbers, and whole numbers.
         decimals: the most decimals.
+        fixed: whether all are written with as many, zeros too, as prices are: 60.00.
         zeros: cells that are 0.
         multiples: of some steps how many numbers that are neither 0 nor codes of gaps are multiples; 0: of all of them.
         steps: numbers but 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that their size reaches: its
@@ -96,6 +102,7 @@ class Numbers(Spread):
     count: int = 0
     wholes: int = 0
     decimals: int = 0
+    fixed: bool = False
     zeros: int = 0
     steps: Mapping[int, int] = field(default_factory=dict)
     multiples: Mapping[float, int] = field(default_factory=dict)
@@ -170,9 +177,10 @@ class ColumnFacts:
         rows, filled: cells, and cells with a value.
         gaps: listed texts of missing values that occur.
         empty: whether empty cells occur.
-        distinct: about how many distinct values.
+        distinct: how many distinct values.
         padded, dated: cells that are numbers with leading zeros, or begin like dates.
         shortest, longest: characters of values that are digits alone; `digits` is how many of these there are.
+        worded: cells of four words or more, not all of which begin with a capital, as those of names do.
         plain: its numbers, read as they are.
     """
 
@@ -186,7 +194,18 @@ class ColumnFacts:
     digits: int = 0
     shortest: int = 0
     longest: int = 0
+    worded: int = 0
     plain: Numbers = field(default_factory=Numbers)
+
+    @property
+    def wordy(self) -> bool:
+        """Whether most values are of several words, as remarks are."""
+        return self.worded > WORDY * self.filled
+
+    def may_be_id(self, name: str) -> bool:
+        """Whether values of so few rows each may name persons: a guess, whatever the column is called."""
+        few = FEWEST_IDS < self.distinct <= ROW_SHARE * self.filled and self.filled < ROWS_OF_AN_ID * self.distinct
+        return few and not self.wordy and not POSTAL_NAME.search(name)
 
     @property
     def missing(self) -> list[str] | bool:

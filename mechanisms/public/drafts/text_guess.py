@@ -87,7 +87,7 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     texts, name = look.sample(index), look.source.names[index]
     if flag := _flag(look, index, facts, texts):
         return flag
-    many = f"about {facts.distinct:,} distinct texts"
+    many = f"{facts.distinct:,} distinct texts"
     if ID_NAME.search(name) and facts.distinct > FEW_IDS:
         return None, f"{many}: an id, by its name"
     if of_name_column(name, texts):
@@ -291,7 +291,7 @@ def _codes(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int])
         above = sorted({v[:1] for v in values})
         if 1 < len(above) < len(values):
             fields["hierarchy"] = {c: [v for v in values if v[:1] == c] for c in above}
-        words = f"about {facts.distinct:,} codes, by their first {length} characters: the {len(values)} beginnings that"
+        words = f"{facts.distinct:,} codes, by their first {length} characters: the {len(values)} beginnings that"
         words += f" enough rows hold ({percent(covered)} of the filled cells); {LIST}"
         return {**fields, "missing": facts.missing}, words
     return None
@@ -299,7 +299,7 @@ def _codes(look: Look, index: int, facts: ColumnFacts, texts: Mapping[str, int])
 
 def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapping[str, int]]) -> Guess:
     """The most frequent texts: as many as make up most of the cells, or a few that each have many rows."""
-    many = f"about {facts.distinct:,} distinct texts"
+    many = f"{facts.distinct:,} distinct texts"
     listable = look.listable(index, {v: own[v] for v, own in [*spelled.items()][:MAX_VALUES]})
     each = {v: sum(spelled[v].values()) for v in listable}
     few = [*listable][:FREQUENT]
@@ -309,7 +309,7 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     values = sorted(t for t in often if t not in gaps)
     if not values or (facts.filled < ROWS_EACH * facts.distinct and not enough):
         named = addresses(look.sample(index), look.source.names[index])
-        return None, f"{many}: an id, or {'free text' if named else FREE}"
+        return None, f"{many}: {'an id, or ' * (not facts.wordy)}{'free text' if named else FREE}"
     covered = percent(sum(each[v] for v in often) / facts.filled)
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
     fields, remark = _with_spellings(values, spelled)

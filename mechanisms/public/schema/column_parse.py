@@ -40,7 +40,7 @@ RANGE = ("min", "max", "bins", "fine", "bounds", "within")
 FIELDS: dict[str, tuple[str, ...]] = {
     "categorical": ("values", "size", "ordinal", "spellings", "prefix"),
     "integer": (*RANGE, "multiple_of", "strip", "decimal"),
-    "float": (*RANGE, "decimals", "multiple_of", "strip", "decimal"),
+    "float": (*RANGE, "decimals", "fixed", "multiple_of", "strip", "decimal"),
     "date": (*RANGE, "format", "formats"),
     "datetime": (*RANGE, "multiple_of", "format", "formats"),
     "flag": ("true", "false", "spellings"),
@@ -49,7 +49,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
 }
 EPOCH = datetime.datetime(1970, 1, 1)
 #: Fields of ordered columns that are whole numbers from 0 on → the largest.
-MOST = {"decimals": 15, "fine": MAX_FINE}
+MOST = {"decimals": 15, "fixed": 15, "fine": MAX_FINE}
 
 
 def parse_column(name: str, fields: Mapping[Any, Any], *, where: str, folder: Path) -> Column:

@@ -283,6 +283,7 @@ def column_fields(column: Column) -> FieldDict:
         fields |= {} if column.bins is None else {"bins": written_bins(column)}
         fields |= {} if column.fine is None else {"fine": column.fine}
     fields |= {} if column.decimals is None else {"decimals": column.decimals}
+    fields |= {} if column.fixed is None else {"fixed": column.fixed}
     fields |= {} if column.multiple_of is None else {"multiple_of": column.multiple_of}
     fields |= reading_fields(column)
     fields |= {} if column.other is None else {"other": column.other}

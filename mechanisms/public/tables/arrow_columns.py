@@ -78,6 +78,10 @@ def text_column(drawn: Drawn, column: Column) -> Any:
         values = _moments(drawn, column)
     else:
         values = pa.array(drawn.values).cast(pa.string())
+        if column.fixed:
+            each = pc.dictionary_encode(values)
+            texts = [_padded(text, column.fixed) for text in each.dictionary.to_pylist()]
+            values = pa.array(texts, type=pa.string()).take(each.indices)
         if column.decimal != ".":
             values = pc.replace_substring(values, ".", column.decimal)
         if column.width is not None:
@@ -87,6 +91,12 @@ def text_column(drawn: Drawn, column: Column) -> Any:
     if drawn.missing is not None:
         values = pc.if_else(pa.array(drawn.missing), pa.scalar(None, pa.string()), values)
     return values
+
+
+def _padded(number: str, decimals: int) -> str:
+    """A number with at least so many decimals: 60.00; one with an exponent stays."""
+    whole, _, part = number.partition(".")
+    return number if "e" in number else f"{whole}.{part:0<{decimals}}"
 
 
 def _as_written(drawn: Drawn, column: Column) -> Any:

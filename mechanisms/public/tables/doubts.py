@@ -76,7 +76,8 @@ OFF = 0.06
 #: Numbers may be in two units where their logarithms fall into two groups so many of their standard deviations apart
 #: (Ashman's D: one bell has 2.7, an even spread 3.5), the middle third between these holds at most such a share, and
 #: neither is so many times as wide as the other: a factor moves all logarithms alike; and of so many numbers each.
-APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT = 5.0, 0.03, 2.5, 5
+#: Units differ by such a factor at least (a yard beside a metre: 1.09); two places on a map may lie closer.
+APART, VALLEY, AS_WIDE, FEWEST_OF_UNIT, LEAST_FACTOR = 5.0, 0.03, 2.5, 5, 1.05
 #: A bulk is this share of the numbers; it fills little of their range where it lies within this share of that.
 BULK, LITTLE = 0.9, 0.1
 #: Of so many ids, those with the most records, texts that look like none are told; this share has the usual number.
@@ -372,6 +373,7 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     between = float(weights[np.abs(logs - (low + high) / 2) < (high - low) / 6].sum())
     apart = (high - low) * math.sqrt(2 / (narrow**2 + wide**2))
     few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, numbers.size - cut - 1) < FEWEST_OF_UNIT
+    few |= high - low < math.log(LEAST_FACTOR)
     if apart < APART or max(narrow, wide) > AS_WIDE * min(narrow, wide) or few or between > VALLEY * (n + m):
         return []
     low, high = (float(t[1]) for t in tenths)

@@ -41,6 +41,8 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 SHOWN = "the settings of a run are kept, and the list of processes shows them; "
 AS_DATABASES = SHOWN + "PGPASSWORD, ~/.pgpass or a service file (postgresql:///?service=NAME) hold PostgreSQL's"
 AS_FILES = SHOWN + "fetch the file yourself, and name it as data.path=FILE"
+#: How the folders begin that hold what a database gave.
+FROM_DATABASE = "database-"
 #: So many bytes are fetched at a time.
 CHUNK = 1 << 22
 
@@ -203,7 +205,8 @@ def fetched(location: str | Path, room: FetchRoom, *, where: str = "data.path") 
 
     address = parse_address(str(location), where)
     asked = f"{location} {room.promised}".encode()  # a copy that nobody checked is no checked one
-    folder = room.folder / "fetched" / hashlib.blake2b(asked, digest_size=8).hexdigest()
+    of = FROM_DATABASE if STORES[address.scheme].database else ""
+    folder = room.folder / "fetched" / f"{of}{hashlib.blake2b(asked, digest_size=8).hexdigest()}"
     private_folder(folder)
     path = folder / address.name
     if not path.exists():

@@ -70,8 +70,6 @@ POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
 RARER, SHORTEST_WORD, MISSPELT_SHOWN = 10, 4, 5
 #: What columns of codes are called, whose digits are no amount.
 CODE_NAME = re.compile(r"(?i)zip|postal|postcode|plz|(^|[_\W])(code|id)$")
-#: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons.
-FEWEST_IDS, ROWS_OF_AN_ID = 100, 10
 #: With a value in more than this share of the rows ids number rows, not persons.
 ROW_SHARE, RUNNING = 0.95, 0.5
 
@@ -363,12 +361,6 @@ def thousands_in_words(reading: NumberForm, texts: Texts) -> str:
     )
     own = "1234" if reading.dots else "1.234, and decimals: 3 says that it is right"
     return f"{few} or 1.234; this reads {own}; else {fields}"
-
-
-def may_be_id(name: str, distinct: int, rows: int) -> bool:
-    """Whether values of so few rows each may name persons: a guess, whatever the column is called."""
-    few = FEWEST_IDS < distinct <= ROW_SHARE * rows and rows < ROWS_OF_AN_ID * distinct
-    return few and not POSTAL_NAME.search(name)
 
 
 def may_number(low: float | None, high: float | None, distinct: int) -> bool:
