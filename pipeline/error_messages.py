@@ -14,6 +14,8 @@ from pathlib import Path
 
 from mechanisms.public.errors import UserError, shown
 from pipeline.folders import RunFolder
+from pipeline.packages import OURS
+from pipeline.plugins.offers import offered_by
 
 #: How messages begin that refuse to go on in a run's folder.
 REFUSED = ("hydra.run.dir: ", "budget.ledger: ")
@@ -65,7 +67,7 @@ def unquoted(error: BaseException) -> BaseException:
     Guarantee: no words that a library, a plugin or a fault of ours made of a value of the rows.
     """
     in_our_words = isinstance(error, UserError | MemoryError | SystemExit) or interrupted(error)
-    of_the_system = isinstance(error, OSError) and error.errno is not None
+    of_the_system = isinstance(error, OSError) and error.errno is not None and not _through_others(error)
     if in_our_words or of_the_system or type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:
         return error
     frames = traceback.extract_tb(error.__traceback__)
@@ -73,6 +75,12 @@ def unquoted(error: BaseException) -> BaseException:
     problem = f"{type(error).__name__}{place}: a fault of the pipeline, or of a plugin, not of yours"
     fix = "its words may quote rows: they stand in internal/run.log, and console=always prints them; keep both back"
     return UserError(problem, where="run", fix=fix)
+
+
+def _through_others(error: BaseException) -> bool:
+    """Whether it passed code that is not ours while a plugin is loaded: a file that it opens may be named by a row."""
+    names = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__))
+    return bool(offered_by) and not {n.partition(".")[0] for n in names} <= {*OURS, *sys.stdlib_module_names}
 
 
 @contextmanager

@@ -84,13 +84,13 @@ class RunFolder:
 
     @property
     def released(self) -> bool:
-        """Whether a release was made here, even if it is gone."""
-        return self.release.exists() or self.seal.exists()
+        """Whether a release was made here, even if it is gone, or a link leads nowhere."""
+        return os.path.lexists(self.release) or self.seal.exists()
 
     @property
     def charged(self) -> bool:
         """Whether something may have been charged here: a ledger is on disk before its first charge."""
-        return self.release.exists() or any((self.internal / name).exists() for name in CHARGED)
+        return self.released or any((self.internal / name).exists() for name in CHARGED)
 
 
 def sweep_results(folder: Path) -> Path | None:
@@ -112,7 +112,7 @@ def claimed(root: Path, *, resume: bool, public: str | None = None) -> Iterator[
             at work in it; it cannot be written.
     """
     folder = RunFolder(root)
-    not_in_release(root, WHERE)
+    not_in_release(folder.internal, WHERE)
     alone = held(folder.internal, WHERE, who="process", unless=lambda: folder.charged, but={BOOKING})
     with alone, _begun(folder, resume, public), shared_engine(folder.temporary / "engine"):
         yield folder
@@ -121,6 +121,9 @@ def claimed(root: Path, *, resume: bool, public: str | None = None) -> Iterator[
 @contextmanager
 def _begun(folder: RunFolder, resume: bool, public: str | None) -> Iterator[None]:
     _check_state(folder, resume)
+    if not folder.released and folder.internal.stat().st_dev != folder.root.stat().st_dev:
+        problem = f"{folder.internal} lies on another file system: release/ could not be moved out of it whole"
+        raise UserError(problem, where=WHERE, fix="a folder on that file system, with its own internal/")
     try:
         if not folder.charged:
             folder.manifest.unlink(missing_ok=True)  # of a run that spent nothing: it binds nobody
@@ -153,7 +156,7 @@ def _check_state(folder: RunFolder, resume: bool) -> None:
         fix = "resume=true with the settings with which it began, to go on at no further cost; or another "
         fix += f"hydra.run.dir (this one is {folder.root})"
         raise UserError("this folder already holds a run", where=WHERE, fix=fix)
-    if not started and folder.release.exists():
+    if not started and os.path.lexists(folder.release):
         fix = f"another hydra.run.dir (this one is {folder.root})"
         raise UserError("this folder holds a release of something else", where=WHERE, fix=fix)
     if folder.charged and not started:  # its answers may be about another table, or protect other units

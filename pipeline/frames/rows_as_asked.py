@@ -132,7 +132,7 @@ def _none(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     """A value of a frame as a condition has it: gaps as None, whole numbers without a point."""
-    if isinstance(value, list | tuple | np.ndarray):
+    if not pd.api.types.is_scalar(value):
         raise UserError(f"got {type(value).__name__}", where="rows", fix="one value in each cell; ranges: where={…}")
     if pd.isna(value):
         return None

@@ -167,10 +167,9 @@ def first_of_sweep(override: str) -> str:
 
 
 def _check_choice(override: Override) -> None:
-    """UserError where a group such as selection is given no name: Hydra has no message for it."""
+    """UserError where a group such as selection is given no name, or several: Hydra has no message for it."""
     group, value = override.key_or_group, override.value()
-    named = all(isinstance(v, str) for v in (value if isinstance(value, list) else [value]))
-    if (CONF / group).is_dir() and not named:
+    if (CONF / group).is_dir() and not isinstance(value, str):
         raise UserError(f"no {group} called {value!r}", where=group, fix=f"one of: {', '.join(choices(group))}")
 
 

@@ -17,6 +17,7 @@ from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.sources import check_source
 from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.tables.formats import CSV, FORMATS
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN
 from mechanisms.public.units import ID_RULES, WORD, Neighbouring
 from mechanisms.selection.auto import AutoSettings
@@ -237,7 +238,8 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
     """How a release's table is written: as the table itself, unless the settings say otherwise.
 
     Raises:
-        UserError: no dialect; one that cannot write a text of the schema, or that might be found.
+        UserError: no dialect; one that cannot write a text of the schema, or that might be found; a name that no
+            header of a CSV file holds.
     """
     where, dialect = "release.dialect", {"table": schema.dialect, "plain": PLAIN}.get(str(release.dialect))
     if dialect is None:
@@ -246,6 +248,10 @@ def as_released(release: ReleaseConfig, schema: Schema) -> Dialect:
     texts = [*values, *(t for c in schema.columns for t in (c.name, c.other or ""))]
     if schema.to_discover and dialect.encoding != schema.dialect.encoding:
         texts.append(ANY_LETTERS)
+    names = [*(c.name for c in schema.held), schema.rules.id_column]
+    if FORMATS.get(release.format, CSV).reader == CSV.reader and (parted := [n for n in names if {*n} & {*"\r\n"}]):
+        problem = f"a header of a CSV file has no place for the line break in {parted[0]!r}"
+        raise UserError(problem, where="release.format", fix="parquet; or rename the column")
     for text in texts:
         try:
             text.encode(dialect.encoding)

@@ -77,6 +77,7 @@ REFUSED = [
         ([*MADE, "holdout="], "holdout: no table given"),
         ([*SWEEP, "=5"], "key=value"),
         *(([*PLAN, f"{group}=null"], f"{group}: no {group} called None") for group in ("engine", "selection")),
+        *(([*PLAN, f"selection={n}"], f"selection: no selection called {n}") for n in ("[]", "['auto', 'mst']")),
     ),
     *of(
         RUN,

@@ -206,7 +206,7 @@ def test_one_row_comes_out_for_each_row_of_conditions_in_their_order(release):
         (pd.DataFrame({"sax": ["f"]}), "sax"),
         (pd.DataFrame({"sex": ["x"]}), "no value 'x'"),
         (pd.DataFrame({"sex": []}), "no row"),
-        (pd.DataFrame({"age": [[3, 4]]}), "one value in each cell"),
+        *((pd.DataFrame({"age": [cell]}), "one value in each cell") for cell in ([3, 4], {3}, {3: 4}, pd.Series([3]))),
         (pd.Series(["f"], name="sex"), "one column|Series"),
         ("many", "got 'many'"),
         *((rows, "rows") for rows in (-1, 2.5, True)),

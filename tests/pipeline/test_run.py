@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED
 from mechanisms.sensitive.shared_table import shared_private
 from pipeline import api
-from pipeline.folders import RunFolder
+from pipeline.folders import RunFolder, claimed
 from pipeline.look import run_look
 from pipeline.look.run_look import failure_lines, look_before_spending
 from pipeline.measuring.attempts import DrawChunk, streamed_rows
@@ -169,6 +170,27 @@ def test_whatever_enters_a_charge_or_is_compared_with_rows_stays_when_a_run_goes
     folder.release.mkdir(parents=True)
     late = [name for name in [*free, *fixed] if may(f"settings.{name}")]
     assert late == [name for name in free if "evaluation" in name]
+
+
+def test_nothing_is_spent_where_a_release_could_not_be_put_or_would_hold_what_saw_rows(tmp_path):
+    """Links: of `release` to nowhere, of `internal` into a release, and to a disk that nothing is moved from whole."""
+    published, memory_disk = tmp_path / "published", Path("/dev/shm")
+    (published / "measurements").mkdir(parents=True)
+    (published / "privacy.json").touch()
+    links = {"release": (tmp_path / "nowhere", "a release of something else")}
+    links["internal"] = (published, "lies in the release folder")
+    for name, (target, said) in links.items():
+        (tmp_path / f"to {name}").mkdir()
+        (tmp_path / f"to {name}" / name).symlink_to(target)
+        with pytest.raises(UserError, match=said), claimed(tmp_path / f"to {name}", resume=False):
+            pass
+    assert sorted(p.name for p in published.iterdir()) == ["measurements", "privacy.json"]
+    if not os.access(memory_disk, os.W_OK) or memory_disk.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("left out: one file system")
+    with tempfile.TemporaryDirectory(dir=memory_disk) as away:
+        (tmp_path / "internal").symlink_to(away)
+        with pytest.raises(UserError, match="another file system"), claimed(tmp_path, resume=False):
+            pass
 
 
 @pytest.mark.parametrize("resume", ["resume=false", "resume=true"])

@@ -452,6 +452,18 @@ def test_spellings_that_a_release_never_writes_need_no_letters():
         as_released(ReleaseConfig(), schema)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_line_break_in_a_name_is_refused_where_the_released_table_could_not_be_read_again(end):
+    """Such names are common in spreadsheets: `fit` spent the budget, and then could not read its own table."""
+    column, age = {"kind": "integer", "min": 0, "max": 9}, f"age{end}(years)"
+    for fields in ({"columns": {age: column}}, {"columns": {"n": column}, "unit_id": {"name": age, "records": {1: 1}}}):
+        schema = parse_schema(fields, where="town")
+        for name in ("csv", "csv.gz"):
+            with pytest.raises(UserError, match="line break in 'age"):
+                as_released(ReleaseConfig(format=name), schema)
+        as_released(ReleaseConfig(format="parquet"), schema)
+
+
 def test_a_dialect_is_written_as_it_reads_and_refused_where_it_cannot_be(tmp_path):
     columns = {"ward": {"kind": "categorical", "values": ["a;b", "Łódź"]}, "n": {"kind": "integer", "min": 0, "max": 9}}
     schema = parse_schema({"columns": columns, "dialect": {"delimiter": ";", "encoding": "utf-16"}}, where="town")

@@ -782,7 +782,7 @@ def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys
     assert "has no attribute 'append'" in Path("out/internal/run.log").read_text(), "its words are kept back"
 
 
-@pytest.mark.parametrize("kind", ["OSError", "type('PanicException', (BaseException,), {})"])
+@pytest.mark.parametrize("kind", ["OSError", "open", "type('PanicException', (BaseException,), {})"])
 def test_words_of_an_error_that_looks_like_the_system_s_or_is_no_exception_are_kept_back(shelf, capsys, kind):
     raised = QUOTES.replace('return {"weight": {}["Anna of Bern, 47 years"]}', f'raise {kind}("Anna of Bern")')
     (shelf / "mine.py").write_text(raised)
