@@ -8,6 +8,7 @@ of an element is its tooltip.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,8 +115,8 @@ def bars(labels: Sequence[str], real: Sequence[float], synthetic: Sequence[float
 
 def _range_label(text: str) -> str:
     """A label, cut; of a range too long for the room its beginning."""
-    start, dots, _ = text.partition(" … ")
-    return f"{short(start, 16)} …" if dots and len(text) > 18 else short(text, 18)
+    of_range = re.match(r"(.+?) … |(\S*\d) to \S*\d", text) if len(text) > 18 else None
+    return f"{short(of_range[1] or of_range[2], 16)} …" if of_range else short(text, 18)
 
 
 def heat(

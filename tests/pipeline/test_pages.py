@@ -61,8 +61,10 @@ def test_hostile_names_and_values_are_text_in_every_part_of_a_page():
 
 
 def test_a_heat_map_writes_the_beginning_of_a_long_range_and_shows_all_of_it():
-    drawn = heat(["2023-12-01 … 2023-12-31"], ["28 … 57.7"], [[1.0]], high=1.0).as_file(chart_style())
+    rows = ["2023-12-01 … 2023-12-31", "2024-12-30 to 2024-12-31", "Returned to sender twice"]
+    drawn = heat(rows, ["28 … 57.7"], [[1.0]] * 3, high=1.0).as_file(chart_style())
     assert ">2023-12-01 …</text>" in drawn and ">28 … 57.7</text>" in drawn
+    assert ">2024-12-30 …</text>" in drawn and ">Returned to sende…</text>" in drawn
     assert ">2023-12-01 … 2023-12-31, 28 … 57.7: 1</title>" in drawn
 
 

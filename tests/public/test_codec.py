@@ -302,9 +302,12 @@ def test_typed_dates_are_those_that_the_format_writes(kind: str, form: str) -> N
 def test_a_column_of_fixed_decimals_is_written_with_its_zeros_and_read_back(decimal: str, texts: set[str]) -> None:
     edges = [0, 0.25, 0.26, 60, 61]
     x = {"kind": "float", "bins": {"edges": edges}, "multiple_of": 0.25, "fixed": 2, "decimal": decimal}
-    facts = schema(x={**x, "missing": False})
+    few = {"kind": "integer", "min": 59, "max": 61, "fixed": 2, "decimal": decimal, "missing": ["none"]}
+    facts = schema(x={**x, "missing": False}, few=few)
     drawn = draw(np.array([0, 1, 3] * 99, np.uint8), facts["x"], np.random.default_rng(0))
     assert texts <= set(text_column(drawn, facts["x"]).to_pylist())
+    drawn = draw(np.array([0, 1, 3] * 99, np.uint8), facts["few"], np.random.default_rng(0))
+    assert set(text_column(drawn, facts["few"]).to_pylist()) == {f"59{decimal}00", f"60{decimal}00", None}
     assert parse_schema(facts.to_fields(), where="again").columns == facts.columns, "the released schema says it too"
 
 
@@ -393,6 +396,7 @@ def numbers(draw: st.DrawFn) -> dict[str, Any]:
         fields |= {} if bins is None else {"bins": bins}
         fields |= {"multiple_of": draw(st.integers(2, 600))} if draw(st.booleans()) else {}
         fields |= draw(st.sampled_from([{}, {"strip": ["$", ","]}, {"strip": [".", " EUR"], "decimal": ","}]))
+        fields |= draw(st.sampled_from([{}, {"fixed": 2}]))
     else:
         scale = draw(st.sampled_from([1e-9, 0.01, 1.0, 1e9]))
         fields = {"kind": "float", "min": (low % 997) * scale, "max": (low % 997 + span) * scale}

@@ -533,6 +533,16 @@ def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp
     assert wage[jobless].sum() == wage.sum() == own["wage"].size - 1 and not wage[jobless, own["wage"].missing_code]
 
 
+def test_a_skipped_date_whose_length_is_measured_says_by_which_rule_it_has_that_name(tmp_path: Path) -> None:
+    days = [np.datetime64("2023-01-01") + i * 7 % 500 for i in range(900)]
+    lines = [f"{d},{['paid', 'open'][i % 3 > 0]},{'' if i % 3 else d + 20 + i % 90}\n" for i, d in enumerate(days)]
+    text, _ = drafted(csv(tmp_path, "received,status,paid_on\n" + "".join(lines)))
+    (rule,) = (line for line in text.splitlines() if "such rows" in line)
+    assert rule.startswith('#   - {"status": ["open"], "paid_on_length": {}}')
+    assert rule.endswith("; a length stands for its date by the rule `derive` above")
+    assert '#   "paid_on": {"from": "received", "length"' in text and taken(tmp_path, text)["paid_on_length"].missing
+
+
 def test_each_column_that_tells_another_is_proposed_unless_two_others_say_so(tmp_path: Path) -> None:
     """A courier rides in one city, a kitchen stands in one district of one: a release had couriers everywhere."""
     places = [(i % 24, (i + 4 * (i % 7 % 3)) % 12) for i in range(4_800)]  # both of one city

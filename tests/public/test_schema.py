@@ -216,7 +216,6 @@ COLUMN_MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"kind": "float", "min": 0, "max": 9, "bins": {"edges": [0, 5, 8]}}, "edges do not fit min and max"),
     ({"kind": "float", "min": 1e15, "max": 1e15 + 1, "bins": {"count": 20}}, "the bins are too narrow"),
     ({"kind": "float", "min": 0, "max": 9, "decimals": -1}, "decimals: got -1"),
-    ({**INTEGER, "fixed": 2}, "fixed"),  # whole numbers have no decimals
     ({"kind": "float", "min": 0, "max": 9, "fixed": -1}, "fixed: got -1"),
     ({"kind": "float", "min": 0, "max": 9, "fine": -3}, "fine: got -3"),
     ({"kind": "float", "min": 0, "max": 9, "multiple_of": 0}, "multiple_of: got 0"),

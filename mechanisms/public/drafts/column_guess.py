@@ -209,13 +209,11 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     whole = seen.wholes == seen.count and max(abs(low), abs(high)) < 2**52  # bounds are rounded outwards
     fixed: FieldDict = {"fixed": seen.decimals} if seen.fixed and seen.decimals > int(whole) else {}
     outwards = "bounds are the least and the largest seen, rounded outwards"
-    if whole and high - low < 100 and not fixed:
+    if whole and high - low < 100:
         low, high = _round_ends(int(low), int(high))
-        return {"kind": "integer", "min": low, "max": high}, f"whole numbers, one code each; {outwards}"
-    kind: FieldDict = {"kind": "integer"} if whole and not fixed else {"kind": "float"}
-    decimals: FieldDict = {"decimals": min(seen.decimals, 9)}
-    if whole:
-        decimals = {"multiple_of": 1} if fixed else {}
+        return {"kind": "integer", "min": low, "max": high} | fixed, f"whole numbers, one code each; {outwards}"
+    kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
+    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9)}
     step = seen.multiple_of
     if step is not None and high - low >= FEW_STEPS * step:
         decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"

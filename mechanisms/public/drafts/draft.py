@@ -300,6 +300,7 @@ def _rules(
     pairs += [
         f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}"
         f"  # empty in {one.empty:,} of {one.rows:,} such rows: is it not asked there?"
+        f"{'; a length stands for its date by the rule `derive` above' * bool(one.rule.keys() & measured.keys())}"
         for one in skipped
     ]
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]

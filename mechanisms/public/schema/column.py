@@ -47,7 +47,7 @@ class Column:
         low, high: ordered kinds: bounds, both included; days or seconds from 1970-01-01 for dates and times.
         bins: ordered kinds: the discretization; None for one code per whole number.
         decimals: float: decimals of decoded values.
-        fixed: float: at least so many decimals stand in texts, zeros too: 60.00.
+        fixed: integer, float: at least so many decimals stand in texts, zeros too: 60.00.
         multiple_of: integer, float, datetime (in seconds): decoded values are multiples of it, where the bin holds one.
         format: date kinds: strftime format of the text; None for ISO.
         more_formats: date kinds: further formats that are read, in this order; "ISO" among them.

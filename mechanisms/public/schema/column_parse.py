@@ -39,7 +39,7 @@ RANGE = ("min", "max", "bins", "fine", "bounds", "within")
 #: The fields of each kind.
 FIELDS: dict[str, tuple[str, ...]] = {
     "categorical": ("values", "size", "ordinal", "spellings", "prefix"),
-    "integer": (*RANGE, "multiple_of", "strip", "decimal"),
+    "integer": (*RANGE, "fixed", "multiple_of", "strip", "decimal"),
     "float": (*RANGE, "decimals", "fixed", "multiple_of", "strip", "decimal"),
     "date": (*RANGE, "format", "formats"),
     "datetime": (*RANGE, "multiple_of", "format", "formats"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -73,7 +73,7 @@ def arrow_column(drawn: Drawn, column: Column, kind: Any) -> Any:
 def text_column(drawn: Drawn, column: Column) -> Any:
     """A column as text; absent values are null."""
     if drawn.labels is not None:
-        return pa.array(drawn.labels, type=pa.string()).take(pa.array(drawn.values))
+        return pa.array(written_labels(drawn.labels, column), type=pa.string()).take(pa.array(drawn.values))
     if column.kind in DATE_KINDS:
         values = _moments(drawn, column)
     else:
@@ -91,6 +91,14 @@ def text_column(drawn: Drawn, column: Column) -> Any:
     if drawn.missing is not None:
         values = pc.if_else(pa.array(drawn.missing), pa.scalar(None, pa.string()), values)
     return values
+
+
+def written_labels(labels: Sequence[str | None], column: Column) -> Sequence[str | None]:
+    """The labels of a column's codes as texts hold them: whole numbers with their fixed decimals."""
+    if not column.fixed:
+        return labels
+    numbers = [_padded(str(t), column.fixed).replace(".", column.decimal) for t in labels[: column.value_codes]]
+    return [*numbers, *labels[column.value_codes :]]
 
 
 def _padded(number: str, decimals: int) -> str:

@@ -27,7 +27,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, text_column
+from mechanisms.public.tables.arrow_columns import arrow_column, arrow_type, text_column, written_labels
 from mechanisms.public.tables.decode import Drawn, Owned, draw_table, reordered, with_units
 from mechanisms.public.tables.formats import FORMATS, format_of_name
 
@@ -201,7 +201,7 @@ def _cells(drawn: Drawn, column: Column, end: str, marks: set[str], alone: bool)
     """The CSV cells of a column, and what follows them."""
     empty = '""' if alone else ""
     if drawn.labels is not None:
-        texts = [(empty if label is None else _cell(label, marks, alone)) + end for label in drawn.labels]
+        texts = [(empty if t is None else _cell(t, marks, alone)) + end for t in written_labels(drawn.labels, column)]
         return [pa.array(texts, type=pa.large_string()).take(pa.array(drawn.values))]
     text = text_column(drawn, column)
     if column.other is not None or column.format is not None or column.decimal != ".":
