@@ -173,7 +173,9 @@ def _by_rows(
     common = _within_spans(asked, common, spans, by_size)
     lines, held = asked.lines(), totals * several
     if len(lines) == 1 and lines[0] > 2:
-        noise = 0.0 if Trait.MEAN in asked.kinds() else asked.stddev  # persons differ most by the few far means
+        # a span's far cells are wide, so that a few persons of noise there have many days; tried on all answers, persons
+        # lost far means, by which they differ, and single gaps
+        noise = asked.stddev if Trait.SPAN in asked.kinds() else 0.0
         means = [np.maximum(n, f * common) for n in _beside(rows, held, lines[0], noise) for f in FLOORS]
     else:
         near = _beside(rows, held, 0, asked.stddev)[0]
