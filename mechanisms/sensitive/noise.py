@@ -16,7 +16,18 @@ from mechanisms.accounting.events import NoiseEvent
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
 from mechanisms.public.units import MAX_UNITS, check_scale
-from mechanisms.sensitive.deviates import BLOCK, PIECE, Dyadic, Half, Reader, Words, exponential, half_normal, signed
+from mechanisms.sensitive.deviates import (
+    BLOCK,
+    PIECE,
+    SATURATED,
+    Dyadic,
+    Half,
+    Reader,
+    Words,
+    exponential,
+    half_normal,
+    signed,
+)
 from mechanisms.sensitive.fast_draws import fill
 
 #: Words that a draw takes on average, with room.
@@ -97,7 +108,7 @@ def split_noise(
     if any(part.shape != (size,) or part.dtype != np.int64 for part in draws):  # one draw would be added to all answers
         problem = f"the sampler does not give {size:,} draws in whole numbers of 64 bits"
         raise UserError(problem, where=f"mechanism={event.kind}", fix="mend the plugin; the charge stays spent")
-    return draws
+    return np.clip(draws[0], -SATURATED, SATURATED), draws[1]  # larger ones of others would run over in some sums
 
 
 def drawn(

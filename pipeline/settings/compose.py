@@ -51,6 +51,8 @@ OmegaConf.register_new_resolver("safe_name", safe_name, replace=True)
 
 #: Each of these says alone which marginals are measured.
 LISTS = ("selection.marginals", "selection.closure", "selection.k")
+#: What Hydra raises for settings that cannot be; for names that no file has (a null, a number) what Python raises.
+FAULTS = (HydraException, OmegaConfBaseException, ValueError, OSError)
 #: Hydra composes in one thread at a time.
 COMPOSING = threading.RLock()
 #: What a setting looks like.
@@ -74,7 +76,7 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
         try:
             composed: DictConfig = compose(name, firsts, return_hydra_config=own)
             return composed
-        except (HydraException, OmegaConfBaseException) as error:
+        except FAULTS as error:
             raise misspelt(name, firsts, error) from error
 
 
@@ -196,7 +198,7 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
     """The misspelt override among many, found by composing each alone (after the choices of groups, which add keys)."""
     own = [o for o in overrides if o.startswith(f"{SEARCH}=")]
     groups = own + [o for o in overrides if (key := o.lstrip("+~").partition("=")[0]) and (CONF / key).is_dir()]
-    with suppress(HydraException, OmegaConfBaseException):  # a group without that choice is found below
+    with suppress(*FAULTS):  # a group without that choice is found below
         keys = setting_names(compose(name, groups))
         for override in overrides:
             key = override.lstrip("~").partition("=")[0]
@@ -205,7 +207,7 @@ def misspelt(name: str, overrides: Sequence[str], error: Exception) -> UserError
     for override in [*groups, *(o for o in overrides if o not in groups)]:
         try:
             compose(name, [*own, override] if override in groups else [*groups, override])
-        except (HydraException, OmegaConfBaseException) as alone:
+        except FAULTS as alone:
             key, _, value = override.lstrip("+~").partition("=")
             group = CONF / key
             if group.is_dir():

@@ -34,7 +34,11 @@ from pipeline.load_stage import schema_print
 from pipeline.scores.table_sources import joined, local, open_records
 from pipeline.settings import memory
 from pipeline.settings.build import build_schema
+<<<<<<< HEAD
 from pipeline.settings.compose import listed, misspelt, safe_name
+=======
+from pipeline.settings.compose import first_of_sweep, listed, misspelt
+>>>>>>> 8d58fce111edd99889fcb9128283913d83bf776a
 from pipeline.settings.config import Config, typed
 from pipeline.settings.design import bound_settings, ready, whole_design
 from pipeline.settings.inputs import generated, location
@@ -117,6 +121,8 @@ def _job(overrides: tuple[str, ...], swept: list[str], load: Load, checked: Chec
     values = dict(o.split("=", 1) for o in overrides)
     job = Job(overrides, {key: values[key].strip("'\"") for key in swept}, Path())
     try:
+        for override in overrides:
+            first_of_sweep(override)  # which refuses, of a group, what is the name of no choice
         composed = load(overrides)
         if composed.hydra.job.chdir:
             fix = "leave it out: files are looked for from the folder in which the sweep was started"

@@ -15,10 +15,8 @@ from pathlib import Path
 
 from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.accounting.bookings import SETTING
 from mechanisms.accounting.ledger_lock import place_of
@@ -33,7 +31,15 @@ from pipeline.folders import BANNER, SEEN, RunFolder, held, not_in_release
 from pipeline.load_stage import schema_print
 from pipeline.scores.table_sources import local
 from pipeline.settings.build import build_schema
-from pipeline.settings.compose import check_hydra, check_one_list, composing, first_of_sweep, misspelt, records_of
+from pipeline.settings.compose import (
+    FAULTS,
+    check_hydra,
+    check_one_list,
+    composing,
+    first_of_sweep,
+    misspelt,
+    records_of,
+)
 from pipeline.settings.config import Config, LimitsConfig
 from pipeline.settings.inputs import location
 from pipeline.settings.overrides import spelled
@@ -111,7 +117,7 @@ def _master(loader: ConfigLoader, overrides: Sequence[str]) -> DictConfig:
     try:
         master: DictConfig = loader.load_configuration("config", list(overrides), RunMode.MULTIRUN)
         return master
-    except (HydraException, OmegaConfBaseException, ValueError) as error:  # the last is of =5
+    except FAULTS as error:
         own = [first_of_sweep(spelled(o)) for o in overrides if not o.lstrip("+~").startswith("hydra")]
         message = misspelt("config", own, error)
         if message.where != "settings":

@@ -238,6 +238,7 @@ REFUSED = [
         (["privacy.epsilon=1,2", "mechanism=gaussian,gauss"], "no mechanism called 'gauss'"),
         ("synthesis.rows=9,1000000000000", "need more than"),
         ("privacy.epsilon=-1,0", "none of the jobs can run"),
+        *((f"selection=auto,{value}", f"no selection called {value}") for value in ("3", "[]")),
         ("privacy.epsilon=a,b", "privacy.epsilon"),
         (["privacy.unit=record,person", "privacy.max_records=1", "budget.ledger=l.json", LIMIT], "share no ledger"),
         (["privacy.epsilon=1,2", "privacy.epsilonn=3"], "did you mean 'privacy.epsilon'?"),

@@ -241,6 +241,8 @@ def test_settings_are_the_commands_own(hospital):
 WRONG = [
     ({"privacy": {"acountant": "zcdp"}}, "did you mean 'privacy.accountant'"),
     ({"selection": "ami"}, "no selection called 'ami'"),
+    *(({"selection": odd}, "no selection called") for odd in ([], range(3), "\0", "x" * 5000)),
+    ({"accept": {"metric": "l1"}}, "no such setting"),
     ({"epsilon": "much"}, "privacy.epsilon"),
     ({"unit": "person"}, "privacy.max_records"),
     ({"unit": "persn", "max_records": 2}, "did you mean 'person'"),

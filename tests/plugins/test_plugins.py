@@ -11,6 +11,8 @@ import pytest
 
 from mechanisms.accounting.events import NOISE_EVENTS, Laplace
 from mechanisms.public.errors import UserError
+from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.sensitive.exact_answers import ExactAnswers, noisy
 from mechanisms.sensitive.noise import SAMPLERS, noise_source
 from pipeline import stages
 from pipeline.plugins import offers, plugin_discovery
@@ -768,6 +770,15 @@ def test_noise_of_others_that_is_no_draw_for_each_answer_is_never_added(monkeypa
     monkeypatch.setitem(SAMPLERS, "laplace", lambda reader, size, scale, split: (wrong, np.zeros(1, np.int64)))
     with pytest.raises(UserError, match="does not give 2 draws"):
         lattice_noise(NOISE_EVENTS["laplace"]("0", 1.0, 1.0), 2, noise_source(None))
+
+
+def test_draws_of_others_that_are_too_large_tell_nothing_of_the_answers(monkeypatch):
+    """A sum that runs over has the other sign: where the draw is 2**63 - 1, one record more was told for certain."""
+    draws, event = (np.array([2**63 - 1, -(2**63)]), np.zeros(2, np.int64)), NOISE_EVENTS["laplace"]("0", 1.0, 1.0)
+    monkeypatch.setitem(SAMPLERS, "laplace", lambda reader, size, scale, split: draws)
+    answers = (ExactAnswers(np.array([n, -n]), np.zeros(2, np.int64), 0) for n in (0, 1 << WEIGHT_BITS))
+    one, other = (noisy(exact, event, noise_source(None)) for exact in answers)
+    assert np.array_equal(one, other) and one[0] == -one[1] > 10**12
 
 
 def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys):
