@@ -14,11 +14,18 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.merged_values import Groups, alike_values, compressed, expanded, one_way_counts
+from synthesis.consistency.total import estimate_total
 from synthesis.convergence import FitRecord
 from synthesis.impossible import Zeros
+from synthesis.independent import independent_marginals
 from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.inference import JunctionTreeInference
+from synthesis.pgm.junction_tree import junction_tree
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.observed import MAX_CELLS
+
+#: Records: what a code that no answer shows starts from; a fit moves no code away from 0.
+LEAST = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +120,25 @@ def fit_grouped(
     impossible: Zeros,
     progress: Progress | None,
 ) -> GroupedModel:
-    """The model of answers over groups (`AlikeCodes.merged`), as of `fit_model`.
+    """The model of answers over groups (`AlikeCodes.merged`), as of `fit_model`, which starts from their columns.
 
     Guarantee: post-processing; costs no privacy.
     """
-    return GroupedModel(fit_model(measurements, settings, impossible=impossible, progress=progress), alike)
+    start = columns_alone(measurements)
+    model = fit_model(measurements, settings, impossible=impossible, start=start, progress=progress)
+    return GroupedModel(model, alike)
+
+
+def columns_alone(measurements: Measurements) -> GraphicalModel:
+    """The model of independent columns, as whole answers about them say; no code of them is impossible.
+
+    A fit to noisy answers ends early: what it leaves out of them is then dependence, and not the columns.
+    """
+    domain, columns = measurements.domain, independent_marginals(measurements)
+    tree = junction_tree(domain, [])
+    logs = [np.log(np.maximum(columns(clique), LEAST)) for clique in tree.cliques]
+    engine = JunctionTreeInference(tree)
+    return GraphicalModel(engine, np.concatenate(logs), estimate_total(measurements), FitRecord((), 0.0, 0.0, ""))
 
 
 def _shares(counts: Values, group: NDArray[np.int64]) -> Values:

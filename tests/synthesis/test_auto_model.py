@@ -370,6 +370,18 @@ def test_a_model_over_groups_of_codes_is_the_one_over_all_codes_where_no_answer_
     assert count_cliques(made, [("c",)])[0] == pytest.approx(10 * model.marginal(("c",)), abs=2)
 
 
+def test_a_fit_starts_from_independent_columns_and_leaves_no_code_impossible():
+    columns = {"a": [70.0, 30, 0], "b": [90.0, 10], "c": [25.0, 50, 20, 5], "d": [1.0, 99]}
+    pairs = [(c, None, 200 * np.random.default_rng(1).random(DOMAIN.cells(c)), 50.0) for c in CHAIN]
+    known = told(DOMAIN, [*(((n,), None, v, 1.0) for n, v in columns.items()), *pairs])
+    start, end = (fit_grouped(known, AlikeCodes(DOMAIN, {}, {}), ModelSettings(iterations=i), impossible=(),
+                              progress=None) for i in (0, 400))  # fmt: skip
+    for pair in CHAIN:
+        independent = np.multiply.outer(*(columns[n] for n in pair)).ravel()
+        assert start.marginal(pair) / start.total == pytest.approx(independent / independent.sum(), abs=0.006)
+    assert start.marginal(("a",))[2] > 0 and end.fit.loss < start.fit.loss
+
+
 @settings(max_examples=40, deadline=None)
 @given(asked=st.fixed_dictionaries({}, optional={a.name: st.lists(WEIGHTS, min_size=a.size, max_size=a.size)
                                                  for a in DOMAIN.attributes}))  # fmt: skip
