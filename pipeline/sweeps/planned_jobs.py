@@ -34,11 +34,7 @@ from pipeline.load_stage import schema_print
 from pipeline.scores.table_sources import joined, local, open_records
 from pipeline.settings import memory
 from pipeline.settings.build import build_schema
-<<<<<<< HEAD
-from pipeline.settings.compose import listed, misspelt, safe_name
-=======
-from pipeline.settings.compose import first_of_sweep, listed, misspelt
->>>>>>> 8d58fce111edd99889fcb9128283913d83bf776a
+from pipeline.settings.compose import first_of_sweep, listed, misspelt, safe_name
 from pipeline.settings.config import Config, typed
 from pipeline.settings.design import bound_settings, ready, whole_design
 from pipeline.settings.inputs import generated, location

@@ -173,8 +173,8 @@ def _by_rows(
     common = _within_spans(asked, common, spans, by_size)
     lines, held = asked.lines(), totals * several
     if len(lines) == 1 and lines[0] > 2:
-        # a span's far cells are wide, so that a few persons of noise there have many days; tried on all answers, persons
-        # lost far means, by which they differ, and single gaps
+        # a span's far cells are wide, so that few persons of noise there have many days; in other answers, which were
+        # tried, persons lost far means, by which they differ
         noise = asked.stddev if Trait.SPAN in asked.kinds() else 0.0
         means = [np.maximum(n, f * common) for n in _beside(rows, held, lines[0], noise) for f in FLOORS]
     else:
