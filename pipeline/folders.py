@@ -90,7 +90,7 @@ class RunFolder:
     @property
     def charged(self) -> bool:
         """Whether something may have been charged here: a ledger is on disk before its first charge."""
-        return self.released or any((self.internal / name).exists() for name in CHARGED)
+        return os.path.lexists(self.release) or any((self.internal / name).exists() for name in CHARGED)
 
 
 def sweep_results(folder: Path) -> Path | None:

@@ -120,17 +120,17 @@ def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict
 
 
 def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
-    """Columns that are empty where another has certain values, by these values; no rule says so."""
-    alike: dict[tuple[str, tuple[str | None, ...]], list[Skipped]] = defaultdict(list)
+    """Columns that are empty, or 0, where another has certain values, by these values; no rule says so."""
+    alike: dict[tuple[str, tuple[str | None, ...], str], list[Skipped]] = defaultdict(list)
     for one in (o for o in skipped if not _ruled(schema, o.source, o.target)):
-        alike[one.source, one.at].append(one)
+        alike[one.source, one.at, one.word].append(one)
     hints = []
-    for (source, at), own in alike.items():
+    for (source, at, word), own in alike.items():
         values = first_few([v or "nothing" for v in at] or ["any value"])
         short = len(own) == 1 and len(at) <= MOST_NAMED
         rule = f"impossible: [{as_json(own[0].rule)}]" if short else "impossible, as a draft writes it"
         hints.append(
-            f"{first_few(repr(o.target) for o in own)}: empty in at least {min(o.empty for o in own):,} of the "
+            f"{first_few(repr(o.target) for o in own)}: {word} in at least {min(o.empty for o in own):,} of the "
             f"{own[0].rows:,} rows with {source!r} = {values}, {NO_RULE}: {rule}"
         )
     return hints

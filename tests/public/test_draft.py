@@ -533,6 +533,26 @@ def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp
     assert wage[jobless].sum() == wage.sum() == own["wage"].size - 1 and not wage[jobless, own["wage"].missing_code]
 
 
+def test_amounts_that_are_0_where_nothing_is_granted_are_proposed_as_a_rule(tmp_path: Path) -> None:
+    """A release had grants of rejected applications, and nothing had said so. Visits are 0 by chance."""
+    lines = []
+    for i in range(3_000):
+        status = ("granted", "rejected", "open")[i % 3]
+        amount = f"{(i * 7919 % 5_000) ** 2 / 5e3 + 1:.2f}" if i % 3 == 0 else "0.00"
+        lines.append(f"{status},{amount},{i % 7 if i * 7919 % 1_009 % 3 else 0},{i % 3 * (1 + i % 2)}\n")
+    text, _ = drafted(csv(tmp_path, "status,amount,visits,letters\n" + "".join(lines)))
+    rules = [line for line in text.splitlines() if "such rows" in line]
+    assert [line.split("  # ")[0] for line in rules] == [
+        '#   - {"status": ["open", "rejected"], "amount": {"min": 0.01}}',
+        '#   - {"status": ["granted"], "letters": {"min": 1}}',
+    ]
+    assert rules[0].endswith("# 0 in 2,000 of 2,000 such rows: is it always 0 there?")
+    own = taken(tmp_path, text)
+    cells = dict(own.zeros)["status", "amount"].reshape(3, -1)
+    granted = own["status"].values.index("granted")
+    assert not cells[granted].any() and cells.sum() == 2 * (own["amount"].value_codes - 1) and not cells[:, 0].any()
+
+
 def test_a_skipped_date_whose_length_is_measured_says_by_which_rule_it_has_that_name(tmp_path: Path) -> None:
     days = [np.datetime64("2023-01-01") + i * 7 % 500 for i in range(900)]
     lines = [f"{d},{['paid', 'open'][i % 3 > 0]},{'' if i % 3 else d + 20 + i % 90}\n" for i, d in enumerate(days)]

@@ -299,7 +299,8 @@ def _rules(
     measured = {one.later: length_name(one.later) for one in lengths}  # in its place
     pairs += [
         f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}"
-        f"  # empty in {one.empty:,} of {one.rows:,} such rows: is it not asked there?"
+        f"  # {one.word} in {one.empty:,} of {one.rows:,} such rows: "
+        f"is it {'not asked' if one.above is None else 'always 0'} there?"
         f"{'; a length stands for its date by the rule `derive` above' * bool(one.rule.keys() & measured.keys())}"
         for one in skipped
     ]

@@ -1,4 +1,4 @@
-"""Columns that are empty wherever another has certain values: a form skips the question. NOT private."""
+"""Columns that are empty, or 0, wherever another has certain values: a form skips the question. NOT private."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from mechanisms.public.drafts.rule_guess import LAMBDA, MOST_DETERMINED, BatchesOf, is_listed
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
-from mechanisms.public.schema.code_labels import label_of
+from mechanisms.public.schema.code_labels import bin_bounds, label_of
 from mechanisms.public.schema.column import Column
 
 #: Of rows with such a value so many would hold the target if it did not depend on the source: of each, of all, and of
@@ -20,16 +20,23 @@ from mechanisms.public.schema.column import Column
 EXPECTED_EACH, EXPECTED, EXPECTED_NONE = 5, 50, 20
 #: Of the rows in which the target is empty the source explains at least this share, or all of its own are empty.
 EXPLAINED = 0.5
+#: Of numbers of any digits those below it lie in one bin with 0.
+FINE = 1e-4
+
+
+#: A target of `guess_skipped`: a column, its code that says nothing, and the least number behind it if that is 0.
+_Target = tuple[Column, int, float | None]
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A column that is empty in nearly all rows in which another has certain values.
+    """A column that is empty, or 0, in nearly all rows in which another has certain values.
 
     Attributes:
         at: labels of the source, None for missing; empty: any value.
-        empty: in how many rows the target is empty, of `rows` in which the source has these values.
-        explained: their share of all rows in which the target is empty.
+        empty: in how many rows the target is empty, or 0, of `rows` in which the source has these values.
+        explained: their share of all rows in which the target is so.
+        above: of a target that is 0 there, where its numbers above 0 begin; None: it is empty.
     """
 
     source: str
@@ -38,39 +45,48 @@ class Skipped:
     empty: int
     rows: int
     explained: float
+    above: float | None = None
+
+    @property
+    def word(self) -> str:
+        return "empty" if self.above is None else "0"
 
     @property
     def rule(self) -> dict[str, object]:
         """An entry of `impossible`."""
-        return {self.source: [*self.at] if self.at else {}, self.target: {}}
+        never: dict[str, object] = {} if self.above is None else {"min": self.above}
+        return {self.source: [*self.at] if self.at else {}, self.target: never}
 
 
 def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skipped]:
-    """Of each column that may be empty the one that tells most of the rows in which it is, if any does. NOT private.
+    """Of each column that may be empty, or 0, the one that tells most of the rows in which it is so. NOT private.
 
     Of those that tell as much an answer comes before what may be skipped itself: wheelchair = no, not a walk measured.
     A listed column tells by its values, any other by being empty or not. Cost: rows × sources × targets.
     """
-    targets = [c for c in given if c.missing_code is not None][:MOST_DETERMINED]
+    targets: list[_Target] = [(c, c.missing_code, None) for c in given if c.missing_code is not None]
+    targets = [*targets[:MOST_DETERMINED], *(t for c in given[:MOST_DETERMINED] for t in _zero(c))]
     sources = [c for c in given if is_listed(c) or c.missing_code is not None][:MOST_DETERMINED]
     if not targets or len(given) < 2:
         return []
     sizes = [c.size if is_listed(c) else 2 for c in sources]
     held = [np.zeros((size, len(targets))) for size in sizes]
-    rows = [np.zeros(size) for size in sizes]
-    for codes in batches_of([*{c.name: c for c in (*sources, *targets)}.values()]):
-        filled = np.stack([codes[c.name] != c.missing_code for c in targets], axis=1).astype(np.float32)
+    rows = [np.zeros((size, len(targets))) for size in sizes]
+    for codes in batches_of([*{c.name: c for c in (*sources, *(t for t, *_ in targets))}.values()]):
+        # where 0 is asked about, rows without a number say nothing
+        there = np.stack([codes[c.name] != (c.missing_code if above else -1) for c, _, above in targets], axis=1)
+        filled = there & np.stack([codes[c.name] != code for c, code, _ in targets], axis=1)
         for i, source in enumerate(sources):
             own = codes[source.name] if is_listed(source) else (codes[source.name] == source.missing_code).astype(int)
             each = csr_array((np.ones(own.size, np.float32), own, np.arange(own.size + 1)), shape=(own.size, sizes[i]))
-            held[i] += each.T @ filled
-            rows[i] += np.bincount(own, minlength=sizes[i])
+            held[i] += each.T @ filled.astype(np.float32)
+            rows[i] += each.T @ there.astype(np.float32)
     skipped = []
     for t, target in enumerate(targets):
         own = [
-            _skipped(source, target, rows[i], held[i][:, t])
+            _skipped(source, target, rows[i][:, t], held[i][:, t])
             for i, source in enumerate(sources)
-            if source.name != target.name and source.size * target.size <= MAX_COMBINATIONS
+            if source.name != target[0].name and source.size * target[0].size <= MAX_COMBINATIONS
         ]
         best = max(own, key=lambda one: (one.explained, any(one.at), None not in one.at), default=None)
         if best is not None and (best.explained >= EXPLAINED or (best.explained and best.rows == best.empty)):
@@ -78,7 +94,16 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skippe
     return skipped
 
 
-def _skipped(source: Column, target: Column, rows: NDArray[np.float64], held: NDArray[np.float64]) -> Skipped:
+def _zero(column: Column) -> list[_Target]:
+    """The code of 0 of a column of amounts, none of which is below it, and where the others begin."""
+    if column.kind not in {"integer", "float"} or column.value_codes < 2:
+        return []
+    first, last = bin_bounds(column)
+    above: float = int(first[1]) if column.kind == "integer" else float(first[1])
+    return [(column, 0, above)] if first[0] == 0 and last[0] < (column.step or FINE) else []
+
+
+def _skipped(source: Column, target: _Target, rows: NDArray[np.float64], held: NDArray[np.float64]) -> Skipped:
     """The values of the source at which the target is empty, of rows by code and those that hold the target."""
     expected = rows * (held.sum() / max(rows.sum(), 1))
     at = (rows >= FEWEST_UNITS) & (expected >= EXPECTED_EACH) & (held <= (1 - LAMBDA) * expected)
@@ -89,4 +114,4 @@ def _skipped(source: Column, target: Column, rows: NDArray[np.float64], held: ND
         labels = tuple(label_of(source, int(code)) for code in np.flatnonzero(at))
     else:
         labels = (None,) if at[1] else ()
-    return Skipped(source.name, target.name, labels, empty, int(rows[at].sum()), explained)
+    return Skipped(source.name, target[0].name, labels, empty, int(rows[at].sum()), explained, target[2])

@@ -67,7 +67,7 @@ def code_of(column: Column, value: object, *, rule: str, where: str) -> int:
 
 
 def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDArray[np.bool_]:
-    """Which codes a pattern means: a value, a list of values, {min, max} of whole numbers, or {}: any but empty ones.
+    """Which codes a pattern means: a value, a list of values, {min, max} of numbers, or {}: any but empty ones.
 
     Raises:
         UserError: an unknown value, bounds on a column that has none, or that cut a bin; {} of one that is never empty.
