@@ -407,7 +407,7 @@ def test_check_asks_the_same_and_about_a_unit_below_the_person(capsys):
     assert "1 of the 5 frequent texts hold names" in looks["comment"]["hints"][0]
     assert looks["comment"]["status"] == "warning"
     alone = "\n".join(checked(capsys, table, columns, "privacy.unit=case", "privacy.max_records=1")["hints"])
-    assert "'patient' looks like an id of persons, with" in alone and "privacy.unit=patient" in alone
+    assert "'patient' looks like an id of persons, with 300 values " in alone and "privacy.unit=patient" in alone
     del table["patient"]
     rows = "\n".join(checked(capsys, table, columns, "privacy.unit=record")["hints"])
     assert "30 values of 'nino' stand in two rows or more" in rows and "'household' may be an id" in rows
@@ -501,7 +501,7 @@ def test_whole_numbers_that_are_all_as_long_as_each_other_may_be_persons_and_amo
     draft = drafted(cells)[1]
     assert draft.count("does it name persons?") == 1 and "privacy.unit=patron" in draft
     said = " ".join(checked(capsys, cells)["hints"])
-    assert "'patron' may be an id, with" in said and "'paid' may be an id" not in said
+    assert "'patron' may be an id, with 400 values " in said and "'paid' may be an id" not in said
 
 
 def test_ids_of_the_unit_among_the_columns_are_said_by_check_plan_and_a_run_before_it_spends(library, capsys):
