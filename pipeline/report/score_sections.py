@@ -364,7 +364,12 @@ def _number_rows(parts: Sequence[Json], *names: str) -> list[tuple[str, ...]]:
 
 def _number_cells(own: Json) -> tuple[str, ...]:
     missing, mean = "" if own["missing"] is None else f"{own['missing']:.1%}", own["mean"]
-    return (f"{own['count']:,}", missing, number(mean), _spread(mean, own["stddev"]), *map(number, own["quantiles"]))
+    return (f"{own['count']:,}", missing, _value(mean), _spread(mean, own["stddev"]), *map(_value, own["quantiles"]))
+
+
+def _value(value: Cell) -> str:
+    """A value of a column: one of four digits may be a year, and has no comma."""
+    return number(value).replace(",", "" if isinstance(value, int | float) and abs(value) < 9999.5 else ",")
 
 
 def _spread(mean: object, spread: float | None) -> str:

@@ -326,6 +326,18 @@ def test_deviations_of_dates_and_of_times_are_in_days_and_say_so(mean, deviation
     assert [line.count("2.5 days") for line in lines] == [0, 1, 1, 1]
 
 
+def test_years_among_the_values_of_a_column_have_no_comma_and_amounts_of_five_digits_do():
+    own = {
+        "count": 1_200,
+        "missing": 0.0,
+        "mean": 1967.4,
+        "stddev": 39.0,
+        "quantiles": [1878, 1936, 1976, 2001, 52_019],
+    }
+    (_, line) = numbers_lines([{"column": "year", "real": own, "synthetic": None, "mean_standard_error": None}])
+    assert line.split()[2:] == ["1,200", "0.0%", "1967", "39", "1878", "1936", "1976", "2001", "52,019"]
+
+
 def test_outliers_that_are_covered_stand_beside_what_a_second_sample_covers():
     reading = {"honest": {"value": 0.81, "spread": 0.01, "note": "a second sample"}}
     metrics = {"outlier_coverage": {"score": 0.4276, "reading": reading}}
