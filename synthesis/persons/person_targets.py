@@ -15,7 +15,8 @@ from synthesis.consistency.shrinkage import WIDTHS, likeliest, neighbours, smoot
 from synthesis.persons.person_answers import Asked
 
 #: An answer tells nothing where its distance from the arrangement without it stays below so many standard deviations.
-SIGNAL = 2.0
+#: How the values of a column go together is asked of many: ten answers of noise alone pass in one table of twenty.
+SIGNAL, OF_MANY = 2.0, 2.6
 #: Parts of a prior mean that neighbours make up.
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 #: The least mean of a cell, in parts of what all rows have in common there.
@@ -49,9 +50,10 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
         # a column's level and what follows its values tell of one thing: either vouches for both
         alike = [s for (other, _), (s, _) in zip(every, seen, strict=True) if _level_of(other) == _level_of(one) != ""]
         signal = max([own, *alike])
-        if one.kinds() == (Trait.RECORDS,) or (signal < SIGNAL and one.kinds() != (Trait.RECORDS, Trait.CONSTANT)):
+        clear = signal >= (OF_MANY if _level_of(one) else SIGNAL)
+        if one.kinds() == (Trait.RECORDS,) or (not clear and one.kinds() != (Trait.RECORDS, Trait.CONSTANT)):
             continue
-        if signal < SIGNAL:
+        if not clear:
             goal, variance = dealt, np.zeros(dealt.shape)
         elif one.by_size:
             spans = (t for t in targets if Trait.GAP in one.kinds() and t.asked.kinds() == (Trait.RECORDS, Trait.SPAN))
