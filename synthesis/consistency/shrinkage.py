@@ -78,12 +78,16 @@ def neighbours(values: Values, lines: Sequence[int], width: float, stddev: float
 
     Source: with a stddev, the positive part of James & Stein 1961, for each mean by itself.
     """
-    total, count, squares = values, np.ones(values.shape), np.ones(values.shape)
+    total, count = values, np.ones(values.shape)
     for axis, line in enumerate(lines):
         total, count = (_weighed(x, axis, line, width) for x in (total, count))
-        squares = _weighed(squares, axis, line, width / math.sqrt(2))  # the squared weights are as wide
     others = np.maximum(count - 1, 1e-9)
     means = np.maximum((total - values) / others, 0.0)
+    if not stddev:
+        return means
+    squares = np.ones(values.shape)
+    for axis, line in enumerate(lines):
+        squares = _weighed(squares, axis, line, width / math.sqrt(2))  # the squared weights are as wide
     noise = stddev**2 * (squares - 1) / others**2
     return np.asarray(means * np.maximum(1 - noise / np.maximum(means**2, 1e-12), 0.0))
 

@@ -135,7 +135,7 @@ class Look:
             padded, dated, digits, shortest, longest, worded = (int(c or 0) for c in counts)
             gap_texts = tuple(sorted(g for g in gaps if g is not None))
             held = int(filled or 0)
-            seen = int(rows_seen), held, gap_texts, bool(empty), min(int(distinct), held)
+            seen = int(rows_seen), held, gap_texts, bool(empty), int(distinct)
             facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, worded, plain.get(i, Numbers()))
         return facts
 

@@ -74,8 +74,8 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skippe
     rows = [np.zeros((size, len(targets))) for size in sizes]
     for codes in batches_of([*{c.name: c for c in (*sources, *(t for t, *_ in targets))}.values()]):
         # where 0 is asked about, rows without a number say nothing
-        there = np.stack([codes[c.name] != (c.missing_code if above else -1) for c, _, above in targets], axis=1)
-        filled = there & np.stack([codes[c.name] != code for c, code, _ in targets], axis=1)
+        there = np.stack([codes[c.name] != (-1 if above is None else c.missing_code) for c, _, above in targets], 1)
+        filled = there & np.stack([codes[c.name] != code for c, code, _ in targets], 1)
         for i, source in enumerate(sources):
             own = codes[source.name] if is_listed(source) else (codes[source.name] == source.missing_code).astype(int)
             each = csr_array((np.ones(own.size, np.float32), own, np.arange(own.size + 1)), shape=(own.size, sizes[i]))
