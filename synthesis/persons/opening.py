@@ -27,10 +27,10 @@ Flags = NDArray[np.bool_]
 LOOKED_AT = 24
 #: So many are looked at until there is one that the person may hold.
 LOOKED_FOR = 1024
-#: First times are corrected so often.
-CORRECTIONS = 8
-#: So many walks are drawn for each person.
-WALKS = 8
+#: Exchanges that are tried for each step and each first time.
+EXCHANGES = 16
+#: Bins of time in which records are counted meanwhile, at most.
+FINE = 512
 
 
 def drawn_constants(
@@ -136,38 +136,23 @@ def planned_times(
     walked = _walk(targets, starts, groups, owners, length, rng)
     if first is None:  # by chance it lies anywhere before what its steps leave
         room = np.maximum(dated_tokens.max() - dated_tokens.min() - walked[starts[1:] - 1], 0)
-        return np.asarray((dated_tokens.min() + within * room)[owners] + walked)
-    rows = first.goal.reshape(first.asked.values.shape)[:, : low.size]
-    rows = rows + dated_tokens.size / records / (rows.shape[0] * rows.shape[1])
-    there = np.bincount(_bins(dated_tokens, low), minlength=low.size) / dated_tokens.size
-    return _begun(rows, groups, owners, walked, low, high, there, rng)
+        begun = dated_tokens.min() + within * room
+    else:
+        rows = first.goal.reshape(first.asked.values.shape)[:, : low.size]
+        cell = drawn_cells(rows + dated_tokens.size / records / (rows.shape[0] * rows.shape[1]), groups, rng)
+        begun = low[cell] + within * (high[cell] - low[cell] + 1)
+    # so many records, or more where many have one time, lie from each edge to the next one
+    edges = np.unique(dated_tokens[np.arange(FINE) * dated_tokens.size // FINE]).astype(np.float64)
+    there = np.diff(np.searchsorted(dated_tokens, edges), append=dated_tokens.size) * (records / dated_tokens.size)
+    state, end = np.array([rng.integers(1, 2**63)], np.uint64), float(dated_tokens[-1]) + 1
+    exchanged_begins(begun, walked, starts, *_by_group(np.arange(sizes.size), groups), edges, there, end, state)
+    return np.asarray(begun[owners] + walked)
 
 
-def _bins(times: Values | Ints, low: Values) -> Ints:
-    """The bin of each time, from the bins' first times."""
-    return np.asarray(np.clip(np.searchsorted(low, times, side="right") - 1, 0, low.size - 1))
-
-
-def _begun(
-    rows: Values, groups: Ints, owners: Ints, walked: Values, low: Values, high: Values, there: Values,
-    rng: np.random.Generator,
-) -> Values:  # fmt: skip
-    """Walks from first times whose shares are corrected, step by step, for bins that have too many records or too few.
-
-    Source: each correction is one of Richardson 1972 and Lucy 1974, from the noisy first times on.
-    """
-    inside = rng.random(groups.size)
-    for _ in range(CORRECTIONS + 1):
-        cell = drawn_cells(rows, groups, rng)
-        planned = (low[cell] + inside * (high[cell] - low[cell] + 1))[owners] + walked
-        bins = _bins(planned, low)
-        share = np.bincount(bins, minlength=low.size) / owners.size
-        ratio = there / np.maximum(share, 0.5 / owners.size)
-        levels = np.bincount(owners, ratio[bins], groups.size) / np.bincount(owners, minlength=groups.size)
-        persons = np.bincount(groups * low.size + cell, minlength=rows.size)
-        factor = np.bincount(groups * low.size + cell, levels, rows.size) / np.maximum(persons, 1)
-        rows = rows * np.where(persons > 0, factor, 1.0).reshape(rows.shape)
-    return np.asarray(planned)
+def _by_group(members: Ints, groups: Ints) -> tuple[Ints, Ints, Ints]:
+    """The members' groups, the members by group, and where each group's begin among them."""
+    order = members[np.argsort(groups[members], kind="stable")]
+    return groups, order, np.searchsorted(groups[order], np.arange(groups.max() + 2)).astype(np.int64)
 
 
 def gap_edges(column: Column) -> Values:
@@ -188,17 +173,75 @@ def _walk(
     edges = gap_edges(target.asked.columns[target.asked.question.features[-1].column])
     shape = target.asked.values.shape
     rows = target.goal.reshape(shape[0], -1, shape[-1]).sum(axis=1)[:, :-1]
-    best, off = even, np.full(length.size, np.inf)
-    for _ in range(WALKS):
-        cell = np.zeros(records, np.int64)
-        cell[place > 0] = drawn_cells(rows, groups[owners[place > 0]], rng)
-        steps = np.floor(edges[cell] + rng.random(records) * (edges[cell + 1] - edges[cell])) * (place > 0)
-        walked = np.cumsum(steps)
-        walked -= walked[starts[:-1]][owners]
-        away = np.abs(walked[starts[1:] - 1] - length)
-        better = away < off
-        best, off = np.where(better[owners], walked, best), np.where(better, away, off)
-    return np.asarray(best)
+    later = np.flatnonzero(place > 0)
+    cell, steps = drawn_cells(rows, groups[owners[later]], rng), np.zeros(records)
+    steps[later] = np.floor(edges[cell] + rng.random(later.size) * (edges[cell + 1] - edges[cell]))
+    over = np.bincount(owners, steps, groups.size) - np.floor(length)
+    state = np.array([rng.integers(1, 2**63)], np.uint64)
+    exchanged_steps(steps, over, owners, *_by_group(later, groups[owners]), state)
+    walked = np.cumsum(steps)
+    return np.asarray(walked - walked[starts[:-1]][owners])
+
+
+@compiled
+def exchanged_steps(
+    steps: Values, over: Values, owners: Ints, groups: Ints, order: Ints, begins: Ints, state: NDArray[np.uint64]
+) -> None:
+    """Persons of one group exchange steps, in place, where their sums then lie nearer to their spans.
+
+    Args:
+        steps: (records,) the time from the record before.
+        over: (persons,) by how much the steps' sum lies above the span.
+        groups: (records,) of their persons; `order`, `begins` the records that have a step, by group.
+    """
+    for _ in range(EXCHANGES * len(order)):
+        a = order[below(state, len(order))]
+        low = begins[groups[a]]
+        b = order[low + below(state, begins[groups[a] + 1] - low)]
+        one, other, less = owners[a], owners[b], steps[a] - steps[b]
+        if one != other and abs(over[one] - less) + abs(over[other] + less) <= abs(over[one]) + abs(over[other]):
+            over[one] -= less
+            over[other] += less
+            steps[a], steps[b] = steps[b], steps[a]
+
+
+@compiled
+def exchanged_begins(
+    begun: Values, walked: Values, starts: Ints, groups: Ints, order: Ints, begins: Ints, edges: Values, there: Values,
+    end: float, state: NDArray[np.uint64],
+) -> None:  # fmt: skip
+    """Persons of one group exchange first times, in place, where all times then lie nearer to those that are there.
+
+    Args:
+        begun: (persons,) first times; `walked` (records,) the time since then; `groups` (persons,), `order` and
+            `begins` the persons by group.
+        edges: where bins of time begin; `there` how many records each has, none lies at the `end` or later.
+    """
+    over = np.append(-there, 0.0)
+    for person in range(len(begun)):
+        _counted(over, edges, end, begun[person] + walked[starts[person] : starts[person + 1]], 1.0)
+    for _ in range(EXCHANGES * len(begun)):
+        a = below(state, len(begun))
+        low = begins[groups[a]]
+        b = order[low + below(state, begins[groups[a] + 1] - low)]
+        one, other = walked[starts[a] : starts[a + 1]], walked[starts[b] : starts[b + 1]]
+        for _ in range(2):  # there, and back where nothing is gained
+            rise = _counted(over, edges, end, begun[a] + one, -1.0) + _counted(over, edges, end, begun[b] + other, -1.0)
+            begun[a], begun[b] = begun[b], begun[a]
+            rise += _counted(over, edges, end, begun[a] + one, 1.0) + _counted(over, edges, end, begun[b] + other, 1.0)
+            if rise < 0.0:
+                break
+
+
+@compiled
+def _counted(over: Values, edges: Values, end: float, times: Values, sign: float) -> float:
+    """Count times in their bins; returns by how much the sum of squares rises."""
+    rise = 0.0
+    for time in times:
+        k = len(edges) if time >= end else max(np.searchsorted(edges, time, side="right") - 1, 0)
+        rise += 1.0 + 2.0 * sign * over[k]
+        over[k] += sign
+    return rise
 
 
 def tokens_of_slots(planned: Values, starts: Ints, dated_tokens: int, rng: np.random.Generator) -> Ints:
