@@ -176,7 +176,7 @@ def _walk(
     later = np.flatnonzero(place > 0)
     cell, steps = drawn_cells(rows, groups[owners[later]], rng), np.zeros(records)
     steps[later] = np.floor(edges[cell] + rng.random(later.size) * (edges[cell + 1] - edges[cell]))
-    over = np.bincount(owners, steps, groups.size) - np.floor(length)
+    over = np.bincount(owners, steps, groups.size).astype(np.float64) - np.floor(length)
     state = np.array([rng.integers(1, 2**63)], np.uint64)
     exchanged_steps(steps, over, owners, *_by_group(later, groups[owners]), state)
     walked = np.cumsum(steps)

@@ -46,7 +46,7 @@ from synthesis.persons import linking, person_targets, swaps
 from synthesis.persons.arranged import _drawn
 from synthesis.persons.arrangement import cost_of
 from synthesis.persons.linking import Linked, linked_persons
-from synthesis.persons.opening import planned_times, tokens_of_slots
+from synthesis.persons.opening import _by_group, exchanged_begins, exchanged_steps, planned_times, tokens_of_slots
 from synthesis.persons.person_answers import Asked, answered
 from synthesis.persons.person_sizes import all_records, persons_by_size
 from synthesis.persons.person_targets import PersonTarget, _beside, _by_rows, targets_of
@@ -303,21 +303,67 @@ def test_times_that_nobody_shares_stay_so_where_one_answer_about_them_is_left(ki
     assert between < 0.25, between
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_noise_beside_a_column_of_few_values_moves_no_records_to_the_persons_of_one_constant(seed):
-    table, times, owners = world(seed, 3000)
-    rng = np.random.default_rng(seed)
-    rare = np.where(rng.random(owners.size) < 0.96, BY_NAME["hits"].value_codes, table.column("hits")).astype(np.uint8)
-    table = CodedTable(table.domain, tuple(rare if c.name == "hits" else table.column(c.name) for c in COLUMNS))
-    answers = [
-        NoisyMarginal(a.clique, a.query, a.values + rng.normal(0, 120.0, a.values.size), a.noise, 60.0, a.event)
-        if a.clique == ("records: home", "hits") else a
-        for a in answers_of(table, times, owners, UNIT, 60.0, seed)
-    ]  # fmt: skip
-    linked = linked_persons(table, times, UNIT, COLUMNS, answers, seed=seed)
-    sizes, home = np.diff(linked.starts), linked.constants[1]
-    records = np.bincount(home, sizes) / np.bincount(home) / sizes.mean()
-    assert np.abs(records - 1).max() < 0.13  # .26, .11 and .17 where constants beside sizes are no goal
+def test_noise_beside_a_column_of_few_values_moves_no_records_to_the_persons_of_one_constant():
+    furthest = []
+    for seed in (1, 2, 3):
+        table, times, owners = world(seed, 3000)
+        rng = np.random.default_rng(seed)
+        few_hits = np.where(rng.random(owners.size) < 0.96, BY_NAME["hits"].value_codes, table.column("hits"))
+        rare = {"hits": few_hits.astype(np.uint8)}
+        table = CodedTable(table.domain, tuple(rare.get(c.name, table.column(c.name)) for c in COLUMNS))
+        answers = [
+            NoisyMarginal(a.clique, a.query, a.values + rng.normal(0, 120.0, a.values.size), a.noise, 60.0, a.event)
+            if a.clique == ("records: home", "hits") else a
+            for a in answers_of(table, times, owners, UNIT, 60.0, seed)
+        ]  # fmt: skip
+        linked = linked_persons(table, times, UNIT, COLUMNS, answers, seed=seed)
+        sizes, home = np.diff(linked.starts), linked.constants[1]
+        furthest.append(np.abs(np.bincount(home, sizes) / np.bincount(home) / sizes.mean() - 1).max())
+    assert np.mean(furthest) < 0.1  # .26, .11 and .17 where constants beside sizes are no goal
+
+
+def test_persons_of_one_size_exchange_steps_until_these_fill_their_spans():
+    """Seasons of long careers had gaps that no walk drawn for itself could bring to its span."""
+    rng, owners = np.random.default_rng(4), np.repeat(np.arange(600), 8)
+    groups, steps = (owners >= 200).astype(np.int64), rng.choice([1.0, 2.0, 9.0], owners.size, p=[0.8, 0.15, 0.05])
+    steps[::8] = 0.0
+    spans, before = np.zeros(600), steps.copy()
+    for group in (0, 1):  # the same steps, shared out anew, so that every span can be filled
+        inside = np.flatnonzero((groups == group) & (steps > 0))
+        spans += np.bincount(owners[inside], rng.permutation(steps[inside]), 600)
+    over = np.bincount(owners, steps) - spans
+    off = np.abs(over).sum()
+    later = np.flatnonzero(np.arange(owners.size) % 8)
+    exchanged_steps(steps, over, owners, *_by_group(later, groups), np.array([7], np.uint64))
+    assert np.allclose(over, np.bincount(owners, steps) - spans)
+    assert np.abs(over).sum() < off / 10
+    for group in (0, 1):
+        assert np.array_equal(np.sort(steps[groups == group]), np.sort(before[groups == group]))
+
+
+def test_persons_of_one_size_exchange_first_times_until_all_times_lie_where_records_are():
+    """Who begins late stays short: of firsts and spans drawn apart, many times lie where there are few records."""
+    rng, starts = np.random.default_rng(5), np.arange(0, 4001, 4)
+    groups, real = rng.integers(0, 3, 1000), rng.integers(0, 60, 1000).astype(np.float64)
+    walked = np.arange(4) * np.floor(rng.random(1000) * (80 - real) / 4)[:, None]
+    times = np.sort((real[:, None] + walked).ravel())
+    begun = np.empty(1000)
+    for group in range(3):
+        begun[groups == group] = rng.permutation(real[groups == group])
+    edges, before = np.unique(times), begun.copy()
+    there = np.unique(times, return_counts=True)[1].astype(np.float64)
+
+    def misplaced() -> float:
+        planned = (begun[:, None] + walked).ravel()
+        counts = np.bincount(np.searchsorted(edges, planned[planned < 80], side="right") - 1, minlength=edges.size)
+        return float(np.abs(counts - there).sum() + (planned >= 80).sum())
+
+    off = misplaced()
+    members = _by_group(np.arange(1000), groups)
+    exchanged_begins(begun, walked.ravel(), starts, *members, edges, there, 80.0, np.array([3], np.uint64))
+    assert misplaced() < off / 5
+    for group in range(3):
+        assert np.array_equal(np.sort(begun[groups == group]), np.sort(before[groups == group]))
 
 
 def test_the_counts_that_the_sweeps_keep_are_the_tally_of_the_arrangement(monkeypatch):
