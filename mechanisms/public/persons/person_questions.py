@@ -40,8 +40,9 @@ PERSONS = "persons:"
 MOST_CELLS = 20_000
 #: A constant of more codes stands beside nothing else.
 MOST_BESIDE = 200
-#: The part of the budget for what is asked about persons at ε = 1; how it falls as ε grows; and its bounds.
-SHARE, FALL, LEAST_SHARE, MOST_SHARE = 0.1, 0.25, 0.05, 0.15
+#: The part of the budget for what is asked about persons, constants aside, from ε = 1 on; how it grows as ε falls; and
+#: the most that it may be, with constants.
+SHARE, GROWTH, MOST_SHARE = 0.07, 1 / 3, 0.15
 
 
 @dataclass(frozen=True)
@@ -213,9 +214,11 @@ def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsi
     """The questions, each with its part of the budget.
 
     Args:
-        share: of all of them together; None: 0.1 / ε^¼, from 0.15 down to 0.05: where the records' own answers are
-            precise, a person's are more so, and pairs of columns lose 2 % by it, 5 % at a tenth of ε = 1.
+        share: of all of them together; None: 0.07, below ε = 1 0.07 / ε^⅓, for what changes within a person, and as much
+            for a question about constants as for another one, which spares records as much; 0.15 at most.
     """
-    whole = min(MOST_SHARE, max(LEAST_SHARE, SHARE / epsilon**FALL)) if share is None else share
     parts = sum(q.part for q in questions)
+    moving = sum(q.part for q in questions if Trait.CONSTANT not in {f.kind for f in q.features})
+    own = SHARE / min(epsilon, 1.0) ** GROWTH * parts / max(moving, 1.0)
+    whole = min(MOST_SHARE, own) if share is None else share
     return [replace(q, share=whole * q.part / parts) for q in questions]
