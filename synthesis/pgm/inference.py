@@ -9,6 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mechanisms.public.axis_sums import summed_over
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
@@ -120,7 +121,7 @@ class JunctionTreeInference:
         """A parent's table summed to a separator, once for all children that share it."""
         if (parent, separator) not in sums:
             gone, order = onto(self.tree.cliques[parent], separator)
-            sums[parent, separator] = np.ascontiguousarray(tables[parent].sum(axis=gone).transpose(order))
+            sums[parent, separator] = np.ascontiguousarray(summed_over(tables[parent], gone).transpose(order))
         return sums[parent, separator]
 
     def covariance(self, marginals: Values, direction: Values) -> Values:
