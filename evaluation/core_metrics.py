@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FixedSettings(MetricSettings):
-    """Settings of metrics that know constants of a person.
-
-    Attributes:
-        fixed: columns that enter once.
-    """
+    """Settings of metrics that know constants of a person."""
 
     fixed: list[str] = columns(
         "columns that belong to the subject", example="a list of columns: 'evaluation.fixed=[sex]'"
@@ -31,23 +27,14 @@ class FixedSettings(MetricSettings):
 
 @dataclass(frozen=True)
 class PersonsSettings(FixedSettings):
-    """Settings.
-
-    Attributes:
-        most_records: of one person.
-    """
+    """Settings of the metric of whole persons."""
 
     most_records: int | None = setting(None, "a subject with more records than these is a violation", least=1)
 
 
 @dataclass(frozen=True)
 class AttackSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        attacks: how many are tried on training units, and as many on units of the holdout.
-        attack_rows: of each table.
-    """
+    """Settings of attacks on units."""
 
     attacks: int = setting(1_000, "so many attacks on training units and on units of the holdout, at most", least=1)
     attack_rows: int = setting(
@@ -57,22 +44,14 @@ class AttackSettings(MetricSettings):
 
 @dataclass(frozen=True)
 class SinglingOutSettings(AttackSettings):
-    """Settings.
-
-    Attributes:
-        condition_columns: of each guess.
-    """
+    """Settings of the attack that singles out."""
 
     condition_columns: int = setting(3, "columns of each condition that is to single out a person", least=1)
 
 
 @dataclass(frozen=True)
 class InferenceSettings(AttackSettings):
-    """Settings.
-
-    Attributes:
-        secrets: what is inferred.
-    """
+    """Settings of the attack that infers a column."""
 
     secrets: list[str] = columns(
         "the columns that an attacker infers from all others; default: each",
@@ -82,23 +61,14 @@ class InferenceSettings(AttackSettings):
 
 @dataclass(frozen=True)
 class AucSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        auc_rows: of each table.
-    """
+    """Settings of the classifier that tells tables apart."""
 
     auc_rows: int = setting(10_000, "a model tells at most so many rows of each table apart, a random sample", least=20)
 
 
 @dataclass(frozen=True)
 class TstrSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        predict, predict_all: the targets.
-        predict_rows: that models learn from, and are tested on.
-    """
+    """Settings of models that learn from synthetic records."""
 
     predict: list[str] = columns(
         "the columns to predict; default: the last", example="a list of columns: 'evaluation.predict=[income]'"
@@ -252,22 +222,14 @@ PERSONS = Metric(
 
 @dataclass(frozen=True)
 class AnitaSettings(MetricSettings):
-    """Settings that ANITA's accuracies share.
-
-    Attributes:
-        buckets: m.
-    """
+    """Settings that ANITA's accuracies share."""
 
     buckets: int = setting(10, "ANITA's m: buckets per attribute", least=2)
 
 
 @dataclass(frozen=True)
 class WaysSettings(AnitaSettings):
-    """Settings.
-
-    Attributes:
-        ways: n.
-    """
+    """Settings of ANITA's accuracy of n columns."""
 
     ways: int = setting(5, "number of columns of each marginal", least=1)
 

@@ -285,11 +285,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class TimeAndPlace(MetricSettings):
-    """When and where, of a temporal map.
-
-    Attributes:
-        time, segment: columns.
-    """
+    """When and where, of a temporal map."""
 
     time: str | None = column("the column of the time segments")
     segment: str | None = column("the column of the map segments")
@@ -297,11 +293,7 @@ class TimeAndPlace(MetricSettings):
 
 @dataclass(frozen=True)
 class MapColumns(TimeAndPlace):
-    """When, where and what.
-
-    Attributes:
-        kind: a column.
-    """
+    """When, where and what."""
 
     kind: str | None = column("the column of the record types")
 
