@@ -17,9 +17,8 @@ from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.fine_columns import tied_columns
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.rules.transforms import spread_codes
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import fine_edges, peaks_of, plain_edges, wide
-from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.clearing import cleared
