@@ -266,7 +266,7 @@ class Inputs:
 
     def bucketed(self, m: int) -> tuple[CodedTable, CodedTable]:
         """Both tables over at most m buckets per attribute, as of `bucket_tables`; made once for all metrics."""
-        from evaluation.accuracy.anita_buckets import bucket_tables
+        from evaluation.accuracy.anita_accuracy import bucket_tables
 
         shared = {} if self.options.shared is None else self.options.shared
         key = ("buckets", id(self.real), id(self.synthetic), m)

@@ -1,7 +1,7 @@
 """The scores of one table of a challenge: each metric, its parts, its floor, and the rounds. NOT private.
 
-Beside releases: classic anonymization (ANITA's Figure 1), k-anonymous tables by generalization; and several synthesizers
-on the noisy answers of one release.
+Beside releases: classic anonymization (ANITA's Figure 1), k-anonymous tables by generalization; several synthesizers on
+the noisy answers of one release.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The synthesizer `gum`: the Gradually Update Method (Li et al. 2021b, Appendix A); from the rows of a public table too."""
+"""The synthesizer `gum`: the Gradually Update Method (Li et al. 2021b, Appendix A), from a public table's rows too."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import filled_bins, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import Answer, mean_of
 from synthesis.persons.arranged import with_all_records, with_persons
-from synthesis.records_per_unit import with_records
+from synthesis.persons.person_sizes import with_records
 
 #: A curve between two knots is drawn as so many straight lines.
 PIECES = 16

@@ -1,4 +1,4 @@
-"""Potentials whose marginals come closest to the noisy answers: accelerated mirror descent on a junction tree, or L-BFGS."""
+"""Potentials whose marginals come closest to the noisy answers: mirror descent on a junction tree, or L-BFGS."""
 
 from __future__ import annotations
 

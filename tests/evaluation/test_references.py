@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.accuracy.anita_accuracy import n_way
-from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_accuracy import bucket_tables, n_way
 from evaluation.core_metrics import MgdSettings
 from evaluation.correlation import COLUMNS, RECORDS, correlation_maps, cramers_v
 from evaluation.counts import MOST_PAIRS, pairs_looked_at

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.accuracy.anita_buckets import apart_edges
+from evaluation.accuracy.anita_accuracy import apart_edges
 from evaluation.correlation import cramers_v
 from evaluation.papers.anita.anita_privacy import matches
 from evaluation.papers.challenges.gini import gini_score

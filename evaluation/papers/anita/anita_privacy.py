@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_accuracy import bucket_tables
 from evaluation.learning.features import some_rows
 from evaluation.metric import Inputs, Options
 from evaluation.papers.anita.anita_compare import PrivacyComparison, RateEstimate, clustered_variance, compare, estimate
