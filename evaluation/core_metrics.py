@@ -14,15 +14,12 @@ from mechanisms.public.settings import columns, setting
 
 if TYPE_CHECKING:
     from evaluation.accuracy.anita_accuracy import NWay
+from typing import Any
 
 
 @dataclass(frozen=True)
 class FixedSettings(MetricSettings):
-    """Settings of metrics that know constants of a person.
-
-    Attributes:
-        fixed: columns that enter once.
-    """
+    """Settings of metrics that know constants of a person."""
 
     fixed: list[str] = columns(
         "columns that belong to the subject", example="a list of columns: 'evaluation.fixed=[sex]'"
@@ -31,23 +28,14 @@ class FixedSettings(MetricSettings):
 
 @dataclass(frozen=True)
 class PersonsSettings(FixedSettings):
-    """Settings.
-
-    Attributes:
-        most_records: of one person.
-    """
+    """Settings of the metric of whole persons."""
 
     most_records: int | None = setting(None, "a subject with more records than these is a violation", least=1)
 
 
 @dataclass(frozen=True)
 class AttackSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        attacks: how many are tried on training units, and as many on units of the holdout.
-        attack_rows: of each table.
-    """
+    """Settings of attacks on units."""
 
     attacks: int = setting(1_000, "so many attacks on training units and on units of the holdout, at most", least=1)
     attack_rows: int = setting(
@@ -57,22 +45,14 @@ class AttackSettings(MetricSettings):
 
 @dataclass(frozen=True)
 class SinglingOutSettings(AttackSettings):
-    """Settings.
-
-    Attributes:
-        condition_columns: of each guess.
-    """
+    """Settings of the attack that singles out."""
 
     condition_columns: int = setting(3, "columns of each condition that is to single out a person", least=1)
 
 
 @dataclass(frozen=True)
 class InferenceSettings(AttackSettings):
-    """Settings.
-
-    Attributes:
-        secrets: what is inferred.
-    """
+    """Settings of the attack that infers a column."""
 
     secrets: list[str] = columns(
         "the columns that an attacker infers from all others; default: each",
@@ -82,23 +62,14 @@ class InferenceSettings(AttackSettings):
 
 @dataclass(frozen=True)
 class AucSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        auc_rows: of each table.
-    """
+    """Settings of the classifier that tells tables apart."""
 
     auc_rows: int = setting(10_000, "a model tells at most so many rows of each table apart, a random sample", least=20)
 
 
 @dataclass(frozen=True)
 class TstrSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        predict, predict_all: the targets.
-        predict_rows: that models learn from, and are tested on.
-    """
+    """Settings of models that learn from synthetic records."""
 
     predict: list[str] = columns(
         "the columns to predict; default: the last", example="a list of columns: 'evaluation.predict=[income]'"
@@ -252,22 +223,14 @@ PERSONS = Metric(
 
 @dataclass(frozen=True)
 class AnitaSettings(MetricSettings):
-    """Settings that ANITA's accuracies share.
-
-    Attributes:
-        buckets: m.
-    """
+    """Settings that ANITA's accuracies share."""
 
     buckets: int = setting(10, "ANITA's m: buckets per attribute", least=2)
 
 
 @dataclass(frozen=True)
 class WaysSettings(AnitaSettings):
-    """Settings.
-
-    Attributes:
-        ways: n.
-    """
+    """Settings of ANITA's accuracy of n columns."""
 
     ways: int = setting(5, "number of columns of each marginal", least=1)
 
@@ -301,3 +264,69 @@ def _entry(n: int | None) -> Metric:
 #: Computed without being asked for.
 QUICK = (1, 2, 3)
 ANITA_1WAY, ANITA_2WAY, ANITA_3WAY, ANITA_4WAY, ANITA_NWAY = (_entry(n) for n in (1, 2, 3, 4, None))
+
+
+SOLVERS = ("auto", "flow")
+
+
+@dataclass(frozen=True)
+class MgdSettings(MetricSettings):
+    """Settings.
+
+    A preset is kway (all k-way marginals, or a seeded sample), thirds (weights 1/9, 1/9, 1/3 over three columns),
+    located (k-way marginals with a temporal or spatial column), pie (one marginal, no mass moves), density (random
+    3-way marginals, no mass moves, Δ = 0) or pums (3-way marginals, and one of city, sex and income that weighs as much
+    as all others together). In an own list each entry has `attributes` (a column, or {column: level of its hierarchy}),
+    and optionally `weights` ({column: a number in [0, 1] or inf}; default: inf for categorical columns, equal for
+    ordinal ones), `delta`, and `weight` (its share).
+
+    Attributes:
+        preset, attributes, k, max_marginals, targets: which marginals.
+        delta: tolerance Δ; deltas: others, at which the score is told too.
+        alpha: cost of adding or removing one record.
+        solver: of each marginal.
+    """
+
+    preset: str = setting("kway", "which marginals: kway | thirds | located | pie | density | pums")
+    attributes: list[str] = setting(
+        [],
+        "thirds, pie, pums: the columns of the marginal; located: the temporal and spatial columns",
+        example="a list of columns: 'evaluation.attributes=[month,city,type]'",
+    )
+    k: list[int] = setting(
+        [1, 2, 3],
+        "kway, located: the orders",
+        least=1,
+        filled=True,
+        distinct=True,
+        example="a list of whole numbers: 'evaluation.k=[1,2]'",
+    )
+    max_marginals: int = setting(300, "at most so many marginals of each order, else a seeded sample", least=1)
+    targets: Any = setting(None, "an own list of marginals instead of a preset, or a YAML file with one")
+    delta: float = setting(2.0, "tolerance Δ, in records: count differences up to this cost nothing", least=0)
+    deltas: list[float] = setting(
+        [],
+        "further tolerances, at which the score is told too",
+        least=0,
+        example="a list: 'evaluation.deltas=[0,5,10]'",
+    )
+    alpha: float = setting(1.0, "cost of adding or removing one record", above=0)
+    solver: str = setting("auto", "auto | flow: both exact; auto picks the fastest for each marginal", choices=SOLVERS)
+
+
+MGD = Metric(
+    name="mgd",
+    title="MGD: cost of moving records between the cells of marginals",
+    says="moving, adding and removing records until marginals agree costs {score:.1%} of the real records",
+    goal="low",
+    high=None,
+    perfect=0,
+    reference="its floor: what two samples of the real table score",
+    source="Li et al. 2021a, Equation 3",
+    run="evaluation.mgd.presets:mgd_of",
+    settings=MgdSettings,
+    prepare="evaluation.mgd.presets:chosen_targets",
+    quick=True,
+    empty=True,
+    counted=True,
+)

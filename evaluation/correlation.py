@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_accuracy import bucket_tables
 from evaluation.counts import pairs_looked_at
 from evaluation.metric import Inputs, ReadScore
 from evaluation.products import inner
-from evaluation.readings.pair_ends import correlation_ends
+from evaluation.readings.distance_ends import correlation_ends
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import JsonDict

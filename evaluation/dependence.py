@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_accuracy import bucket_tables
 from evaluation.counts import cells_in_records, in_records, pairs_looked_at
 from evaluation.metric import Inputs, Options, ReadScore
-from evaluation.readings.pair_ends import DependenceEnds
+from evaluation.readings.distance_ends import DependenceEnds
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.json_values import JsonDict

@@ -266,7 +266,7 @@ class Inputs:
 
     def bucketed(self, m: int) -> tuple[CodedTable, CodedTable]:
         """Both tables over at most m buckets per attribute, as of `bucket_tables`; made once for all metrics."""
-        from evaluation.accuracy.anita_buckets import bucket_tables
+        from evaluation.accuracy.anita_accuracy import bucket_tables
 
         shared = {} if self.options.shared is None else self.options.shared
         key = ("buckets", id(self.real), id(self.synthetic), m)
@@ -285,11 +285,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class TimeAndPlace(MetricSettings):
-    """When and where, of a temporal map.
-
-    Attributes:
-        time, segment: columns.
-    """
+    """When and where, of a temporal map."""
 
     time: str | None = column("the column of the time segments")
     segment: str | None = column("the column of the map segments")
@@ -297,11 +293,7 @@ class TimeAndPlace(MetricSettings):
 
 @dataclass(frozen=True)
 class MapColumns(TimeAndPlace):
-    """When, where and what.
-
-    Attributes:
-        kind: a column.
-    """
+    """When, where and what."""
 
     kind: str | None = column("the column of the record types")
 

@@ -17,7 +17,7 @@ ACCURACIES = {"anita_1way": "single columns", "anita_2way": "pairs", "anita_3way
 METRICS: Members[Metric] = Members(
     "metrics",
     {
-        "mgd": "evaluation.mgd.mgd_metric:MGD",
+        "mgd": "evaluation.core_metrics:MGD",
         "tvd": "evaluation.core_metrics:TVD",
         "anita_1way": "evaluation.core_metrics:ANITA_1WAY",
         "anita_2way": "evaluation.core_metrics:ANITA_2WAY",

@@ -19,7 +19,7 @@ MAX_BODY = 60
 MAX_IMPORTS = 25
 #: Modules that import more of ours, and how many at most. The list may only shrink: no entry, no number is raised.
 MANY_IMPORTS = {
-    "pipeline.experiments.challenge": 38,
+    "pipeline.experiments.challenge": 36,
     "pipeline.experiments.table1_histograms": 27,
 }
 

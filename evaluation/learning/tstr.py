@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_accuracy import bucket_tables
 from evaluation.core_metrics import TstrSettings
 from evaluation.learning.features import (
     auc_with_error,

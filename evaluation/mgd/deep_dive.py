@@ -10,10 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.counts import Cells, paired_cells
-from evaluation.mgd.levels import at_levels, axes_at, cell_labels
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.movements import Movements, movements
-from evaluation.mgd.targets import TargetMarginal
+from evaluation.mgd.targets import TargetMarginal, at_levels, axes_at, cell_labels
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.schema.table_schema import Schema

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from evaluation.counts import Cells, paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
-from evaluation.mgd.levels import at_levels, axis_at
-from evaluation.mgd.targets import TargetMarginal, Targets
+from evaluation.mgd.targets import TargetMarginal, Targets, at_levels, axis_at
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique

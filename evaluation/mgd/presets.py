@@ -13,13 +13,22 @@ from pathlib import Path
 import numpy as np
 import yaml
 
+from evaluation.core_metrics import MgdSettings
 from evaluation.metric import Inputs
 from evaluation.mgd.aemc_graph import graph_size
 from evaluation.mgd.geometry import Axis
-from evaluation.mgd.levels import axis_at, grouped
 from evaluation.mgd.marginal_difference import MGDResult, mgd
-from evaluation.mgd.mgd_metric import MgdSettings
-from evaluation.mgd.targets import GROUPS, TargetMarginal, Targets, draw_schemas, read_targets, subsets, target
+from evaluation.mgd.targets import (
+    GROUPS,
+    TargetMarginal,
+    Targets,
+    axis_at,
+    draw_schemas,
+    grouped,
+    read_targets,
+    subsets,
+    target,
+)
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, check_names, require_columns
 from mechanisms.public.schema.table_schema import Schema

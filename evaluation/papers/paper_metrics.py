@@ -13,39 +13,26 @@ from mechanisms.public.settings import column, columns, setting
 
 @dataclass(frozen=True)
 class TripSettings(TimeAndPlace):
-    """Settings.
-
-    Attributes:
-        to: where a trip ends.
-    """
+    """Settings of metrics of trips, from the segment to another one."""
 
     to: str | None = column("the column of the destinations")
 
 
 @dataclass(frozen=True)
 class AreaSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        area: PUMA.
-    """
+    """Settings of the metric of SDNist."""
 
     area: str | None = column("the column that sdnist_kmarginal adds to each pair of columns: evaluation.area=PUMA")
 
 
 @dataclass(frozen=True)
 class SequencesSettings(AnitaSettings, FixedSettings):
-    """Settings."""
+    """Settings of ANITA's sequences."""
 
 
 @dataclass(frozen=True)
 class GiniSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        group, sex, income: columns.
-        gini_index: as the challenge's scorer computes it, or as usual.
-    """
+    """Settings of the Gini index of incomes, by group and sex."""
 
     group: str | None = column("the column of the groups")
     sex: str | None = column("the column of the sexes")
@@ -57,13 +44,7 @@ class GiniSettings(MetricSettings):
 
 @dataclass(frozen=True)
 class DistanceSettings(MetricSettings):
-    """Settings.
-
-    Attributes:
-        distance_columns: what is compared.
-        distance: how; distance_buckets: after how many buckets per column.
-        max_rows: of each table; distance_rows: of these, for the distances.
-    """
+    """Settings of ANITA's distances; `distance_rows` are some of `max_rows`."""
 
     distance_columns: list[str] = columns(
         "the columns to measure distances on; default: all",
@@ -85,12 +66,7 @@ class DistanceSettings(MetricSettings):
 
 @dataclass(frozen=True)
 class NcriptSettings(MapColumns):
-    """Settings.
-
-    Attributes:
-        regions: what the segments are added up to (N-CRiPT 2021, 3.5).
-        ncript: fields of `NcriptSpec`.
-    """
+    """Settings of N-CRiPT (2021; of `regions` section 3.5): `ncript` holds fields of `NcriptSpec`."""
 
     regions: str | None = setting(None, "a level of the segment's hierarchy, instead of the segments themselves")
     ncript: dict[str, Any] | None = setting(

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import apart_edges
+from evaluation.accuracy.anita_accuracy import apart_edges
 from evaluation.persons.person_rows import Codes, Floats, Ints, PersonRows, RowColumn
 
 #: Buckets of gaps and of spans; constants whose pairs are counted, at most.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import apart_edges
+from evaluation.accuracy.anita_accuracy import apart_edges
 from evaluation.readings.distance_ends import expected_tvd
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_buckets import apart_edges, frequent
+from evaluation.accuracy.anita_accuracy import apart_edges, frequent
 from evaluation.values.value_kinds import Kind, ValueKind, as_numbers, as_texts
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain

@@ -1,4 +1,7 @@
-"""Bounds, bins and values leave by the one exit: a noisy tree of counts, or the values above a safe threshold."""
+"""Bounds, bins and values leave by the one exit: a noisy tree of counts, or the values above a safe threshold.
+
+Each unit counts once per value. Weights of values are NOT private.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,23 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
+from mechanisms.accounting.thresholds import weight_of
 from mechanisms.public.discovery.discovery_questions import OF_UNITS, VALUES
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import as_matrix
 from mechanisms.public.release import NoisyMarginal
-from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.public.schema.column import Column
+from mechanisms.public.tables.inspect_file import check_unchanged
+from mechanisms.public.units import WEIGHT_BITS, Norm
+from mechanisms.sensitive.contribution import Aside, UnitRows
+from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, exact_marginals, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.measurement import MarginalQuestion, check_clipped
 from mechanisms.sensitive.noise import NoiseSource
-from mechanisms.sensitive.private_table import PrivateTable
-from mechanisms.sensitive.value_weights import ValueWeights
+from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 
 
 @dataclass(frozen=True)
@@ -158,3 +165,63 @@ def _question(charge: PlannedCharge, budget: Budget, folder: Path, place: int) -
         return ValuesQuestion(folder / f"{place:05d}.json", charge, needed)
     planned = charge.measurement
     return MarginalQuestion(planned, as_matrix(planned.query), needed, folder / f"{place:05d}.npz")
+
+
+#: Longer texts are not listed, nor are texts with characters that cannot be printed.
+MAX_TEXT = 200
+
+
+@dataclass(frozen=True, eq=False)
+class ValueWeights:
+    """The texts of one column, and the sum of their weights over all units; the repr shows none.
+
+    Attributes:
+        texts: distinct.
+        units: per text, in units of 2**-WEIGHT_BITS: a unit that holds t of them counts w_t for each of these.
+    """
+
+    texts: tuple[str, ...]
+    units: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"ValueWeights({len(self.texts)} values)"
+
+
+def value_weights(
+    table: UnitRows,
+    columns: Sequence[Column],
+    *,
+    key: bytes,
+    norm: Norm,
+    holdout: float | None,
+    engine: Engine = EMBEDDED,
+) -> dict[str, ValueWeights]:
+    """The weights of the values of some columns, by column.
+
+    Guarantee: what one unit adds to the weights of a column is a vector without negative entries of norm at most 1,
+        which depends on no other unit: t of its distinct values count, at most C, chosen at random where it has more
+        (by a keyed hash of the unit and the value); each weighs w_t, however many records hold it. Missing values,
+        those that mean *other* and those that no list can hold do not count; nor does a unit that is set aside.
+    Args:
+        key, holdout: as of `load_private`: the same units are set aside.
+        engine: who reads the rows.
+    Raises:
+        UserError: a malformed file; one that changed since it was opened.
+    """
+    aside = None if holdout is None else Aside(key, holdout)
+    weights = {}
+    counts = engine.values(table, columns, key=key, aside=aside)
+    check_unchanged(table.source.states)
+    for name, counted in counts.items():
+        sums: dict[str, int] = {}
+        for text, values, count in counted:
+            if may_be_listed(text):
+                sums[text] = sums.get(text, 0) + count * weight_of(values, norm)
+        texts = tuple(sorted(sums))
+        weights[name] = ValueWeights(texts, np.array([sums[t] for t in texts], np.int64))
+    return weights
+
+
+def may_be_listed(text: str) -> bool:
+    """Whether a schema's file can hold the text: a rule about the text alone, whoever holds it."""
+    return len(text) <= MAX_TEXT and text.isprintable() and text.strip() == text != ""

@@ -22,8 +22,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import stored_values, write_whole
 from mechanisms.public.json_values import JsonDict
 from mechanisms.public.progress import Progress
-from mechanisms.public.schema.schema_part import part_of
-from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.schema.table_schema import Schema, part_of
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, unit_numbers
@@ -34,10 +33,12 @@ from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import write_demo
 from pipeline.experiments.challenge_scores import (
     World,
+    compared,
     options_of,
     scores_of_anonymous,
     scores_of_sample,
     scores_of_table,
+    synthesizers_of,
     values_of,
 )
 from pipeline.experiments.challenge_settings import (
@@ -52,7 +53,6 @@ from pipeline.experiments.challenge_settings import (
 from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.findings import Findings, closing_text, setting_of, write_findings
 from pipeline.experiments.gallery.published import beside_printed, compared_scales, in_words, published_of
-from pipeline.experiments.methods_compared import compared, synthesizers_of
 from pipeline.experiments.opened_table import opened_table
 from pipeline.experiments.repeats import run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of

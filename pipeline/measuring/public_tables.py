@@ -25,8 +25,7 @@ from pipeline.settings.methods import usable_synthesizer
 from pipeline.statement.format_2 import starts_from
 from pipeline.statement.start_table import START, Start, start_in, start_of
 from synthesis.contract import Synthesizer
-from synthesis.gum.gum_settings import GumSpec
-from synthesis.gum.public_start import StartedGum
+from synthesis.gum.gum_settings import GumSpec, StartedGum
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from mechanisms.public.tables.formats import FORMATS, TableFormat, persons_of
 from pipeline.release_folder import ESTIMATED, marginal_frames
 from pipeline.statement.digests import MANIFEST, SIGNATURE
 from pipeline.statement.paid_answers import Finding, off_lattice
-from synthesis.records_per_unit import with_records
+from synthesis.persons.person_sizes import with_records
 
 #: What every release of this version holds, beside its synthetic table and marginals/.
 FILES = frozenset(

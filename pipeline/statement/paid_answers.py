@@ -20,9 +20,9 @@ from mechanisms.public.discovery.discovery_questions import (
     RECORDS,
     VALUES,
     DiscoveryQuestion,
+    LeafTree,
     SizeQuestion,
 )
-from mechanisms.public.discovery.leaf_tree import LeafTree
 from mechanisms.public.json_values import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.person_questions import by_label, questions_about_units

@@ -1,4 +1,4 @@
-"""One gradual update of one marginal (Li et al. 2021b, Appendix A.2), and the rows under change."""
+"""One gradual update of one marginal (Li et al. 2021b, Appendix A.2), the rows under change, and its hot loop."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.jit import compiled
 from mechanisms.public.marginals import extend_keys
 from synthesis.consistency.agree import Target
-from synthesis.gum.gum_kernels import pick_rows
 from synthesis.rounding import systematic
-from synthesis.xorshift import shuffle
+from synthesis.xorshift import following, shuffle
 
 
 @dataclass(eq=False)
@@ -145,3 +145,40 @@ def shrink_factor(excess: NDArray[np.float64], counts: NDArray[np.int64], moved:
     if place == ratio.size:
         return float(ratio[-1]) if ratio.size else 0.0
     return float((moved - before[place]) / above[place])
+
+
+@compiled
+def pick_rows(
+    keys: NDArray[np.int32],
+    counts: NDArray[np.int64],
+    quotas: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    freed: NDArray[np.int32],
+    donors: NDArray[np.int32],
+    state: NDArray[np.uint64],
+) -> None:
+    """One scan that picks, uniformly at random without repeats, `remove[c]` rows to free and `donate[c]` donors a cell.
+
+    Selection sampling: a row of a cell with k rows left of which r are still wanted is taken with probability r / k.
+    `counts` and `quotas` (`remove`, `donate`, and where a cell's donors are written) are used up.
+    """
+    remove, donate, starts = quotas
+    seed = state[0]
+    done = 0
+    for i in range(len(keys)):
+        cell = keys[i]
+        count = remove[cell]
+        giving = donate[cell]
+        if count == 0 and giving == 0:
+            continue
+        seed = following(seed)
+        draw = np.float64(seed >> np.uint64(11)) * 1.1102230246251565e-16 * counts[cell]
+        counts[cell] -= 1
+        if draw < count:
+            freed[done] = i
+            done += 1
+            remove[cell] = count - 1
+        elif giving > 0 and draw < giving:
+            donors[starts[cell]] = i
+            starts[cell] += 1
+            donate[cell] = giving - 1
+    state[0] = seed

@@ -16,7 +16,7 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.schema.shapes import Shape
+from mechanisms.public.schema.column import Shape
 from synthesis.consistency.residual_parts import completed
 
 #: Bins lie far where their values are off the mean by more than so many standard deviations of the column.

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges
-from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.far_cells import LITTLE, far_groups, group_middles, pair_labels

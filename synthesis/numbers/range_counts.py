@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.public.marginals import Values
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import fine_edges
-from mechanisms.public.schema.shapes import Shape
 from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of
 
 #: Ranges in a column's unit, both ends included.

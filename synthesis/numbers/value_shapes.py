@@ -17,16 +17,15 @@ from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.fine_columns import tied_columns
 from mechanisms.public.rules.mapped import filled
 from mechanisms.public.rules.transforms import spread_codes
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import fine_edges, peaks_of, plain_edges, wide
-from mechanisms.public.schema.shapes import Shape
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import filled_bins, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import Answer, mean_of
 from synthesis.persons.arranged import with_all_records, with_persons
-from synthesis.records_per_unit import with_records
+from synthesis.persons.person_sizes import with_records
 
 #: A curve between two knots is drawn as so many straight lines.
 PIECES = 16

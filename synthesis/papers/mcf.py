@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from synthesis.consistency.agree import Target
-from synthesis.gum.gradual_update import UpdateWork
-from synthesis.gum.gum_kernels import pick_rows
+from synthesis.gum.gradual_update import UpdateWork, pick_rows
 from synthesis.gum.passes import Passes
 from synthesis.rounding import systematic
 from synthesis.xorshift import shuffle

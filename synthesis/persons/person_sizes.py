@@ -1,10 +1,11 @@
-"""How many persons have 1, 2, … records: whole numbers that account for every record."""
+"""How many persons have 1, 2, … records: whole numbers that account for every record; their shares."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from mechanisms.public.marginals import Values
 from mechanisms.public.persons.person_features import Trait, sizes
 from mechanisms.public.persons.person_questions import PersonQuestion
 from mechanisms.public.persons.tally import Ints
+from mechanisms.public.release import Measurements, NoisyMarginal
+from mechanisms.public.schema.table_schema import Schema
+from synthesis.consistency.projection import norm_sub
 from synthesis.persons.person_answers import Asked
 
 #: Added to variances, which may be 0 where there is no noise.
@@ -159,3 +163,24 @@ def _whole(values: Values, records: int) -> Ints:
     if left % values.size:
         counts[left % values.size - 1] += 1
     return np.asarray(counts, np.int64)
+
+
+def records_shares(histogram: NoisyMarginal) -> tuple[tuple[int, float], ...]:
+    """(number of records, share of the units with so many), from the closest non-negative histogram of the same sum.
+
+    Edge cases: a noisy number of units that is not above 0 tells nothing: every row is a unit of its own.
+    """
+    cells = norm_sub(histogram.values, float(histogram.values.sum()))
+    if not cells.sum() > 0:
+        return ((1, 1.0),)
+    shares = cells / cells.sum()
+    return tuple((n, float(p)) for n, p in enumerate(shares, start=1) if p > 0)
+
+
+def with_records(schema: Schema, measurements: Measurements) -> Schema:
+    """The schema, with the measured records per unit where it asks for them; as it is where they were lost."""
+    ids = schema.rules.unit_ids
+    if ids is None or not ids.measured or measurements.histogram is None:
+        return schema
+    filled = replace(ids, records=records_shares(measurements.histogram))
+    return replace(schema, rules=replace(schema.rules, unit_ids=filled))

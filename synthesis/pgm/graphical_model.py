@@ -18,14 +18,13 @@ from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total
 from synthesis.convergence import FitRecord
 from synthesis.impossible import Impossible, check_zeros
-from synthesis.pgm.estimation import Point, Stopping, mirror_descent
+from synthesis.pgm.estimation import Point, Stopping, lbfgs, mirror_descent
 from synthesis.pgm.holdout import Optimizer, held_out_target
 from synthesis.pgm.inference import JunctionTreeInference, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
 from synthesis.pgm.loss import FitLoss, plan_loss
 from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.observed import MAX_CELLS, largest_table, model_marginal
-from synthesis.pgm.quasi_newton import lbfgs
 from synthesis.pgm.sampling import model_rows
 from synthesis.pgm.terms import sufficient
 

@@ -25,8 +25,7 @@ from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.restatements import guarantee, worst_case
 from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, weight_of
-from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion, union_sensitivity
-from mechanisms.public.discovery.leaf_tree import LeafTree
+from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion, LeafTree, union_sensitivity
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import OWN_KINDS

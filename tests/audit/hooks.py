@@ -16,7 +16,7 @@ POINTS = {
     "noisy": "mechanisms.sensitive.exact_answers:noisy",
     "noise": "mechanisms.sensitive.noise:split_noise",
     "released values": "mechanisms.sensitive.discovering:released_values",
-    "weights of values": "mechanisms.sensitive.value_weights:value_weights",
+    "weights of values": "mechanisms.sensitive.discovering:value_weights",
     "buckets of units": "mechanisms.public.discovery.discovery_questions:SizeQuestion.bucketed",
     "discovered": "pipeline.measuring.discovery_stage:discovered",
     "sensitivity of sizes": "mechanisms.public.discovery.discovery_questions:SizeQuestion.sensitivity",

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.accuracy.anita_accuracy import draw_sets, expected_tvd, n_way
-from evaluation.accuracy.anita_buckets import bucket_tables, quantile_edges
+from evaluation.accuracy.anita_accuracy import bucket_tables, draw_sets, expected_tvd, n_way, quantile_edges
 from evaluation.papers.anita.anita_compare import compare
-from evaluation.papers.anita.anita_distances import matches, nearest
+from evaluation.papers.anita.anita_privacy import matches, nearest
 from evaluation.papers.anita.anita_sequences import flat_pairs
 from evaluation.verdict.near_rows import TILE
 from mechanisms.public.coded_table import CodedTable

@@ -7,8 +7,15 @@ import pytest
 
 from evaluation.cube import cubes_from_arrays, map_cubes
 from evaluation.papers.ncript.combined_loss import ncript, order_agreement, prepared
-from evaluation.papers.ncript.ncript_rows import NcriptSpec, bias_penalty, heavy_hitters, jaccard_distance, jsd
-from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
+from evaluation.papers.ncript.ncript_rows import (
+    NcriptSpec,
+    bias_penalty,
+    heavy_hitters,
+    horizontal_losses,
+    jaccard_distance,
+    jsd,
+    vertical_losses,
+)
 from evaluation.papers.paper_metrics import NcriptSettings
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.accuracy.anita_accuracy import n_way
-from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_accuracy import bucket_tables, n_way
+from evaluation.core_metrics import MgdSettings
 from evaluation.correlation import COLUMNS, RECORDS, correlation_maps, cramers_v
 from evaluation.counts import MOST_PAIRS, pairs_looked_at
 from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.marginal_difference import MGDResult, mgd
-from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.presets import chosen_targets
 from evaluation.outcome import compute
 from evaluation.readings.distance_ends import independent_tvd

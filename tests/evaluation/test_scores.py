@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import yaml
 
+from evaluation.core_metrics import MgdSettings
 from evaluation.counts import Cells
 from evaluation.metric import Metric, Options
 from evaluation.metrics import ScoreSpec
 from evaluation.mgd.geometry import Axis
-from evaluation.mgd.levels import at_levels, axes_at, cell_labels
 from evaluation.mgd.marginal_difference import mgd
-from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, chosen_targets, predicted_work
-from evaluation.mgd.targets import GROUPS, Targets, read_targets, target
+from evaluation.mgd.targets import GROUPS, Targets, at_levels, axes_at, cell_labels, read_targets, target
 from evaluation.score import score_tables
 from evaluation.tvd import distances
 from evaluation.values.value_tables import Values

@@ -12,8 +12,7 @@ from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.papers.challenges.sdnist import SUBSAMPLES, distances, in_bins, matches
 from evaluation.values.value_tables import Values
-from mechanisms.public.schema.schema_part import part_of
-from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.schema.table_schema import load_schema, part_of
 from pipeline.conf_folder import SCHEMAS
 from tests.evaluation.worlds import result_of, values_of
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.accuracy.anita_buckets import apart_edges
+from evaluation.accuracy.anita_accuracy import apart_edges
 from evaluation.correlation import cramers_v
-from evaluation.papers.anita.anita_distances import matches
+from evaluation.papers.anita.anita_privacy import matches
 from evaluation.papers.challenges.gini import gini_score
 from evaluation.pictures.pair_maps import ASKED, CELLS, chosen_pairs, pair_maps
 from evaluation.pictures.pictures import DRAWN, POINTS, densities, principal_axes

@@ -6,8 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evaluation.accuracy.anita_accuracy import n_way
-from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_accuracy import bucket_tables, n_way
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import compute

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import yaml
 
+from evaluation.core_metrics import MgdSettings
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.aemc_graph import graph_of
 from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
-from evaluation.mgd.mgd_metric import MgdSettings
 from evaluation.mgd.presets import chosen_targets
 from evaluation.mgd.targets import Targets, target
 from mechanisms.public.coded_table import CodedTable, code_dtype

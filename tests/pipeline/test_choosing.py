@@ -19,7 +19,7 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts
 from mechanisms.selection.papers.priview import PRECISE, PriViewSettings, strength
-from mechanisms.selection.papers.unit_noise import unit_noise, unit_stddev
+from mechanisms.selection.papers.public_table import unit_noise, unit_stddev
 from pipeline import api, load
 from pipeline.measuring.public_tables import started
 from pipeline.settings.build import build_schema

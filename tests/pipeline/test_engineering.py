@@ -25,7 +25,7 @@ from pipeline.settings.build import build_schema, build_workload
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
 from pipeline.stages import run
-from synthesis.records_per_unit import records_shares, with_records
+from synthesis.persons.person_sizes import records_shares, with_records
 from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, done_in, edit, people, reply, statement_of, worded
 from tests.public.table_worlds import loosened
 

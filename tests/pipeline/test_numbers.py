@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import pipeline
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.schema_part import part_of
-from mechanisms.public.schema.table_schema import load_schema, parse_schema
+from mechanisms.public.schema.table_schema import load_schema, parse_schema, part_of
 from pipeline import release_folder
 from pipeline.release_folder import cells_frame, read_release
 from pipeline.report.header_cards import in_short

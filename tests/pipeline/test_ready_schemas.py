@@ -13,8 +13,7 @@ import pytest
 import yaml
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.schema_part import part_of
-from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema, part_of
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
 from pipeline.conf_folder import CONF, SCHEMAS

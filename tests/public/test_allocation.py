@@ -17,9 +17,9 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.selection.papers.groups import grouped, within
 from mechanisms.selection.papers.privbasis import bases, frequent_itemsets
 from mechanisms.selection.papers.priview import FIELDS, covering, lines, random_views
+from mechanisms.selection.papers.public_table import grouped, within
 
 POWER = 2 / 3
 

@@ -17,7 +17,7 @@ from mechanisms.public.discovery.discovered_columns import (
     questions_of,
     scouting_schema,
 )
-from mechanisms.public.discovery.leaf_tree import LeafTree
+from mechanisms.public.discovery.discovery_questions import LeafTree
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import of_each, upper_quantile
 from mechanisms.public.schema.bins import Bins, cell_edges, float_grid, integer_grid

@@ -33,8 +33,7 @@ from mechanisms.public.queries.query_matrices import sensitivity
 from mechanisms.public.rules.engineering import engineer, undo
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.rules.table_rules import RULES
-from mechanisms.public.schema.schema_part import part_of
-from mechanisms.public.schema.table_schema import TOP, Schema, load_schema, parse_schema
+from mechanisms.public.schema.table_schema import TOP, Schema, load_schema, parse_schema, part_of
 from mechanisms.public.tables.decode import draw, with_constants
 from mechanisms.public.tables.write_table import write_table
 from mechanisms.public.units import Neighbouring

@@ -28,11 +28,17 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.fixed import Merge
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
-from mechanisms.sensitive.discovering import discover, released_values
+from mechanisms.sensitive.discovering import (
+    MAX_TEXT,
+    ValueWeights,
+    discover,
+    may_be_listed,
+    released_values,
+    value_weights,
+)
 from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.private_table import load_private
-from mechanisms.sensitive.value_weights import MAX_TEXT, ValueWeights, may_be_listed, value_weights
 from tests.public.table_worlds import csv, schema, source
 from tests.sensitive.test_exit import follows_its_law
 

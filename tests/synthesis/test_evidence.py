@@ -24,9 +24,8 @@ from synthesis.consistency.evidence import FLOOR, gathered, lifted
 from synthesis.consistency.merged_values import compressed, merged_values
 from synthesis.consistency.projection import fit, norm_sub, product, raked, soften, soften_alike
 from synthesis.consistency.residual_parts import ResidualParts, completed, noise_left, rebuilt_of
-from synthesis.consistency.shrinkage import neighbours
+from synthesis.consistency.shrinkage import neighbours, with_likely_columns
 from synthesis.gum.gum_settings import GumSpec
-from synthesis.likely_columns import with_likely_columns
 from synthesis.marginal_tables import marginal_tables
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.model_settings import ModelSettings

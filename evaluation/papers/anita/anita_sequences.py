@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.accuracy.anita_accuracy import NWay, n_way
-from evaluation.accuracy.anita_buckets import bucket_tables
+from evaluation.accuracy.anita_accuracy import NWay, bucket_tables, n_way
 from evaluation.metric import Inputs, ReadScore
 from evaluation.papers.paper_metrics import SequencesSettings
 from evaluation.readings.reading import LIMITS, Ends, mean_ends

@@ -18,13 +18,14 @@ from evaluation.papers.ncript.ncript_rows import (
     NcriptSpec,
     bias_penalty,
     heavy_hitters,
+    horizontal_losses,
     jaccard_by_type,
     jaccard_distance,
     jsd,
     jsd_by_type,
+    vertical_losses,
     violating_types,
 )
-from evaluation.papers.ncript.ncript_series import horizontal_losses, vertical_losses
 from evaluation.papers.paper_metrics import NcriptSettings
 from evaluation.pictures.place_map import named
 from mechanisms.public.errors import check_names

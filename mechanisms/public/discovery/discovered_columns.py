@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion
-from mechanisms.public.discovery.leaf_tree import LeafTree
+from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion, LeafTree
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind, upper_quantile
 from mechanisms.public.rules.table_rules import parse_rules

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.errors import UserError, together
-from mechanisms.public.rules.calendar_parts import part_columns
+from mechanisms.public.errors import UserError, require_columns, together
+from mechanisms.public.rules.calendar_parts import named_parts, part_columns
 from mechanisms.public.rules.engineering import Engineering, build_engineering
 from mechanisms.public.rules.lengths import length_columns, with_fine_lengths
 from mechanisms.public.rules.mapped import check_mapped
@@ -23,7 +23,7 @@ from mechanisms.public.schema.column_parse import parse_column
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 from mechanisms.public.schema.discover_fields import check_rules, discover_fields
 from mechanisms.public.schema.facts_file import check_alone
-from mechanisms.public.schema.fields import FieldDict, as_text, check_fields, text_list, true_or_false
+from mechanisms.public.schema.fields import FieldDict, as_text, check_fields, text_list, texts_in, true_or_false
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
@@ -303,3 +303,50 @@ def column_fields(column: Column) -> FieldDict:
 def as_a_column(schema: Schema, name: str) -> bool:
     """Whether a measured attribute is a column of the table as it stands, untouched by rules of the schema."""
     return name in schema.domain and name in schema.measured and schema.domain[name] == schema.measured[name]
+
+
+def part_of(schema: Schema, names: Sequence[str], *, where: str) -> Schema:
+    """The schema of some of the columns, in the schema's order; a rule is kept where all columns that it names are.
+
+    Args:
+        where: which setting names them, for messages.
+    Raises:
+        UserError: a column that the schema does not have.
+    """
+    require_columns(names, schema.domain.names, where=where)
+    fields = schema.to_fields()
+    gone = set(schema.domain.names) - set(names)
+    sources = {step.target: [n for n in step.reads if not schema[n].between] for step in schema.rules.computed}
+    rules: FieldDict = {}
+    for rule, content in schema.rules.declared.items():
+        if rule == "unit_id":
+            rules[rule] = None if gone & set(texts_in(content)) else content
+        elif rule == "unit":
+            rules[rule] = {k: [n for n in v if n not in gone] if isinstance(v, list) else v for k, v in content.items()}
+        elif rule == "calendar":
+            left = {n: _left(n, e, gone) for n, e in content.items() if n not in gone}
+            rules[rule] = {n: e for n, e in left.items() if e}
+        elif isinstance(content, Mapping):
+            rules[rule] = {n: e for n, e in content.items() if not gone & {n, *_columns_of(e), *sources.get(n, ())}}
+        else:
+            rules[rule] = [e for e in content if not gone & set(_columns_of(e))]
+    columns = {n: column for n, column in fields["columns"].items() if n not in gone}
+    plain = {k: v for k, v in fields.items() if k not in (*rules, "leave_out")}
+    own = {"name": f"{schema.name}_part", "columns": columns}
+    return parse_schema(plain | own | {k: v for k, v in rules.items() if v}, where=where)
+
+
+def _left(time: str, own: Any, gone: set[str]) -> Any:
+    """What is left of a rule about parts of a time: all or nothing of columns, each part for itself of none."""
+    if isinstance(own, Mapping):
+        return None if gone & {*own.values()} else own
+    return [part for part, name in named_parts(time, own).items() if name not in gone]
+
+
+def _columns_of(entry: Any) -> Iterable[str]:
+    """The columns that one entry of a rule names, beside the one that it stands under."""
+    if not isinstance(entry, Mapping):
+        return texts_in(entry)
+    if entry.keys() & {"from", "columns", "expression"}:
+        return texts_in([entry.get("from", ()), entry.get("columns", ())])
+    return [str(name) for name in entry]

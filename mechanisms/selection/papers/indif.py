@@ -34,8 +34,7 @@ from mechanisms.selection.base import (
     large_pairs,
 )
 from mechanisms.selection.context import Context, once
-from mechanisms.selection.papers.groups import grouped, within
-from mechanisms.selection.papers.public_table import PublicSettings
+from mechanisms.selection.papers.public_table import PublicSettings, grouped, within
 from mechanisms.selection.questions import ask_given, share_out
 
 

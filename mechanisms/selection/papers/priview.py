@@ -19,8 +19,7 @@ from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Facts, Method, Schedule, Selection, one_way_slots
 from mechanisms.selection.context import Context
-from mechanisms.selection.papers.public_table import refuse_mapped
-from mechanisms.selection.papers.unit_noise import unit_stddev, with_all_columns
+from mechanisms.selection.papers.public_table import refuse_mapped, unit_stddev, with_all_columns
 from mechanisms.selection.questions import ask_given, share_out
 
 #: t is 3 where a cell of a two-way marginal, summed out of a view, errs by at most this part of the rows; else 2.

@@ -1,25 +1,36 @@
-"""The choices of `indif`, from a public table of the same schema: free of cost, all of the budget measures."""
+"""The choices of `indif`, from a public table of the same schema: free of cost, all of the budget measures.
+
+Also the groups of columns that it may choose within, and the noise of a marginal that takes the whole budget.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mechanisms.accounting.accountants.basic import Basic
+from mechanisms.accounting.accountants.gdp import Gdp
+from mechanisms.accounting.accountants.registered import accountant_class
+from mechanisms.accounting.accountants.zcdp import Zcdp
+from mechanisms.accounting.pairs import possible_pairs
+from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.designs.dense import combined, dense
 from mechanisms.public.designs.tree import pairs
-from mechanisms.public.domain import Clique
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
+from mechanisms.public.noise_kinds import AUTO, possible_kinds
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.public_rows import read_public
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import COMBINED, Facts, Schedule, Selection, large_pairs
-from mechanisms.selection.papers.groups import grouped, within
-from mechanisms.selection.papers.unit_noise import unit_noise, with_all_columns
 
 
 @dataclass(frozen=True)
@@ -103,3 +114,90 @@ def refuse_mapped(facts: Facts) -> None:
     if facts.schema.rules.mapped:
         fix = "selection=indif, or take mapped out of the schema"
         raise UserError("the schema's mapped columns are measured, not chosen", where="selection", fix=fix)
+
+
+def grouped(names: Sequence[str], pairs: Sequence[Clique], gaps: Sequence[float], largest: int) -> list[list[str]]:
+    """Groups of at most `largest` attributes, by average linkage: the two groups nearest to each other join first.
+
+    Nearness of two groups is the mean distance from independence over the pairs between them; pairs that are no
+    candidates, and distances below 0, count as 0. Groups that nothing ties stay apart. (Linkage of a library, as in
+    `schema/cluster.py`, knows no largest group: two groups that are too large together must let the next pair join.)
+
+    Args:
+        gaps: per pair its distance from independence, in records; noisy or from a public table.
+    Returns:
+        the groups, each in the order of `names`.
+    """
+    sums: dict[frozenset[int], float] = {}
+    place = {n: i for i, n in enumerate(names)}
+    for pair, gap in zip(pairs, gaps, strict=True):
+        if gap > 0:
+            sums[frozenset(place[n] for n in pair)] = float(gap)
+    members = {i: [n] for i, n in enumerate(names)}
+    while True:
+        near = [
+            (-total / (len(members[a]) * len(members[b])), a, b)
+            for (a, b), total in ((sorted(k), t) for k, t in sums.items())
+            if len(members[a]) + len(members[b]) <= largest
+        ]
+        if not near:
+            return [sorted(m, key=place.__getitem__) for _, m in sorted(members.items())]
+        _, a, b = min(near)
+        members[a] += members.pop(b)
+        del sums[frozenset((a, b))]
+        for key in [k for k in sums if b in k]:
+            (other,) = key - {b}
+            both = frozenset((a, other))
+            sums[both] = sums.get(both, 0.0) + sums.pop(key)
+
+
+def within(pairs: Sequence[Clique], groups: Collection[Collection[str]]) -> list[int]:
+    """The places of the pairs that lie in one group."""
+    home = {n: i for i, group in enumerate(groups) for n in group}
+    return [i for i, (a, b) in enumerate(pairs) if home[a] == home[b]]
+
+
+def unit_noise(facts: Facts, domain: Domain) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """The mean absolute noise of a marginal, in records, from its share of the whole budget.
+
+    Where the accountant is left open: that of the best pair for as many equal shares.
+    """
+    plans = [_whole_budget(facts, domain, accountant) for accountant in _open_accountants(facts)]
+
+    def noise(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        every = [p.measurements[0].event.mean_abs / p.accountant.strength(shares) for p in plans]
+        return np.asarray(np.minimum.reduce(every))
+
+    return noise
+
+
+def unit_stddev(facts: Facts, domain: Domain) -> float:
+    """The standard deviation of a cell of one marginal that takes the whole budget, in records, by its noise's law.
+
+    Where the accountant is left open: one of squares, as many marginals will have it, if there is any.
+    """
+    return _whole_budget(facts, domain, _open_accountants(facts)[0]).measurements[0].event.stddev
+
+
+def _open_accountants(facts: Facts) -> list[str]:
+    """The accountant that is named; where it is open, those that serve, one of squares first if any does."""
+    if facts.budget.accountant != AUTO:
+        return [accountant_class(facts.budget.accountant).kind]
+    names = {p.accountant for p in possible_pairs(facts.mechanism, facts.budget)}
+    return [a.kind for a in (Gdp, Zcdp, Basic) if a.kind in names]
+
+
+def _whole_budget(facts: Facts, domain: Domain, kind: str) -> Plan:
+    """One marginal alone."""
+    accountant = accountant_class(kind)
+    kinds = possible_kinds(facts.mechanism, delta=facts.budget.delta)
+    noise = accountant.natural_noise if accountant.natural_noise in kinds else kinds[0]
+    budget = replace(facts.budget, accountant=accountant.kind)
+    return make_plan(domain, [Request((domain.names[0],))], budget, mechanism=noise)
+
+
+def with_all_columns(domain: Domain, chosen: Collection[Clique]) -> Workload:
+    """The chosen marginals, and the one-way marginals of the columns that are in none of them."""
+    held = {n for c in chosen for n in c}
+    cliques = sorted({*chosen, *((n,) for n in domain.names if n not in held)}, key=lambda c: (len(c), domain.axes(c)))
+    return Workload(tuple(cliques), (1.0,) * len(cliques))
