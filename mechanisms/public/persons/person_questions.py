@@ -214,8 +214,8 @@ def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsi
     """The questions, each with its part of the budget.
 
     Args:
-        share: of all of them together; None: 0.07, below ε = 1 0.07 / ε^⅓, for what changes within a person, and as much
-            for a question about constants as for another one, which spares records as much; 0.15 at most.
+        share: of all of them together; None: 0.07, below ε = 1 0.07 / ε^⅓, for what changes within a person, and as
+            much for a question about constants as for another one, which spares records as much; 0.15 at most.
     """
     parts = sum(q.part for q in questions)
     moving = sum(q.part for q in questions if Trait.CONSTANT not in {f.kind for f in q.features})
