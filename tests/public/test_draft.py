@@ -481,6 +481,16 @@ def test_a_flag_that_the_sign_of_an_amount_tells_is_proposed(tmp_path: Path) -> 
     assert ("amount", "refund") in cliques
 
 
+@pytest.mark.parametrize(("broken", "pairs"), [("", ["low", "mid"]), ("19,high\n", ["high", "low", "mid"])])
+def test_a_rare_number_goes_with_what_its_neighbours_tell_where_each_text_has_one_stretch(broken, pairs, tmp_path):
+    points = [p for p in range(10, 40) if p not in {15, 19, 25} for _ in range(12)] + [15] * 3 + [19] * 2 + [39] * 3
+    rows = "".join(f"{p},{'low' if p < 20 else 'mid' if p < 30 else 'high'}\n" for p in points)
+    text, _ = drafted(csv(tmp_path, "points,grade\n" + rows + broken))
+    (line,) = [line for line in text.splitlines() if '"points", "grade"' in line]
+    of = {p: re.findall(rf'\["{p}", "(\w+)"\]', line) for p in (15, 19, 25, 40)}
+    assert (of[15], of[19], of[25], of[40]) == (["low"], pairs, ["mid"], ["high"])
+
+
 @pytest.mark.parametrize(
     ("answers", "order"),
     [
