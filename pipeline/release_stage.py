@@ -60,28 +60,31 @@ def release(state: State) -> State:
     table, persons = state.folder.release / form.released, None
     if table.parent.exists():  # a resumed run never changes what may be published already
         check_seal(state.folder)
-        coded = _reloaded(state, table)
+        coded, persons = _reloaded(state, table)
     else:
         coded, rng = table_of(state, taken)
         written = as_written(schema, taken.measurements)
         owned = linked(coded, written, rng, state.show)
-        persons = int(owned.ids[-1]) if written.rules.arranged and owned.ids is not None and coded.rows else None
         with state.show.stage("release") as report:
             dialect, two = as_released(config.release, schema), two_tables(config.release, schema)
             measured = replace(schema, dialect=dialect), present(state.statement).to_json(), taken.measurements
             rows = NewRows(owned, replace(written, dialect=dialect), rng, config.synthesis.rows, two=two)
             write_release(state.folder, measured, rows, form, signer=state.signer, progress=report)
         if schema.rules.computed or schema.rules.unit:  # what is computed or linked has codes now
-            coded = _reloaded(state, table)
+            coded, persons = _reloaded(state, table)
     state.show.warn([EMPTY] if coded.rows == 0 else [])
     return replace(state, table=table, synthetic=coded, persons=persons)
 
 
-def _reloaded(state: State, table: Path) -> CodedTable:
-    """The rows of a released table as codes; a warning per column whose bounds clip computed values of them."""
+def _reloaded(state: State, table: Path) -> tuple[CodedTable, int | None]:
+    """The rows of a released table as codes, and how many persons hold them; a warning per column that is clipped."""
     with state.show.stage("reload") as report:
         source = open_released(table, state.config.limits, state.folder.temporary)
         coded, _ = encode_columns(source, state.schema, workdir=state.folder.temporary / "released", progress=report)
     clipped = rows_clipped(source, state.schema).items()
     state.show.warn([CLIPPED.format(rule, percent(k / coded.rows)) for rule, k in clipped if k])
-    return coded
+    if (unit := state.schema.rules.unit) is None:
+        return coded, None
+    ids = source.text(source.names.index(unit.column))
+    ((persons,),) = source.lines(f"SELECT count(DISTINCT {ids}) FROM {source.relation}")
+    return coded, int(persons)

@@ -55,7 +55,7 @@ class Run:
         losses: columns with values that the schema does not place (NOT private), the worst first.
         left_out: which marginals nobody looked at, and why, in sentences.
         relations: the strongest ones that were measured, and how much of each the synthetic table keeps.
-        persons: how many hold the synthetic rows; None where rows have no persons, or were written before.
+        persons: how many hold the synthetic rows; None where rows have no persons.
     """
 
     folder: RunFolder

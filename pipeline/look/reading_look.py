@@ -21,6 +21,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.doubts import (
     FEWEST_PARTS,
+    LIMIT_SIGNS,
     LITTLE,
     number_doubts,
     numbers_apart,
@@ -154,7 +155,7 @@ def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:
         shapes: what the texts look like as numbers → in how many rows.
     """
     numbers = {t: n for t, n in shapes.items() if reading.reads(t)}
-    signs = [sign for sign in reading.signs if sign.strip()] if numbers else []
+    signs = [s for s in reading.signs if s.strip() and s not in LIMIT_SIGNS] if numbers else []
     held = {sign: n for sign in signs if (n := sum(n for t, n in numbers.items() if sign in t))}
     bare = sum(n for t, n in numbers.items() if not any(s in t for s in signs if s not in BRACKETS))
     whole, warnings = sum(numbers.values()), []

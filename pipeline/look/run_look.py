@@ -188,5 +188,6 @@ def show_look(config: CheckConfig) -> int:
     if config.format == "json":
         print(json.dumps(as_facts(look), indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        print("\n".join(as_lines(look, config.data.table or Path(str(config.data.path)).name, str(config.data.schema))))
+        table = config.data.table or ("data.query" if config.data.query else Path(str(config.data.path)).name)
+        print("\n".join(as_lines(look, table, str(config.data.schema))))
     return 1 if look.too_many else 0

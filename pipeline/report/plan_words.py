@@ -191,7 +191,7 @@ def _line(kind: str, which: str, names: Sequence[str], why: str) -> list[str]:
         return []
     shown = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
     if len(names) == 1:
-        kind, which = kind.removesuffix("s"), which.replace(" are ", " is ").replace("drown", "drowns")
+        kind, which = kind.removesuffix("s"), which.replace(" are ", " is ", 1).replace("drown", "drowns")
     return [f"  {len(names)} {kind} {which}{f' ({why})' if why else ''}: {shown}"]
 
 

@@ -215,12 +215,13 @@ def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> JsonDic
     above, places = np.cumsum(counts), np.array(QUANTILES) * (count - 1)
     low, high = (numbers[np.searchsorted(above, at, side="right")] for at in (np.floor(places), np.ceil(places)))
     part = places - np.floor(places)
-    labels = [_value_as_text(column, q) for q in low * (1 - part) + high * part]
-    return summary(len(codes), count, _value_as_text(column, mean), spread if count > 1 else None, labels)
+    labels = [_value_as_text(column, q, unit) for q in low * (1 - part) + high * part]
+    return summary(len(codes), count, _value_as_text(column, mean, unit), spread if count > 1 else None, labels)
 
 
-def _value_as_text(column: ValueColumn, value: float) -> float | str:
-    return shown("date", round(value)) if column.kind == "date" else float(value)
+def _value_as_text(column: ValueColumn, value: float, unit: int) -> float | str:
+    """Days among days, whose deviation is in days."""
+    return shown("date", round(value / unit) * unit) if column.kind == "date" else float(value)
 
 
 def _sample(columns: Sequence[ValueColumn], table: CodedTable) -> NDArray[np.float64]:

@@ -25,6 +25,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.value_dictionaries import dictionaries, raw_expressions
 from pipeline import score
+from pipeline.scores.first_look import value_look
 from pipeline.scores.table_sources import opened
 from tests.evaluation.worlds import result_of, values_of
 
@@ -69,6 +70,15 @@ KINDS = {
     "category": ["ape", "bear", "ape", "cat", "ape"],
     "category (zip)": ["01234", "99999", "01234", "20000", "01234"],
 }
+
+
+def test_the_mean_of_days_without_a_schema_is_a_day_beside_a_deviation_in_days(tmp_path):
+    days = pd.Series(pd.to_datetime(["2024-01-01", "2024-01-02", "2024-03-01"]))
+    frame = pd.DataFrame({"day": days.dt.strftime("%d.%m.%Y")})
+    schema = parse_schema({"columns": {"x": {"kind": "flag"}}}, where="test")
+    look = value_look(read(tmp_path, frame, frame), schema, [])
+    (own,) = [line["real"] for line in look.numbers]
+    assert own["mean"] == "2024-01-21" and own["stddev"] == pytest.approx(days.std().total_seconds() / 86_400)
 
 
 @pytest.mark.parametrize("name", KINDS)

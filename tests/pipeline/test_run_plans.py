@@ -20,7 +20,7 @@ from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from mechanisms.selection.base import LATER
 from pipeline.release_query import answer
 from pipeline.report.answer_noise import cell_lines
-from pipeline.report.plan_words import expectations
+from pipeline.report.plan_words import expectations, in_words
 from pipeline.run_context import present
 from pipeline.settings import build, memory
 from pipeline.settings.build import build_schema
@@ -291,6 +291,14 @@ def test_every_column_is_called_useful_rough_or_drowned_by_the_rows(town, capsys
     assert "3 columns that are useful" in text and "what would help" in text and "  privacy.epsilon=2  " in text
     assert text.startswith("at 1,000,000 rows") and len(text.splitlines()) <= 40
     assert "Li et al." not in text and "noisiest marginals:" not in text
+
+
+def test_one_marginal_alone_is_useful_even_if_all_are_measured():
+    facts = {"columns": {key: [] for key in ("useful", "rough", "drown")}, "fewer_cells": [], "noisiest_cells": []}
+    larger = {"useful": ["a × b"], "useful_if_few": ["c × d"], "rough": [], "drown": []}
+    lines = in_words(facts | {"larger": larger, "what_would_help": []}, 600)
+    assert lines[1] == "  1 larger marginal that is useful even if all are measured: a × b"
+    assert lines[2] == "  1 larger marginal that is useful if few others are measured: c × d"
 
 
 def test_planning_other_settings_leaves_the_asked_ones_as_they_are(town):

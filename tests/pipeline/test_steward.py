@@ -242,6 +242,12 @@ def test_brackets_and_units_that_are_taken_out_of_some_numbers_alone_are_warned_
     assert "300 of 900 numbers have no k: do they mean the same?" in columns["pay"]["hints"]
 
 
+def test_limits_that_are_read_as_numbers_are_no_other_unit(folder, capsys):
+    cells = {"rot": ["<0,5" if i % 4 == 0 else f"{i % 30},{i % 9}" for i in range(900)]}
+    declared = 'rot: {kind: float, min: 0, max: 30, bins: {count: 5}, decimal: ",", strip: ["<"]}'
+    assert checked(capsys, cells, declared)["columns"]["rot"]["status"] == "ok"
+
+
 @pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("scale", "codes", "declared", "asked"),

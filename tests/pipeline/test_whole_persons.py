@@ -108,6 +108,12 @@ def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place:
     assert "town" not in {n for e in statement["events"] if e not in asked for n in e["clique"] or ()}
 
 
+def test_a_run_that_is_resumed_says_how_many_persons_its_release_holds(place: Path, capsys) -> None:
+    persons = pd.read_csv("out/release/synthetic.csv").patient.nunique()
+    again = reply(capsys, "run", *RUN, "privacy.epsilon=40", "hydra.run.dir=out", "resume=true").out
+    assert f"rows of {persons:,} persons)" in " ".join(again.split())
+
+
 @pytest.mark.slow
 def test_the_last_lines_name_the_column_in_which_persons_are_farthest_from_real_ones(place: Path, capsys) -> None:
     scored = [*(r for r in RUN if "evaluation" not in r), "evaluation.metrics=[persons]", "console=always"]

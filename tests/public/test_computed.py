@@ -377,6 +377,15 @@ def loans(unit: str = "hours", kind: str = "datetime", **length: Any) -> Schema:
     return parse_schema({"columns": columns, "derive": {"back": rule}}, where="s.yaml")
 
 
+def test_a_rule_about_a_time_that_is_a_length_away_is_told_the_name_of_the_length() -> None:
+    times = {n: {"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "missing": True} for n in ("lent", "back")}
+    paid = {"kind": "flag", "missing": False}
+    facts = {"columns": {**times, "paid": paid}, "derive": {"back": {"from": "lent", "length": {"max": 48}}}}
+    with pytest.raises(UserError, match="'back' is computed from other columns") as refused:
+        parse_schema(facts | {"impossible": [{"paid": "false", "back": {}}]}, where="test")
+    assert refused.value.fix == "name back_length, which derive measures in its place"
+
+
 @pytest.mark.parametrize(("unit", "codes"), [("hours", [0, 5, 48, 0, 49, 49]), ("minutes", [0, 48, 48, 0, 49, 49])])
 def test_a_length_is_read_from_both_times_of_a_row_and_those_beyond_its_bounds_are_counted(tmp_path, unit, codes):
     """Equal, five hours, four days, before the first; no second time, and one that is none."""

@@ -347,6 +347,21 @@ def test_marks_of_amounts_are_drafted_as_the_column_shows_them(cells, strip, dec
     assert high / 2 < facts["fee"].high <= high
 
 
+def test_a_point_before_three_digits_parts_thousands_where_another_column_has_decimal_commas(tmp_path: Path) -> None:
+    kilos = [f"{100 + i * 7 % 900}" if i % 3 else f"{1 + i % 4}.{100 + i % 700}" for i in range(600)]
+    for mark, least, words in ((",", 4_500, "this reads 1234;"), (".", 999, "this reads 1.234,")):
+        rows = "".join(f'{kilo},"0{mark}{i % 90 + 10}"\n' for i, kilo in enumerate(kilos))
+        text, facts = drafted(csv(tmp_path, "kilos,price\n" + rows))
+        assert least <= facts["kilos"].high <= 1.1 * least and words in text
+
+
+@pytest.mark.parametrize("mark", [",", "."])
+def test_limits_among_numbers_with_either_decimal_mark_are_read_and_no_gap_is(mark, tmp_path: Path) -> None:
+    cells = [f"<0{mark}5" if i % 4 == 0 else "k.A." if i % 20 == 1 else f"{i % 30}{mark}{i % 9}" for i in range(800)]
+    text, facts = drafted(csv(tmp_path, "rot\n" + "".join(f'"{c}"\n' for c in cells)))
+    assert "<" in facts["rot"].strip and facts["rot"].decimal == mark and "cannot be read" not in text
+
+
 @pytest.mark.parametrize("mark", [".", ","])
 @pytest.mark.parametrize("shown", [0, 1])
 def test_no_mark_of_thousands_is_drafted_that_a_column_shows_as_a_decimal_mark_too(mark, shown, tmp_path: Path) -> None:
@@ -464,6 +479,16 @@ def test_a_flag_that_the_sign_of_an_amount_tells_is_proposed(tmp_path: Path) -> 
     assert '- {columns: ["amount", "refund"], possible: [[' in text and text.count("possible: [[") == 1
     cliques = {clique for clique, _ in taken(tmp_path, text).rules.zeros}  # a schema takes the rule
     assert ("amount", "refund") in cliques
+
+
+@pytest.mark.parametrize(("broken", "pairs"), [("", ["low", "mid"]), ("19,high\n", ["high", "low", "mid"])])
+def test_a_rare_number_goes_with_what_its_neighbours_tell_where_each_text_has_one_stretch(broken, pairs, tmp_path):
+    points = [p for p in range(10, 40) if p not in {15, 19, 25} for _ in range(12)] + [15] * 3 + [19] * 2 + [39] * 3
+    rows = "".join(f"{p},{'low' if p < 20 else 'mid' if p < 30 else 'high'}\n" for p in points)
+    text, _ = drafted(csv(tmp_path, "points,grade\n" + rows + broken))
+    (line,) = [line for line in text.splitlines() if '"points", "grade"' in line]
+    of = {p: re.findall(rf'\["{p}", "(\w+)"\]', line) for p in (15, 19, 25, 40)}
+    assert (of[15], of[19], of[25], of[40]) == (["low"], pairs, ["mid"], ["high"])
 
 
 @pytest.mark.parametrize(

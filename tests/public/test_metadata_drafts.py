@@ -190,6 +190,26 @@ def test_a_create_table_says_types_lists_ranges_keys_and_what_comes_first(tmp_pa
     assert server["s"].values == ("a", "b") and server["s"].missing and server["d"].kind == "datetime"
 
 
+DUMP = """\\restrict 8yiBwi15whncGsZVMqSYaUEvXR3R26hVt
+SET row_security = off;
+CREATE TABLE public.claim (id bigint NOT NULL, holder uuid, filed timestamp with time zone, claimed numeric(10,2),
+  paid numeric(10,2), CONSTRAINT paid_check CHECK (((paid)::numeric <= claimed)), CHECK (claimed + paid <= filed));
+ALTER TABLE public.claim OWNER TO owner;
+ALTER TABLE ONLY public.claim ADD CONSTRAINT claim_pkey PRIMARY KEY (id);
+ALTER TABLE ONLY public.claim ADD CONSTRAINT of_holder FOREIGN KEY (holder) REFERENCES public.holder(id);
+ALTER TABLE ONLY public.claim ADD CONSTRAINT few CHECK (claimed >= 0);
+\\unrestrict 8yiBwi15whncGsZVMqSYaUEvXR3R26hVt
+"""
+
+
+def test_a_dump_of_postgresql_says_its_keys_behind_the_table_and_which_of_two_columns_is_the_smaller(tmp_path):
+    pytest.importorskip("sqlglot")
+    text, facts = made(tmp_path, "claim.sql", DUMP)
+    assert facts.leave_out == ("id", "holder") and "FOREIGN KEY (holder) REFERENCES public.holder (id)" in text
+    assert facts["filed"].kind == "datetime" and "TIMESTAMPTZ; read as UTC's clock shows them" in text
+    assert '#   - ["paid", "claimed"]' in text and text.count("#   - [") == 1 and "within: [0.0" in text
+
+
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [

@@ -213,7 +213,11 @@ def test_texts_are_recognised_by_what_most_of_them_are():
     ("name", "called"),
     [("patient_nr", True), ("caseNo", True), ("Number", True), ("userId", True), ("inr", False), ("casino", False)]
     + [("LCLid", True), ("Covid", False), ("Aid", False)]
-    + [(name, True) for name in ("Dienstnr", "dienstnummer", "badge", "klantnr", "Kundennummer", "numero_client")]
+    + [
+        (name, True)
+        for name in ("Dienstnr", "dienstnummer", "badge", "klantnr", "Kundennummer", "numero_client", "Mitglied")
+    ]
+    + [(name, True) for name in ("Mitglied", "kunde", "member")]
     + [(name, False) for name in ("Dienst", "klant_type", "agent", "badges_sold", "personal", "kundenart")],
 )
 def test_a_name_is_that_of_an_id_by_its_last_word(name, called):

@@ -34,6 +34,7 @@ from mechanisms.public.tables.text_forms import (
     far_flung,
     few_words,
     gap_words,
+    may_be_thousands,
     number_reading,
     share_of,
     thousands_in_words,
@@ -46,7 +47,7 @@ FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
 FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 #: What is said of numbers and days, few of which differ.
-OTHERS = "different ones: a release has others between; kind: categorical lists them"
+OTHERS = "different ones: a release has others between; kind: categorical, ordinal: true lists them"
 #: Codes of no answer that stand far above a scale of few answers, so many times as many as there are.
 NO_ANSWERS, FAR_ABOVE = (77, 88, 98, 998), 3
 #: With fewer rows than this nothing is called constant.
@@ -133,7 +134,8 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     shapes = {} if look.source.typed(index) else look.shapes(index)
     if not odd:
-        return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], "", shapes)
+        reading = NumberForm((".",), ",") if may_be_thousands(shapes) and _comma_elsewhere(look) else AS_THEY_ARE
+        return _of_numbers(look.numbers(index, reading), reading, facts, [], "", shapes)
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
@@ -150,6 +152,12 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     doubt = _unread(odd, facts, look.listable(index, words)) + _other_way(AS_THEY_ARE, look.shapes(index))
     return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], doubt, shapes)
+
+
+def _comma_elsewhere(look: Look) -> bool:
+    """Whether the numbers of another column have a decimal comma, so that a point in this one parts thousands."""
+    texts = (look.shapes(i) for i in range(len(look.source.names)) if not look.source.typed(i))
+    return any(form.decimal == "," and share >= MOSTLY for form, share in map(number_reading, texts))
 
 
 def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
@@ -350,11 +358,15 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None
     if facts.distinct <= 20 and share < 1 and not (mixed or money):
         return None
+    limits, remark = limit_signs(rest), ""
+    if limits and facts.filled - look.numbers(index, reading).count > FEW_WORDS * facts.filled:
+        reading, remark = NumberForm((*reading.strip, *limits), reading.decimal), f"; {limits_in_words(rest)}"
+        rest = {t: n for t, n in rest.items() if not reading.reads(t)}
     seen = look.numbers(index, reading)
     if seen.count < MOSTLY * facts.filled:
         return None
     gaps, doubt = _gaps(look, index, rest, facts.filled - seen.count)
-    doubt += _other_way(reading, shapes) + _bare(reading, shapes)
+    doubt += remark + _other_way(reading, shapes) + _bare(reading, shapes)
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
     how += ["with a decimal comma"] if reading.decimal == "," else []

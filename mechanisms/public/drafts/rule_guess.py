@@ -292,7 +292,7 @@ def guess_determined(
     """Of each target its sources, that with the fewest values first; of two that say the same, the later. NOT private.
 
     A value of fewer than FEWEST_UNITS rows, *other* and *missing* of the source go with every value of the target. A
-    number in bins may tell a listed text: a refund is what is paid back, below 0.
+    number in bins may tell a listed text: a refund is what is paid back, below 0. Of rare numbers `_beside` says more.
 
     Args:
         constants: of persons, which no map names.
@@ -351,6 +351,20 @@ def _hopeless(values: NDArray[np.int64]) -> bool:
     return breaks > most + times * (1 - LAMBDA) * wrong
 
 
+def _beside(values: NDArray[np.int64], most: NDArray[np.int64], frequent: NDArray[np.bool_]) -> dict[int, list[int]]:
+    """Rare code of a number → the targets of the frequent ones beside it, where each target has one stretch of these.
+
+    A code with a row that has another target is none of them.
+    """
+    places = np.flatnonzero(frequent)
+    if np.count_nonzero(np.diff(most[places])) + 1 != len({*most[places]}):
+        return {}
+    after = np.searchsorted(places, np.arange(frequent.size))
+    ends = most[places[np.maximum(after - 1, 0)]], most[places[np.minimum(after, places.size - 1)]]
+    each = {a: sorted({int(end[a]) for end in ends}) for a in np.flatnonzero(~frequent).tolist()}
+    return {a: own for a, own in each.items() if values[a].sum() == values[a, own].sum()}
+
+
 def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> Determined | None:
     """What the counts say of one pair (source codes × target codes)."""
     values = counts[: source.value_codes]
@@ -361,10 +375,12 @@ def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> De
     wrong = rows - int(seen.sum(axis=0).max(initial=0))
     if rows < FEWEST_ROWS or not wrong or rows - follows > (1 - LAMBDA) * wrong:
         return None
+    beside = _beside(values, most, frequent) if source.kind in {"integer", "float"} else {}
+    beside |= {int(a): [int(most[a])] for a in np.flatnonzero(frequent)}
     pairs = [
         (label_of(source, a), label_of(target, b))
         for a in range(source.size)
-        for b in ([int(most[a])] if a < frequent.size and frequent[a] else range(target.size))
+        for b in beside.get(a, range(target.size))
     ]
     complete = bool(frequent.all()) and source.size == source.value_codes and is_listed(source)
     return (

@@ -20,7 +20,7 @@ from mechanisms.public.persons.person_unit import COUNTED, DISCOVERED, PersonUni
 from mechanisms.public.rules.calendar_parts import CalendarParts, parse_calendar
 from mechanisms.public.rules.combinations import check_cells, column_of_rule, possible_cells
 from mechanisms.public.rules.computed import FIELD, Computed, parse_computed
-from mechanisms.public.rules.lengths import as_expression, is_length
+from mechanisms.public.rules.lengths import as_expression, is_length, length_name
 from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import coarsened, parse_availability, parse_derive, parse_recode
@@ -169,6 +169,8 @@ def _check_codes(
     for rule, name in ((rule, name) for rule, names in (*own.items(), *others.items()) for name in names):
         if name in computed:
             fix = "name the columns that it is computed from, or leave it out of the rule"
+            if (length := length_name(name)) in {c.name for c in columns}:
+                fix = f"name {length}, which derive measures in its place"
             raise UserError(f"{rule}: {name!r} is computed from other columns", where=where, fix=fix)
         if name in unmeasured and rule not in own:
             fix = "take unmeasured away, or leave the column out of the rule"

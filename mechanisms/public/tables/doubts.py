@@ -96,7 +96,8 @@ LETTERS_AND_DIGITS = re.compile("(?=.*[A-Za-z])[A-Za-z0-9]+([ -][A-Za-z0-9]+)*")
 #: A running number behind letters, with zeros before it: MAC000002.
 PADDED = re.compile("[A-Za-z]+[ -]?0[0-9]{4,}")
 #: What laboratories write of a value beyond what they can measure.
-LIMIT = re.compile(r"([<>≤≥]) ?[0-9][0-9.,]*")
+LIMIT_SIGNS = "<>≤≥"
+LIMIT = re.compile(rf"([{LIMIT_SIGNS}]) ?[0-9][0-9.,]*")
 #: Standard deviations of a bell between its first and its last tenth.
 TENTHS = 2.563
 #: So many pairs of texts are one number with a zero at the end and without.

@@ -57,7 +57,8 @@ MINUS = "\u2212"
 #: What columns of ids are called.
 ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|hash|pseudonym|ssn|mrn|nhs|key|pid|hhid|HHID)$|(?i:^(patient|person|customer|client"
-    r"|user|subject|member|citizen|employee|student|case)[_ ]?(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)\W*$)"
+    r"|user|subject|member|citizen|employee|student|case|mitglied|kunde|klient|paciente|paziente)[_ ]?"
+    r"(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)\W*$)"
     r"|[a-z](Id|Nr|No|Number)$|[A-Z]{2}id$|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
     rf"|(?i:(^|[_\W])({PERSONS}|{STAFF}|pers)[einrs]{{0,3}}[-_ ]?(nr|num|nummer|number|no|numer|num[eé]ro)\W*$)"
     rf"|(?i:^(nr|num|num[eé]ro|n°)[-_ ]?(d[eiou]l?[_ ]|d['_])?({PERSONS}|{STAFF})[aeo]?$|(^|[_\W])(badge|matricule)$)"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import sqlglot
@@ -17,12 +18,15 @@ KINDS = dict.fromkeys(("TINYINT", "UTINYINT", "SMALLINT", "MEDIUMINT", "INT", "U
 KINDS |= dict.fromkeys(("DECIMAL", "FLOAT", "DOUBLE", "MONEY", "SMALLMONEY"), "float")
 KINDS |= dict.fromkeys(("CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "ENUM", "USERDEFINED"), "categorical")
 KINDS |= dict.fromkeys(("BOOLEAN", "BIT"), "flag") | {"DATE": "date"}
-KINDS |= dict.fromkeys(("TIMESTAMP", "DATETIME", "DATETIME2", "SMALLDATETIME", "TIMESTAMPNTZ"), "datetime")
+TIMES = ("TIMESTAMP", "DATETIME", "DATETIME2", "SMALLDATETIME", "TIMESTAMPNTZ", "TIMESTAMPTZ")
+KINDS |= dict.fromkeys(TIMES, "datetime")
 #: Whose SQL it may be, in the order of the attempts.
 DIALECTS = ("postgres", "mysql", "tsql", "sqlite", "oracle")
 KEYS = [getattr(exp, f"{k}ColumnConstraint") for k in ("PrimaryKey", "Unique", "GeneratedAsIdentity", "AutoIncrement")]
 #: Comparisons whose left side is the smaller one, and the others.
 BELOW, ABOVE = (exp.LTE, exp.LT), (exp.GTE, exp.GT)
+#: Lines for PostgreSQL's own client, such as pg_dump writes.
+CLIENT = re.compile(r"^\\.*$", re.MULTILINE)
 
 
 def of_sql(text: str, name: str, where: str) -> Metadata:
@@ -31,23 +35,26 @@ def of_sql(text: str, name: str, where: str) -> Metadata:
     Raises:
         UserError: no SQL that can be read; several tables.
     """
-    created = [s for s in _statements(text) if isinstance(s, exp.Create)]
+    statements = _statements(CLIENT.sub("", text))
+    created = [s for s in statements if isinstance(s, exp.Create)]
     tables = [s for s in created if s.kind == "TABLE" and isinstance(s.this, exp.Schema)]
     if len(tables) != 1:
         problem = f"{len(tables) or 'no'} CREATE TABLE with columns that can be read as {', '.join(DIALECTS)}"
-        raise UserError(problem, where=where, fix="a file with the one of the table")
+        raise UserError(problem, where=where, fix="a file with the one of the table, and the types that it names")
     types = {s.this.name: s.expression for s in created if s.kind == "TYPE"}
-    parts = tables[0].this.expressions
+    parts = [*tables[0].this.expressions, *_added(statements, tables[0].this.this.name)]
     described = {p.name: _column(p, types) for p in parts if isinstance(p, exp.ColumnDef)}
     for key in [k for p in parts for k in p.find_all(exp.PrimaryKey, exp.UniqueColumnConstraint)]:
         ids = [i.name for i in key.find_all(exp.Identifier)]
         if len(ids) == 1 and ids[0] in described:
             described[ids[0]].left_out("a key: no two rows share it")
-    ordered, unused = [], [p.sql() for p in parts if isinstance(p, exp.ForeignKey)]
-    for rule in (r for check in tables[0].find_all(exp.CheckColumnConstraint) for r in _conjuncts(check.this)):
+    ordered, unused = [], [key.sql() for p in parts for key in p.find_all(exp.ForeignKey)]
+    checks = [c for p in parts for c in p.find_all(exp.CheckColumnConstraint)]
+    for rule in (r for check in checks for r in _conjuncts(check.this)):
         names = [c.name for c in rule.find_all(exp.Column)]
-        if len(names) == 2 and isinstance(rule, BELOW + ABOVE) and not rule.find(exp.Literal):
-            ordered.append((names[0], names[1]) if isinstance(rule, BELOW) else (names[1], names[0]))
+        sides = [_alone(rule.args.get(side)) for side in ("this", "expression")]
+        if all(sides) and isinstance(rule, BELOW + ABOVE):
+            ordered.append((sides[0], sides[1]) if isinstance(rule, BELOW) else (sides[1], sides[0]))
         elif len(names) != 1 or names[0] not in described or not _takes(described[names[0]], rule):
             unused.append(f"CHECK ({rule.sql()})")
     unused += [f"{p.name}: {c.sql()}" for p in parts for c in p.find_all(exp.DefaultColumnConstraint)]
@@ -69,6 +76,19 @@ def _statements(text: str) -> list[Any]:
     return []
 
 
+def _added(statements: Sequence[Any], table: str) -> list[Any]:
+    """The constraints that ALTER TABLE adds to the table."""
+    altered = [s for s in statements if isinstance(s, exp.Alter) and s.this.name == table]
+    return [c for s in altered for action in s.find_all(exp.AddConstraint) for c in action.expressions]
+
+
+def _alone(side: Any) -> str:
+    """The column that a side of a comparison is, brackets and casts aside; else nothing."""
+    while isinstance(side, exp.Paren | exp.Cast):
+        side = side.this
+    return str(side.name) if isinstance(side, exp.Column) else ""
+
+
 def _column(part: Any, types: dict[str, Any]) -> Described:
     """By its type and its own constraints."""
     remarks, kind = [part.kind.sql() if part.kind else "no type"], part.kind.this.name if part.kind else ""
@@ -77,6 +97,8 @@ def _column(part: Any, types: dict[str, Any]) -> Described:
         described.left_out("a key: no two rows share it")
     elif refers := part.find(exp.Reference):
         described.left_out(f"{refers.sql()}: does it name persons? privacy.unit={part.name}")
+    elif kind == "TIMESTAMPTZ":
+        described.remarks.append("read as UTC's clock shows them")
     elif part.find(exp.ComputedColumnConstraint):
         described.remarks.append("computed by the database: derive it")
     if not described.kind:
