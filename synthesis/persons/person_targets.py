@@ -161,7 +161,7 @@ def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
     means = [np.maximum(start * (1 - a) + a * n, floor) for a in PARTS for n in near]
     means.append(np.maximum(_onto(nearest, total), floor))
     estimate, variance = likeliest(asked.values, asked.stddev, means)
-    return _held(np.where(asked.possible, estimate, 0.0), total), variance
+    return _onto(np.where(asked.possible, estimate, 0.0), total), variance
 
 
 def _by_rows(
