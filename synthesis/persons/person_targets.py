@@ -11,6 +11,7 @@ import numpy as np
 from mechanisms.public.marginals import Values
 from mechanisms.public.persons.person_features import Trait
 from mechanisms.public.persons.tally import Ints
+from synthesis.consistency.projection import norm_sub
 from synthesis.consistency.shrinkage import WIDTHS, likeliest, neighbours, smoothed
 from synthesis.persons.person_answers import Asked
 
@@ -78,8 +79,8 @@ def _within_spans(asked: Asked, values: Values, spans: PersonTarget | None, by_s
         span = spans.goal.reshape(spans.asked.values.shape)[group, :-1]
         if persons == 0 or not rows[group].sum() > 0 or not span.sum() > 0:
             continue
-        inverse = (by_size[sizes == group] / np.maximum(numbers[sizes == group] - 1, 1)).sum() / persons
-        mean = float(span @ middles / span.sum() * inverse)
+        steps = (by_size[sizes == group] * np.maximum(numbers[sizes == group] - 1, 1)).sum() / persons
+        mean = float(span @ middles / span.sum() / steps)
         own = rows[group][..., :-1]
         total = own.sum()
         tails = np.cumsum(own.reshape(-1, starts.size).sum(axis=0)[::-1])[::-1]
@@ -144,6 +145,14 @@ def _onto(values: Values, total: float) -> Values:
     return values * (total / values.sum()) if values.sum() > 0 else np.full_like(values, total / max(values.size, 1))
 
 
+def _held(values: Values, total: float) -> Values:
+    """The same row with a total, without what is in each of its cells where that is too much.
+
+    A few persons who may be in each of many empty cells are none; scaled down, full cells would lose them.
+    """
+    return norm_sub(values, total) if values.sum() > total > 0 else _onto(values, total)
+
+
 def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tuple[Values, Values]:
     """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
     total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
@@ -187,7 +196,7 @@ def _by_rows(
     goal, variance = np.where(open_cells, totals[:, None], 0.0), np.zeros_like(rows)
     free = open_cells & several[:, None]
     goal[free], variance[free] = likeliest(rows[free], asked.stddev, [m[free] for m in means])
-    rows = np.array([_onto(row, t) if o.any() else row for row, o, t in zip(goal, open_cells, totals, strict=True)])
+    rows = np.array([_held(row, t) if o.any() else row for row, o, t in zip(goal, open_cells, totals, strict=True)])
     return _within_spans(asked, rows, spans, by_size), variance
 
 

@@ -253,6 +253,19 @@ def test_few_long_spans_are_made_of_noise_and_far_means_stay():
     assert np.mean(far[Trait.SPAN]) < 0.04 < np.mean(far[Trait.MEAN])
 
 
+def test_full_cells_lose_no_persons_to_what_noise_leaves_in_empty_ones():
+    """Where a row is scaled to its persons, each of many empty cells takes its part of the full ones."""
+    shares = np.zeros((2, 10))
+    shares[:, 1] = 0.3, 0.65
+    shares[1, 2] = 0.05
+    real, lost = np.bincount(GROUP.groups, TWENTY)[:, None, None] * shares, []
+    for seed in range(20):
+        noisy = real + np.random.default_rng(seed).normal(0, 12.0, real.shape)
+        goal = _by_rows(asked_of_days([Trait.SAME, Trait.GAP], noisy, 12.0), real, real, TWENTY, None)[0]
+        lost.append(1 - goal.reshape(real.shape)[1:, :, 1].sum() / real[1:, :, 1].sum())
+    assert np.mean(lost) < 0.003
+
+
 def test_gaps_of_each_size_are_thought_as_long_as_its_spans_leave_before_their_answer_is_read(monkeypatch):
     """Many records within a short span have short gaps, whatever gaps are common among persons of few records."""
     persons = np.bincount(GROUP.groups, TWENTY)
