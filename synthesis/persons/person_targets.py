@@ -125,19 +125,30 @@ def _level_of(asked: Asked) -> str:
 def _alike(asked: Asked, base: Values) -> list[Values]:
     """The base with persons whose records are all alike, as one record is; ordered values also correlated."""
     alike, kinds = base.copy(), asked.kinds()
-    if kinds == (Trait.VALUE, Trait.NEXT):
-        alike = np.diag(base.sum(axis=1))
-        if (line := asked.lines()[0]) > 1 and base.sum() > 0:
-            ranks = np.arange(len(base)) - base.sum(axis=1)[:line] @ np.arange(line) / max(base[:line].sum(), 1e-12)
-            ranks = np.where(np.arange(len(base)) < line, ranks, 0.0)
-            spread = max(float(base.sum(axis=1) @ ranks**2) / float(base.sum()), 1e-12)
-            return [alike, base * np.maximum(1 + np.outer(ranks, ranks) / spread, 0.0)]
-    elif Trait.SAME in kinds:
+    if not asked.by_size and base.ndim == 2:
+        rising = _correlated(base, asked.lines())
+        if kinds == (Trait.VALUE, Trait.NEXT):
+            return [np.diag(base.sum(axis=1)), *([] if rising is None else [np.maximum(base + rising, 0.0)])]
+        return [] if rising is None else [np.maximum(base + rising, 0.0), np.maximum(base - rising, 0.0)]
+    if Trait.SAME in kinds:
         alike[:, 0], alike[:, 1] = 0.0, base.sum(axis=1)
     elif asked.by_size and kinds[1] in (Trait.MEAN, Trait.DISTINCT) and base.sum() > 0:
         first = base[np.flatnonzero(base.sum(axis=1) > 0)[0]]
         alike = np.outer(base.sum(axis=1), first / first.sum())
     return [alike]
+
+
+def _correlated(base: Values, lines: Sequence[int]) -> Values | None:
+    """What a correlation of 1 adds to two independent columns in order; None where one of both is not."""
+    if min(lines) < 2 or not base.sum() > 0:
+        return None
+    ranks = []
+    for axis, line in enumerate(lines):
+        side = base.sum(axis=1 - axis)
+        rank = np.arange(side.size) - side[:line] @ np.arange(line) / max(side[:line].sum(), 1e-12)
+        rank = np.where(np.arange(side.size) < line, rank, 0.0)
+        ranks.append(rank / math.sqrt(max(float(side @ rank**2) / float(base.sum()), 1e-12)))
+    return np.asarray(base * np.outer(*ranks))
 
 
 def _onto(values: Values, total: float) -> Values:

@@ -49,7 +49,7 @@ from synthesis.persons.linking import Linked, linked_persons
 from synthesis.persons.opening import _by_group, exchanged_begins, exchanged_steps, planned_times, tokens_of_slots
 from synthesis.persons.person_answers import Asked, answered
 from synthesis.persons.person_sizes import all_records, persons_by_size
-from synthesis.persons.person_targets import PersonTarget, _beside, _by_rows, targets_of
+from synthesis.persons.person_targets import PersonTarget, _beside, _by_rows, _one_row, _signal, targets_of
 from tests.bench.planted import FAMILIES, kinship
 from tests.conftest import few
 
@@ -227,6 +227,23 @@ def test_an_answer_that_leaves_persons_no_choice_moves_no_goal():
         asked = Asked(PersonQuestion("persons", (group, span)), values.copy(), 20.0, possible, {})
         goals.append(_by_rows(asked, values, values, by_size, None)[0])
     assert np.array_equal(*goals) and goals[0][0].tolist() == [200, 0, 0, 0, 0, 0]
+
+
+def test_two_ordered_constants_keep_the_correlation_that_noise_hides_in_single_cells():
+    unit = PersonUnit("id", 6, ("year", "hits"), ())
+    (question,) = [q for q in person_questions(unit, COLUMNS) if q.label == ("persons: year", "hits")]
+    rng, (years, hits) = np.random.default_rng(8), question.shape
+    normal = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], 4000)
+    codes = np.clip((normal * [1.6, 2.0] + [4, 5]).astype(int), 0, [years - 2, hits - 2])
+    real = np.histogram2d(*codes.T, bins=(np.arange(years + 1), np.arange(hits + 1)))[0]
+    base, kept = np.outer(real.sum(axis=1), real.sum(axis=0)) / 4000, []
+    lines = np.arange(years - 1) - codes[:, 0].mean(), np.arange(hits - 1) - codes[:, 1].mean()
+    for _ in range(10):
+        noisy = real + rng.normal(0, 120.0, real.shape)
+        asked = Asked(question, noisy, 120.0, np.ones(real.shape, bool), BY_NAME)
+        goal = _one_row(asked, base, _signal(asked, base)[1], np.full(6, 4000 / 6))[0]
+        kept.append(lines[0] @ (goal - base)[:-1, :-1] @ lines[1] / (lines[0] @ (real - base)[:-1, :-1] @ lines[1]))
+    assert 0.6 < np.mean(kept) < 1.1, kept
 
 
 #: Sizes up to twenty in groups, days from 0 on in cells, and how many persons have each size.
