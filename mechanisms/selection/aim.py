@@ -115,17 +115,7 @@ def in_turn(candidates: Sequence[Clique], number: int, most: int | None) -> list
 
 @dataclass(frozen=True)
 class AimSettings(GivenMarginals):
-    """Settings; the given marginals are the workload, and their subsets may be chosen too.
-
-    Attributes:
-        rounds: the budget is split for so many rounds at first; None: two for each column.
-        measured: part of each round that measures; the rest chooses.
-        max_model_cells: the largest model, in cells of its junction tree; in proportion to the budget spent.
-        penalty: what noise takes off the score of a marginal: noise, of every cell (the paper); capped, of no cell more
-            than its records may be off by.
-        per_round: at most so many candidates are looked at in a round, others in the next; None: all where there are at
-            most MANY, else FEW.
-    """
+    """Settings, as conf/selection/aim.yaml says; the given marginals are the workload, subsets may be chosen too."""
 
     kind: ClassVar[str] = "aim"
     methods: ClassVar[tuple[type[Method], ...]] = (Aim,)

@@ -194,20 +194,9 @@ def _measured_before(context: Context, view: PairView, expected: Mapping[Clique,
 
 @dataclass(frozen=True)
 class AutoSettings(Fixed):
-    """Settings; given marginals (`marginals`, `closure`, `k`, `weights`, `merge`) are measured as in `Fixed`.
+    """Settings, as conf/selection/auto.yaml says; given marginals are measured as in `Fixed`.
 
-    Attributes:
-        max_cells: the most cells of a query over a pair: larger pairs are measured over coarser values. Larger given
-            marginals are left out. None: 100,000; 5,000 if marginals are given.
-        combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
-        split: parts of the budget for one-way marginals, the first screening, and the rest. None: `SPLIT`, with the
-            first two divided by ε / C if that is above 1, since their noise is small then; more for a screening of
-            more than `PLENTY` pairs.
-        fine_cells: the approximate number of fine cells of each column of numbers or dates; 0: none.
-        fine_share: the part of the budget for the fine cells of all columns together.
-        important: columns whose errors count `important_weight` times when pairs are chosen and the budget is shared,
-            a pair of two of them the square of that: for example the target of a model. Public: costs no privacy.
-        important_weight: at least 1.
+    `important` is public, and costs no privacy.
     """
 
     kind: ClassVar[str] = "auto"

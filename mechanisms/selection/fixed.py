@@ -21,15 +21,7 @@ from mechanisms.selection.questions import ask_given
 
 @dataclass(frozen=True)
 class GivenMarginals(Selection):
-    """Marginals from public facts.
-
-    Attributes:
-        marginals: exactly these.
-        closure: these and all their subsets.
-        k: all k-way marginals for these k, where neither of the two above is given.
-        weights: relative weights of some of them.
-        max_cells: larger marginals are left out (an error for `marginals`).
-    """
+    """Marginals from public facts; conf/selection/pairs.yaml says what each setting is."""
 
     marginals: list[list[str]] | None = None
     closure: list[list[str]] | None = None
@@ -110,13 +102,7 @@ class Merge(Method):
 
 @dataclass(frozen=True)
 class Fixed(GivenMarginals):
-    """Settings.
-
-    Attributes:
-        merge: values with a noisy count below so many standard deviations stand as one in larger marginals; None: none.
-        floor: and those with a noisy count below so many records.
-        fit: whether marginals are dropped until a graphical model holds them; None: where nobody named them.
-    """
+    """Settings; conf/selection/pairs.yaml says what each is."""
 
     kind: ClassVar[str] = "fixed"
     methods: ClassVar[tuple[type[Method], ...]] = (Merge,)

@@ -84,15 +84,7 @@ class Mst(Method):
 
 @dataclass(frozen=True)
 class MstSettings(Selection):
-    """Settings.
-
-    Attributes:
-        max_cells: larger pairs are no candidates.
-        rare: values with a noisy count below so many standard deviations are measured as one.
-        floor: and those with a noisy count below so many records; both 0: none.
-        split: parts of the budget for one-way marginals, choices and pairs.
-        view_cells: edges that touch are measured together in views of at most so many cells; 0: each alone.
-    """
+    """Settings; conf/selection/mst.yaml says what each is."""
 
     kind: ClassVar[str] = "mst"
     methods: ClassVar[tuple[type[Method], ...]] = (Mst,)

@@ -44,23 +44,7 @@ class ExperimentSource(BoundedSettings):
 
 @dataclass(frozen=True)
 class MapSettings(ExperimentSource):
-    """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment.
-
-    Attributes:
-        columns: time, place and category; None for those of the roles time, segment and kind.
-        dpsyn: ε of the tables by GUM; laplace: of the noisy histograms; samples: shares of the random samples.
-        max_records: records of one unit that the tables count; clip: how that is kept.
-        sensitivity: of the noisy histogram.
-        query_seed, sample_seed: of the queries and of the samples.
-        delta: MGD's tolerance Δ, in records; deltas: others, at which it is shown too.
-        repeats: how often each table is made; what is shown are means with their standard errors.
-        queries: how many range queries; share: of each attribute's values in one.
-        metrics: which scores, see `maps`.
-        against: score → scores that are drawn over it, with their rank correlations over all tables.
-        table1: with the metric table1: Table 1 as printed: of each table a line with its name, inverse pie chart,
-            range-query error, and AEMC of M, N, I, M+I, M+N, N+I and 3-way.
-        table2: with the metric ncript: the rows of Table 2 as printed, which are computed here too; see `Table2`.
-    """
+    """`experiment.*` of noisy maps that are scored; the comments stand in conf/experiment; `maps` has the metrics."""
 
     columns: list[str] | None = None
     dpsyn: list[float] = setting([], above=0, distinct=True, noun="a list of ε")

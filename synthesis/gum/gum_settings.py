@@ -22,21 +22,9 @@ from synthesis.impossible import Zeros
 
 @dataclass(frozen=True)
 class GumSpec(Passes):
-    """Settings of GUM (Li et al. 2021b, Appendix A).
+    """Settings of GUM (Li et al. 2021b, Appendix A); conf/synthesis/gum.yaml says what each is.
 
-    Attributes:
-        iterations, start, lone, rare, floor, stall: as in `Passes`.
-        alpha: α₀, the largest relative growth of a cell in one update.
-        schedule: how α falls: step (α₀ · decay^⌊t / step⌋), exponential (α₀ · e^(−rate · t)), linear
-            (α₀ / (1 + rate · t)) or sqrt (α₀ / √(1 + rate · t)).
-        decay, step, rate: what the schedules ask for.
-        replace: share of the moved rows that are replaced (only the marginal's attributes change) in the first pass;
-            the rest are duplicates of rows that are in the cell. It goes linearly to `replace_last` in the last pass.
-        updates: ours, or paper: as the formulas of Appendix A.2 say (`UpdateWork.update`).
-        public: the file of a table whose rows are the first ones, in the place of `start`; it is declared public. Who
-            reads it makes a `StartedGum`; empty: none.
-        descents: closing sweeps in which single codes change where that lowers the error of all marginals together
-            (not in the paper; 0: none).
+    Who reads the table of `public` makes a `StartedGum`.
     """
 
     start: str = setting("tree", choices=STARTS)

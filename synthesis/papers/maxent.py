@@ -33,15 +33,7 @@ ANSWER_CELLS = 20_000
 
 @dataclass(frozen=True)
 class MaxentSpec(Synthesizer):
-    """Settings of PriView's answers.
-
-    Attributes:
-        solution: which marginal that has all known sides: maxent (largest entropy), least_norm (least squares; also
-            leastnorm) or linear (a linear programme: any that is off by as little as possible).
-        way, answers: rows follow the views and, of the marginals of `way` attributes that stand in no view, so many
-            answered ones: those whose pairs depend most on each other.
-        max_cells: the largest marginal that is answered.
-    """
+    """Settings of PriView's answers; conf/synthesis/maxent.yaml says what each is."""
 
     solution: str = setting("maxent", choices=("maxent", "least_norm", "leastnorm", "linear"))
     way: int = setting(3, least=1)

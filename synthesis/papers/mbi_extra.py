@@ -26,11 +26,7 @@ from synthesis.impossible import Zeros
 
 @dataclass(frozen=True)
 class MbiSpec(Synthesizer):
-    """Settings of the library's mirror descent.
-
-    Attributes:
-        iterations: of the estimation.
-    """
+    """Settings of the library's mirror descent."""
 
     library: ClassVar[str] = "mbi"
     iterations: int = setting(1000, least=1)

@@ -10,16 +10,9 @@ from mechanisms.public.settings import BoundedSettings, setting
 
 @dataclass(frozen=True)
 class ModelSettings(BoundedSettings):
-    """Settings of the graphical model.
+    """Settings of the graphical model; conf/synthesis/pgm.yaml says what each is.
 
-    Attributes:
-        iterations: steps of the estimation, at most.
-        stop: how closely to fit. holdout: as closely as answers with independent noise, split off, are met better;
-            floor: to the noise floor, ½ per answer, which the truth itself is expected to have; least: until the loss
-            no longer falls, which fits noise too.
-        tolerance: stop when ten steps together lower the loss by less than this share.
-        optimizer: how the potentials are found: mirror (accelerated mirror descent) or lbfgs.
-        max_cells: the largest number of cells of the junction tree.
+    Where `stop` is holdout, it fits as closely as answers with independent noise, split off, are met better.
     """
 
     settings_group: ClassVar[str] = "synthesis"

@@ -67,13 +67,7 @@ class Adagrid(Method):
 
 @dataclass(frozen=True)
 class AdagridSettings(GivenMarginals):
-    """Settings; with marginals or closure: these. Without: a tree that is chosen privately.
-
-    Attributes:
-        threshold: a cell is fine where every parent's noisy count is at least so many standard deviations.
-        targets: columns that every marginal includes, where a tree is chosen.
-        split: parts of the budget for one-way marginals, choices and further marginals, where a tree is chosen.
-    """
+    """Settings; conf/selection/adagrid.yaml says what each is."""
 
     kind: ClassVar[str] = "adagrid"
     whole_pairs: ClassVar[str] = "selection"

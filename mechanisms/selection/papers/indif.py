@@ -90,16 +90,7 @@ class Indif(ScoredPairs):
 
 @dataclass(frozen=True)
 class IndifSettings(Selection):
-    """Settings.
-
-    Attributes:
-        max_cells: larger pairs are no candidates.
-        combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
-        split: parts of the budget for one-way marginals, distances and the chosen marginals.
-        groups: a number: columns fall into groups of at most so many, and pairs across groups are left out.
-        merge: values with a noisy count below so many standard deviations stand as one in pairs; None: none.
-        floor: and those with a noisy count below so many records.
-    """
+    """Settings; conf/selection/indif.yaml says what each is."""
 
     kind: ClassVar[str] = "indif"
     methods: ClassVar[tuple[type[Method], ...]] = (Indif,)

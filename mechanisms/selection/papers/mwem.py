@@ -65,13 +65,7 @@ class Mwem(Method):
 
 @dataclass(frozen=True)
 class MwemSettings(GivenMarginals):
-    """Settings; the given marginals are the candidates.
-
-    Attributes:
-        rounds: how many marginals are measured; None: one for each column.
-        split: parts of the budget for one-way marginals, choices and the chosen marginals.
-        max_model_cells: the largest model, in cells of its junction tree.
-    """
+    """Settings, as conf/selection/mwem.yaml says; the given marginals are the candidates."""
 
     kind: ClassVar[str] = "mwem"
     methods: ClassVar[tuple[type[Method], ...]] = (Mwem,)

@@ -107,14 +107,7 @@ def _nothing(domain: Domain) -> Expected:
 
 @dataclass(frozen=True)
 class PrivBasisSettings(Selection):
-    """Settings.
-
-    Attributes:
-        items: how many of the binary columns are chosen; None: 12 at most.
-        pairs: how many pairs of them are chosen; None: twice as many as items.
-        view_cells: a basis has at most so many cells.
-        split: parts of the budget for items, pairs and the basis.
-    """
+    """Settings; conf/selection/privbasis.yaml says what each is."""
 
     kind: ClassVar[str] = "privbasis"
     whole_pairs: ClassVar[str] = "selection"

@@ -77,17 +77,7 @@ def precise_design(
 
 @dataclass(frozen=True)
 class PriViewSettings(Selection):
-    """Settings.
-
-    Attributes:
-        design: greedy: every set of t columns is in a view (see `covering`); random: as many views of random columns.
-        t: 2 or 3; None: 3 where the noise allows it against the rows, else 2.
-        views: design=random: how many; None: as many as the greedy design has.
-        view_cells: a view grows up to so many cells.
-        max_cells: a set of t columns that alone has more than view_cells is a view of its own up to this size.
-        rows: how many rows there are, about, where that is public; None: by noisy one-way marginals.
-        split: parts of the budget for one-way marginals and views, where rows and t are None.
-    """
+    """Settings; conf/selection/priview.yaml says what each is."""
 
     kind: ClassVar[str] = "priview"
     whole_pairs: ClassVar[str] = "selection"

@@ -35,15 +35,7 @@ from mechanisms.selection.base import COMBINED, Facts, Schedule, Selection, larg
 
 @dataclass(frozen=True)
 class PublicSettings(Selection):
-    """Settings.
-
-    Attributes:
-        public: the public table's file.
-        delimiter: of that file.
-        rows: how many rows the private table has, about; None: as many as the public table.
-        max_cells: larger pairs are no candidates.
-        combine_cells: overlapping pairs become marginals of at most so many cells, where noise allows; 0: never.
-    """
+    """Settings; conf/selection/public.yaml says what each is."""
 
     kind: ClassVar[str] = "public"
     public: str | None = None

@@ -55,14 +55,7 @@ SCORE_ROWS = 1_000_000
 
 @dataclass(frozen=True)
 class SparkSettings(EngineSettings):
-    """How Spark is reached.
-
-    Attributes:
-        master: local[2], spark://…, yarn, k8s://…; None: the session that runs, or all cores of this machine.
-        scratch: a folder that driver and executors share, for private copies; None: the run's own.
-        settings: Spark's own, for a session that the run starts.
-        score_rows: scores that need rows take so many, about, of a larger table; None: SCORE_ROWS.
-    """
+    """How Spark is reached; conf/engine/spark.yaml says what each setting is."""
 
     master: str | None = None
     scratch: str | None = None
