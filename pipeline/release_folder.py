@@ -215,9 +215,13 @@ def names_asked(given: object, where: str) -> tuple[str, ...]:
     return names
 
 
-def check_columns(schema: Schema, where: str, names: Collection[str]) -> None:
-    """UserError for names that are no columns of the table, or of which records were not counted as they stand."""
-    require_columns(names, schema.domain.names, where=where, of="")
+def check_columns(schema: Schema, where: str, names: Collection[str], of: str = "") -> None:
+    """UserError for names that are no columns of the table, or of which records were not counted as they stand.
+
+    Args:
+        of: in what there is none, for messages.
+    """
+    require_columns(names, schema.domain.names, where=where, of=of)
     for name in (n for n in names if not as_a_column(schema, n)):
         fix = "count in the synthetic table, or ask about the columns that it is made from"
         problem = f"{name!r} was not measured as it stands: a rule of the schema made it"

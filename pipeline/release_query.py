@@ -31,7 +31,7 @@ from pipeline.inference.marginal_estimates import (
     count_estimate,
     marginal_estimate,
 )
-from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_persons
+from pipeline.inference.person_level import COUNTED, LEVELS, at_level, of_level, of_persons
 from pipeline.inference.ratio_intervals import errors_of_interval
 from pipeline.release_folder import add_figures, attribute_labels, cells_frame, check_columns, names_asked, read_release
 from pipeline.settings.overrides import encoded
@@ -96,7 +96,7 @@ def answer(
         fix = "marginal=[a,b], or where={a: [20, 40]}"
         raise UserError("one question at a time" if names else "nothing asked", where="query", fix=fix)
     schema, measurements = at_level(schema, measurements, level)
-    check_columns(schema, "marginal" if names else "where", names or names_asked(where, "where"))
+    check_columns(schema, "marginal" if names else "where", names or names_asked(where, "where"), of_level(level))
     if solution is not None and not names:
         raise UserError("it belongs to a marginal", where="solution", fix="marginal=[a,b,c] solution=maxent")
     clique = schema.measured.canonical(names)

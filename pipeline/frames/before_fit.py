@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping, Sized
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,20 @@ from mechanisms.public.files import as_path
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again
 from pipeline.frames.fit import REFUSED, columns_beside, run_settings
-from pipeline.frames.frame_files import AnySchema, Frame, Kinds, Table, schema_file, table_files, write_frame
+from pipeline.frames.frame_files import (
+    AnySchema,
+    Frame,
+    Kinds,
+    Table,
+    schema_file,
+    table_files,
+    write_frame,
+    zoned_objects,
+)
 from pipeline.frames.frame_kinds import declared_orders, form_of
 from pipeline.frames.release_object import Release, read
 from pipeline.look import rehearse as rehearsal
+from pipeline.look.reading_look import ZONED
 from pipeline.look.run_look import as_facts, as_lines
 from pipeline.look.table_look import check as look_at_table
 from pipeline.report.plan_tables import as_text, planned
@@ -101,6 +112,8 @@ def check(
         with table_files({"frame": frame, "units": units}, facts) as paths:
             config.data.path, config.data.units.path = paths["frame"], paths.get("units")
             look = look_at_table(config)
+    zoned = [f"column {name!r}: {ZONED}" for name in zoned_objects(frame) if name in facts.domain.names]
+    look = replace(look, warnings=(*look.warnings, *zoned))
     table = Path(frame).name if isinstance(frame, Path | str) else "the frame"
     return CommandResult(as_facts(look), "\n".join(as_lines(look, table, facts.name)))
 

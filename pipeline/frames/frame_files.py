@@ -303,6 +303,12 @@ def _plain(value: Any, column: Column | None) -> str:
     return sign_of(value)
 
 
+def zoned_objects(frame: object) -> list[str]:
+    """Columns of Python objects among which are times with a zone, which are written as UTC's clock shows them."""
+    objects = [(n, c) for n, c in frame.items() if c.dtype == object] if isinstance(frame, pd.DataFrame) else []
+    return [str(n) for n, own in objects if any(getattr(v, "tzinfo", None) is not None for v in own)]
+
+
 def _number(value: Any) -> str:
     """One text for equal numbers of all types, whole ones without a point."""
     number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))

@@ -16,7 +16,7 @@ from mechanisms.public.json_values import is_number
 from mechanisms.public.marginals import Values
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.person_level import LEVELS
+from pipeline.inference.person_level import LEVELS, of_level
 from pipeline.release_folder import check_columns, names_asked
 from pipeline.release_query import code_weights
 
@@ -88,7 +88,8 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     named = {where: [name for name in names if name is not None] for where, names in asked.items()}
     wrong = {where: [n for n in names if n not in schema.domain] for where, names in named.items()}
     settings = ", ".join(where for where, names in wrong.items() if names)
-    require_columns([n for names in wrong.values() for n in names], schema.domain.names, where=settings, of="")
+    unknown = [n for names in wrong.values() for n in names]
+    require_columns(unknown, schema.domain.names, where=settings, of=of_level(question.level))
     for where, names in named.items():
         check_columns(schema, where, names)
     if len(set(question.columns)) < len(question.columns):

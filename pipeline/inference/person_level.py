@@ -53,6 +53,11 @@ def at_level(schema: Schema, measurements: Measurements, level: str) -> tuple[Sc
     return persons, Measurements(persons.domain, tuple(answers))
 
 
+def of_level(level: str) -> str:
+    """Whose columns are asked about, for messages."""
+    return " of persons" if level == LEVELS[1] else ""
+
+
 def _columns(schema: Schema, question: PersonQuestion) -> dict[str, Column]:
     """The columns that a question's features are the values of, by name, in their order."""
     columns = []

@@ -45,6 +45,9 @@ from mechanisms.public.tables.text_forms import (
 )
 from pipeline.look.column_look import FEW_ROWS, listed, two_notations
 
+#: Said of times of which each is a moment, whatever clock shows it.
+ZONED = "times with a zone are read as UTC's clock shows them: are hours and days of another place meant? Write its "
+ZONED += "clock, without a zone, in the table"
 #: A number is asked about as a gap where it stands at least so often, apart from all others.
 OFTEN = 3
 #: Of texts that join a value so many are looked at; so many are shown, of so many values.
@@ -321,8 +324,7 @@ def dates_read_wrongly(source: Source, column: Column) -> list[str]:
         return []
     warnings = _days_of_gaps(source, column)
     if source.types[index := source.names.index(column.name)] in {UTC, UTC_NS}:
-        why = "are hours and days of another place meant? Write its clock, without a zone, in the table"
-        warnings.append(f"times with a zone are read as UTC's clock shows them: {why}")
+        warnings.append(ZONED)
     if source.typed(index):
         return warnings
     return warnings + _day_or_month(source, column) + _short_years(source, column) + _clocks(source, column)

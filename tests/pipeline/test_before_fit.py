@@ -144,6 +144,14 @@ def test_records_and_lists_in_a_frame_are_left_out_of_a_draft_and_stop_nothing()
         assert set(drafted["columns"]) == {"n"} and "home" in drafted["leave_out"]
 
 
+def test_a_look_says_that_times_with_a_zone_are_read_as_utc_shows_them_in_objects_too():
+    times = pd.date_range("2024-01-01 00:30", periods=60, freq="D", tz="Europe/Vienna")
+    facts = {"columns": {"seen": {"kind": "datetime", "min": "2023-12-31", "max": "2024-12-31", "missing": False}}}
+    for seen, zoned in ((times.astype(object), 1), (times.tz_localize(None).astype(object), 0)):
+        look = pipeline.check(pd.DataFrame({"seen": seen}), facts)
+        assert str(look).count("column 'seen': times with a zone are read as UTC's clock shows them") == zoned
+
+
 def test_a_look_is_that_of_the_command_and_names_the_frame():
     frame = clinic().assign(smoker=["perhaps"] * 300 + ["no"] * 100)
     looked = pipeline.check(frame, CLINIC, unit="patient", max_records=2)

@@ -31,7 +31,7 @@ from pipeline.report.header_cards import header_cards, in_short, not_computed
 from pipeline.report.page import Card, Gauge, Page, Section, Table, chart_style, number, rendered
 from pipeline.report.scale import ChartAxis, Scale
 from pipeline.report.score_sections import numbers_lines, numbers_section
-from pipeline.report.table_sections import accuracy_section, columns_section
+from pipeline.report.table_sections import accuracy_section, columns_section, dependence_section
 from pipeline.sweeps.sweep_page import panels, render, table_section
 from tests.pipeline.browser import CHROMIUM, browsed
 from tests.pipeline.conftest import PAIRS, TOWN, command, done_in, done_once, people, reply, write_town
@@ -317,6 +317,16 @@ def test_of_many_columns_the_worst_are_drawn_and_the_page_says_so():
     assert "The first 150 of 1,000 columns" in page
     assert "<h3>c999</h3>" in page and "<h3>c0</h3>" not in page
     assert len(page) < 600_000
+
+
+def test_the_example_of_a_lost_dependence_has_room_beside_the_others_on_a_narrow_page():
+    pair = {"a": "x", "b": "y", "real": 0.5, "kept": 0.1, "lost": 0.45}
+    change = {"what": "share of y among x that are a long text", "real": 0.5, "synthetic": 0.2}
+    section = dependence_section({"lost": [pair | {"change": change}], "score": 0.1, "dependent_pairs": 1, "pairs": 1})
+    page = Page("t", "s", [section]).as_html()
+    assert ".example td:nth-child(5){min-width:15rem}" in page
+    row = page.partition('<div class="example">')[2].partition("</table>")[0].rpartition("<tr>")[2]
+    assert change["what"] in row.split("<td")[5]
 
 
 @pytest.mark.parametrize(("mean", "deviation"), [("2024-03-01", 2.5), ("2024-03-01T08:00:00", 2.5 * 86_400)])

@@ -273,7 +273,7 @@ def test_questions_about_persons_are_answered_from_what_was_counted_of_them(plac
     [
         (["marginal=[town]"], "marginal", "level=persons, with constants and `records` alone; or count in the synth"),
         (["estimate=proportion", "column=town", "value=A"], "column", "level=persons"),
-        (["marginal=[ward]", "level=persons"], "marginal", "no column 'ward'"),
+        (["marginal=[ward]", "level=persons"], "marginal", "no column 'ward' of persons"),
         (["marginal=[town,records]", "level=persons"], "marginal", "records × town over coarser values"),
         (["bounds=true", "level=persons"], "level", "level=records"),
         (["distances=true", "level=persons"], "level", "level=records"),
