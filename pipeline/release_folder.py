@@ -36,7 +36,7 @@ from pipeline.plugins.offers import offered_by
 from pipeline.plugins.origins import check_loaded
 from pipeline.settings.inputs import check_release
 from pipeline.statement.digests import check_files, file_digests, read_manifest
-from pipeline.statement.papers import write_papers
+from pipeline.statement.papers import check_papers, write_papers
 from pipeline.statement.signing import Signer, check_signature
 from synthesis.marginal_tables import marginal_tables
 
@@ -127,7 +127,7 @@ def read_release(folder: Path | str) -> tuple[Schema, dict[str, Any], Measuremen
 
     Raises:
         UserError: the folder is no release; a file in it was edited, is missing or is foreign; a false signature;
-            noise or a query of a module that is not loaded.
+            noise or a query of a module that is not loaded; a statement that no run wrote.
     """
     check_plain(folder := check_release(folder))
     statement = _bound_statement(folder)
@@ -137,6 +137,7 @@ def read_release(folder: Path | str) -> tuple[Schema, dict[str, Any], Measuremen
     if measurements.domain != schema.measured:
         fix = "take the release folder of a run, whole"
         raise UserError("schema.yaml and measurements do not belong together", where=str(folder), fix=fix)
+    check_papers(statement, schema, folder)
     return schema, statement, measurements
 
 

@@ -31,7 +31,6 @@ from pipeline.settings.memory import check_rows
 from pipeline.settings.read_where import check_read
 from pipeline.settings.specs import as_released, two_tables
 from pipeline.stage_bars import Stages
-from pipeline.statement.papers import check_papers
 from pipeline.statement.signing import load_signer
 from pipeline.statement.words import condition_in_words
 
@@ -48,7 +47,6 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     check_read(config)
     signer = load_signer(config.statement.key)
     schema, statement, measurements = read_release(release)
-    check_papers(statement, schema, release)
     rows, own = config.rows, config.synthesis.rows
     if rows is not None and own is not None and rows != own:
         raise UserError("rows and synthesis.rows differ", where="rows", fix="one of the two")

@@ -58,16 +58,19 @@ def synthesize(
     count = default_rows(measurements) if rows is None else rows
     impossible = check_zeros(measurements.domain, zeros)
     synthesized = synthesizer.make(measurements, rows=count, rng=rng, zeros=impossible, progress=progress)
-    table = _as_asked(synthesized.table, synthesizer, measurements, count)
+    table = _as_asked(getattr(synthesized, "table", None), synthesizer, measurements, count)
     return replace(synthesized, table=mended(table, impossible, rng))
 
 
-def _as_asked(table: CodedTable, maker: object, measurements: Measurements, count: int) -> CodedTable:
+def _as_asked(table: CodedTable | None, maker: object, measurements: Measurements, count: int) -> CodedTable:
     """The table, if it has as many rows, the columns and codes that were asked for: a plugin may make others.
 
     Raises:
         UserError: it has not; compiled loops would read and write beyond their arrays by a code that is none.
     """
+    if not isinstance(table, CodedTable):
+        problem, fix = f"{type(maker).__name__} made no rows of codes", "Synthesized(table), with a CodedTable"
+        raise UserError(problem, where="synthesis.name", fix=fix)
     problem, names = "", ", ".join(table.domain.names)[:80]
     if table.rows != count or table.domain != measurements.domain or table.weighted:
         problem = f"{table.rows:,} rows of {names}{' with weights' * table.weighted}"

@@ -49,6 +49,14 @@ def calibrate(charges: Sequence[Charge], budget: Budget, *, before: Sequence[Eve
     """
     noises = [c.noise for c in charges if c.noise is not None]
     accountant = budget.keeper(noises, [*before, *charges])
+    with blamed(accountant, [NOISE_EVENTS[kind] for kind in noises]):
+        return _within(accountant, charges, budget, before)
+
+
+def _within(
+    accountant: Accountant, charges: Sequence[Charge], budget: Budget, before: Sequence[Event]
+) -> tuple[Event, ...]:
+    """The search of `calibrate`, by an accountant that may be of others."""
 
     def events_at(level: float) -> tuple[Event, ...]:
         return tuple(_event(c, accountant, _strength(c, accountant, level)) for c in charges)
@@ -57,8 +65,7 @@ def calibrate(charges: Sequence[Charge], budget: Budget, *, before: Sequence[Eve
         stand_ins = [_stand_in(c, accountant, _strength(c, accountant, level)) for c in charges]
         return accountant.loss([*before, *stand_ins]).epsilon <= budget.epsilon
 
-    with blamed(accountant, [NOISE_EVENTS[kind] for kind in noises]):
-        level = _largest(fits)
+    level = _largest(fits)
     events, step = events_at(level), 1e-9
     # rounding up: one part in 10⁹
     while (loss := accountant.loss([*before, *events])).epsilon > budget.epsilon or loss.delta > budget.delta:

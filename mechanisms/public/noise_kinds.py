@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +31,8 @@ class NoiseLaw:
         mean_abs: mean absolute value at scale 1.
         pure: whether it is ε-DP, with ε = sensitivity / scale; other kinds need δ > 0.
         simulate: draws for estimates of errors, from (rng, scale, size); they protect nobody.
+    Raises:
+        UserError: another norm, of which no sensitivity is known, or a width that is no number above 0.
     """
 
     name: NoiseKind
@@ -38,6 +41,13 @@ class NoiseLaw:
     mean_abs: float
     pure: bool
     simulate: Callable[[np.random.Generator, float, int], NDArray[np.float64]]
+
+    def __post_init__(self) -> None:
+        one_of(self.norm, get_args(Norm), f"norm of the noise {self.name}")
+        for name, width in (("stddev", self.stddev), ("mean_abs", self.mean_abs)):
+            if not isinstance(width, int | float) or not 0 < width < math.inf:
+                fix = f"the {name} of its draws at scale 1, a number above 0"
+                raise UserError(f"got {width!r}", where=f"{name} of the noise {self.name}", fix=fix)
 
 
 LAPLACE = NoiseLaw("laplace", "l1", math.sqrt(2.0), 1.0, True, lambda rng, b, size: rng.laplace(0.0, b, size))

@@ -105,10 +105,19 @@ def split_noise(
         raise ValueError(f"noise split at {split} bits")
     reader = Reader(source.stream(event.id))
     draws = SAMPLERS[event.kind](reader, size, Dyadic.of(event.scale, bits), split)
-    if any(part.shape != (size,) or part.dtype != np.int64 for part in draws):  # one draw would be added to all answers
-        problem = f"the sampler does not give {size:,} draws in whole numbers of 64 bits"
+    if not _is_draws(draws, size, split):  # one draw would be added to all answers, a large b would run over in sums
+        problem = f"the sampler does not give {size:,} draws in two parts, whole numbers of 64 bits, 0 ≤ b < 2**{split}"
         raise UserError(problem, where=f"mechanism={event.kind}", fix="mend the plugin; the charge stays spent")
     return np.clip(draws[0], -SATURATED, SATURATED), draws[1]  # larger ones of others would run over in some sums
+
+
+def _is_draws(draws: object, size: int, split: int) -> bool:
+    """Whether a sampler, which may be of others, gave what `split_noise` promises."""
+    if not isinstance(draws, tuple | list | np.ndarray) or len(draws) != 2:
+        return False
+    if not all(isinstance(part, np.ndarray) and part.shape == (size,) and part.dtype == np.int64 for part in draws):
+        return False
+    return not size or bool(draws[1].min() >= 0 and draws[1].max() < 1 << split)
 
 
 def drawn(

@@ -42,7 +42,7 @@ NAMED = ("measurements/answers.npz", "privacy.json")
 #: What a statement that no run wrote may end in.
 BROKEN = (
     *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, OSError, TemplateError),
-    *(RecursionError, MemoryError),
+    *(RecursionError, MemoryError, yaml.YAMLError),
 )
 
 

@@ -198,6 +198,7 @@ def test_a_release_that_its_own_receipts_contradict_is_not_sound(copied, capsys,
     [
         (lambda said: said.pop("guarantee"), "NO  promise      was lost"),
         (lambda said: said["unit"].update(max_records=4.9), "got 4.9 where a whole number stands"),
+        (lambda said: said["published"].update(region=[None]), "NO  page         cannot be read"),
     ],
 )
 def test_a_statement_of_which_no_paper_can_be_written_is_not_sound(copied, capsys, change, line):

@@ -442,6 +442,12 @@ ACCOUNTANTS = {{"mine": Mine}}
         ("Zcdp", 'def cost(self, event): return {"rho": 1 / 0}', "ZeroDivisionError"),
         ("Zcdp", "def loss(self, events): return PrivacyLoss(-1.0, self.delta)", "to calibrate"),
         ("Zcdp", "def loss(self, events): return PrivacyLoss(math.nan, self.delta)", "too small"),
+        ("Zcdp", "def noise_strength(self, law, strength): return 0.0", "ZeroDivisionError"),
+        (
+            "Zcdp",
+            "def loss(self, events): return super().loss(events) if not events[0].id else 1 / 0",
+            "ZeroDivisionError",
+        ),
         ("Gdp", "def mu(self, event): return -super().mu(event)", "is {'mu': -"),
         ("Gdp", "def mu(self, event): return 1e-300", "to calibrate"),
         ("Gdp", "def mu(self, event): return super().mu(event) * (1 - 1e-5)", "claims does not hold"),
@@ -762,6 +768,30 @@ def test_a_query_of_others_that_is_marked_as_proved_is_refused(shelf, capsys):
     """The mark comes along where a class of ours is copied."""
     (shelf / "mine.py").write_text(BOLD.replace("class Bold", "@query_matrices.proved\nclass Bold"))
     assert "only our own query matrices are marked as proved" in refused(capsys, *ASKS_BOLDLY)
+
+
+@pytest.mark.parametrize(
+    ("law", "wrong", "said"),
+    [
+        ('"l2", 1.0, 0.8', '"L1", 1.0, 0.8', "norm of the noise odd: got 'L1'"),
+        ('"l2", 1.0, 0.8', '"l2", math.nan, 0.8', "stddev of the noise odd: got nan"),
+        ('"l2", 1.0, 0.8', '"l2", 1.0, None', "mean_abs of the noise odd: got None"),
+    ],
+)
+def test_a_law_of_others_without_a_norm_or_a_width_is_refused(shelf, law, wrong, said):
+    """A norm in capitals had the sensitivity of the other one, and the release was called private and sound."""
+    (shelf / "mine.py").write_text(ODD.format(mu="self.sensitivity / self.scale").replace(law, wrong))
+    with pytest.raises(UserError) as error:
+        load_module("mine")
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("draws", [None, (0, 0), (np.zeros(2, np.int64),), (np.zeros(2, np.int64), np.array([0, 1]))])
+def test_noise_of_others_that_is_not_in_two_parts_is_never_added(monkeypatch, draws):
+    """The second part was added as it came: one of 2**63 - 1 ran over, and the sign told of a record."""
+    monkeypatch.setitem(SAMPLERS, "laplace", lambda reader, size, scale, split: draws)
+    with pytest.raises(UserError, match="does not give 2 draws"):
+        lattice_noise(NOISE_EVENTS["laplace"]("0", 1.0, 1.0), 2, noise_source(None))
 
 
 @pytest.mark.parametrize("wrong", [np.full(1, 7), np.full(2, 7.5)])

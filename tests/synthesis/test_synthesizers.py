@@ -90,6 +90,12 @@ class TestEverySynthesizer:
         with pytest.raises(UserError, match=r"synthesis\.name: \w+ made 11 rows"):
             self.rows_of(name, noisy(people(), 3.0), 10)
 
+    @pytest.mark.parametrize("made", [None, Synthesized(None), 3])
+    def test_what_is_no_table_is_refused_in_the_name_of_who_made_it(self, name, monkeypatch, made):
+        monkeypatch.setattr(SYNTHESIZERS[name], "make", lambda own, m, **more: made)
+        with pytest.raises(UserError, match=r"synthesis\.name: \w+ made no rows"):
+            self.rows_of(name, noisy(people(), 3.0), 10)
+
     @pytest.mark.parametrize("wrong", [lambda c: c + 200, lambda c: c - 0.5, lambda c: c[:, None], list])
     def test_what_is_no_code_of_the_domain_is_refused(self, name, monkeypatch, wrong):
         """Compiled loops would take it for a place in an array: a process ended by a signal, after its charges."""
