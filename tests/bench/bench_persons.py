@@ -55,7 +55,7 @@ def _case(epsilon: float) -> dict[str, Any] | None:
         content = yaml.safe_load((SCHEMAS / "baseball.yaml").read_text(encoding="utf-8"))
         content["leave_out"] = [content.pop("unit")["column"]]
         plain = folder / "plain.yaml"
-        plain.write_text(yaml.safe_dump(content), encoding="utf-8")
+        plain.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
         without = [f"data.schema={plain}", "evaluation.enabled=false"]
         made.append(_made(path, epsilon, folder / "records", without))
         schema = build_schema(build_specs(load_config(["data=baseball", f"data.path={path}"])))
