@@ -156,7 +156,7 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
 
 def _comma_elsewhere(look: Look) -> bool:
     """Whether numbers of other columns have a decimal comma and none a decimal point: points part thousands then."""
-    texts = [look.shapes(i) for i in range(len(look.source.names)) if not look.source.typed(i)]
+    texts = [look.shapes(i) for i in look.columns if not look.source.typed(i)]
     points = any(re.fullmatch(r"[-+]?[0-9]+\.([0-9]{1,2}|[0-9]{4,})", t) for own in texts for t in own)
     return not points and any(form.decimal == "," and share >= MOSTLY for form, share in map(number_reading, texts))
 
