@@ -333,23 +333,21 @@ def test_times_that_nobody_shares_stay_so_where_one_answer_about_them_is_left(ki
     assert between < 0.25, between
 
 
-def test_noise_beside_a_column_of_few_values_moves_no_records_to_the_persons_of_one_constant():
-    furthest = []
-    for seed in (1, 2, 3):
-        table, times, owners = world(seed, 3000)
-        rng = np.random.default_rng(seed)
-        few_hits = np.where(rng.random(owners.size) < 0.96, BY_NAME["hits"].value_codes, table.column("hits"))
-        rare = {"hits": few_hits.astype(np.uint8)}
-        table = CodedTable(table.domain, tuple(rare.get(c.name, table.column(c.name)) for c in COLUMNS))
-        answers = [
-            NoisyMarginal(a.clique, a.query, a.values + rng.normal(0, 120.0, a.values.size), a.noise, 60.0, a.event)
-            if a.clique == ("records: home", "hits") else a
-            for a in answers_of(table, times, owners, UNIT, 60.0, seed)
-        ]  # fmt: skip
-        linked = linked_persons(table, times, UNIT, COLUMNS, answers, seed=seed)
-        sizes, home = np.diff(linked.starts), linked.constants[1]
-        furthest.append(np.abs(np.bincount(home, sizes) / np.bincount(home) / sizes.mean() - 1).max())
-    assert np.mean(furthest) < 0.1  # .26, .11 and .17 where constants beside sizes are no goal
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_noise_beside_a_column_of_few_values_moves_no_records_to_the_persons_of_one_constant(seed):
+    table, times, owners = world(seed, 3000)
+    rng = np.random.default_rng(seed)
+    rare = np.where(rng.random(owners.size) < 0.96, BY_NAME["hits"].value_codes, table.column("hits")).astype(np.uint8)
+    table = CodedTable(table.domain, tuple(rare if c.name == "hits" else table.column(c.name) for c in COLUMNS))
+    answers = [
+        NoisyMarginal(a.clique, a.query, a.values + rng.normal(0, 120.0, a.values.size), a.noise, 60.0, a.event)
+        if a.clique == ("records: home", "hits") else a
+        for a in answers_of(table, times, owners, UNIT, 60.0, seed)
+    ]  # fmt: skip
+    linked = linked_persons(table, times, UNIT, COLUMNS, answers, seed=seed)
+    sizes, home = np.diff(linked.starts), linked.constants[1]
+    records = np.bincount(home, sizes) / np.bincount(home) / sizes.mean()
+    assert np.abs(records - 1).max() < 0.13  # .26, .11 and .17 where constants beside sizes are no goal
 
 
 def test_persons_of_one_size_exchange_steps_until_these_fill_their_spans():
