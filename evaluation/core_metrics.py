@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from evaluation.metric import Inputs, Metric, MetricSettings
 from mechanisms.public.settings import columns, setting
 
 if TYPE_CHECKING:
     from evaluation.accuracy.anita_accuracy import NWay
-from typing import Any
 
 
 @dataclass(frozen=True)
@@ -265,13 +264,13 @@ def _entry(n: int | None) -> Metric:
 QUICK = (1, 2, 3)
 ANITA_1WAY, ANITA_2WAY, ANITA_3WAY, ANITA_4WAY, ANITA_NWAY = (_entry(n) for n in (1, 2, 3, 4, None))
 
-
+#: How MGD solves each marginal.
 SOLVERS = ("auto", "flow")
 
 
 @dataclass(frozen=True)
 class MgdSettings(MetricSettings):
-    """Settings.
+    """Settings of MGD.
 
     A preset is kway (all k-way marginals, or a seeded sample), thirds (weights 1/9, 1/9, 1/3 over three columns),
     located (k-way marginals with a temporal or spatial column), pie (one marginal, no mass moves), density (random

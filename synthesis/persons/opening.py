@@ -141,11 +141,11 @@ def planned_times(
         rows = first.goal.reshape(first.asked.values.shape)[:, : low.size]
         cell = drawn_cells(rows + dated_tokens.size / records / (rows.shape[0] * rows.shape[1]), groups, rng)
         begun = low[cell] + within * (high[cell] - low[cell] + 1)
-    # so many records, or more where many have one time, lie from each edge to the next one
-    edges = np.unique(dated_tokens[np.arange(FINE) * dated_tokens.size // FINE]).astype(np.float64)
-    there = np.diff(np.searchsorted(dated_tokens, edges), append=dated_tokens.size) * (records / dated_tokens.size)
+    # bins of about as many records each, or more where many have one time
+    bins = np.unique(dated_tokens[np.arange(FINE) * dated_tokens.size // FINE]).astype(np.float64)
+    there = np.diff(np.searchsorted(dated_tokens, bins), append=dated_tokens.size) * (records / dated_tokens.size)
     state, end = np.array([rng.integers(1, 2**63)], np.uint64), float(dated_tokens[-1]) + 1
-    exchanged_begins(begun, walked, starts, *_by_group(np.arange(sizes.size), groups), edges, there, end, state)
+    exchanged_begins(begun, walked, starts, *_by_group(np.arange(sizes.size), groups), bins, there, end, state)
     return np.asarray(begun[owners] + walked)
 
 

@@ -124,12 +124,13 @@ def _level_of(asked: Asked) -> str:
 
 def _alike(asked: Asked, base: Values) -> list[Values]:
     """The base with persons whose records are all alike, as one record is; ordered values also correlated."""
-    alike, kinds = base.copy(), asked.kinds()
+    kinds = asked.kinds()
     if not asked.by_size and base.ndim == 2:
         rising = _correlated(base, asked.lines())
         if kinds == (Trait.VALUE, Trait.NEXT):
             return [np.diag(base.sum(axis=1)), *([] if rising is None else [np.maximum(base + rising, 0.0)])]
         return [] if rising is None else [np.maximum(base + rising, 0.0), np.maximum(base - rising, 0.0)]
+    alike = base.copy()
     if Trait.SAME in kinds:
         alike[:, 0], alike[:, 1] = 0.0, base.sum(axis=1)
     elif asked.by_size and kinds[1] in (Trait.MEAN, Trait.DISTINCT) and base.sum() > 0:

@@ -111,6 +111,15 @@ class Watch:
         return self.best, FitRecord(tuple(self.losses), self.loss.floor, gap, reason)
 
 
+def _begun(
+    loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None
+) -> tuple[Point, Watch, str | None, float]:
+    """The first point, who watches over the steps from it, why to end there already, and the steepest slope."""
+    here = at(loss, start)
+    watch = Watch(loss, stopping, progress, here)
+    return here, watch, watch.ended(here), float(np.abs(here.gradient).max(initial=0.0))
+
+
 def mirror_descent(
     loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None
 ) -> tuple[Point, FitRecord]:
@@ -121,10 +130,7 @@ def mirror_descent(
     above all of the last ten. One inference a step; the potentials stay in the span of the queries, so that among
     equally good distributions it tends to the one of largest entropy.
     """
-    here = at(loss, start)
-    watch = Watch(loss, stopping, progress, here)
-    reason = watch.ended(here)
-    steepest = float(np.abs(here.gradient).max(initial=0.0))
+    here, watch, reason, steepest = _begun(loss, start, stopping, progress)
     if steepest == 0.0:
         return watch.done("the loss is least")
     eta, last, age, failures = 1.0 / steepest, start, 0, 0
@@ -181,10 +187,7 @@ def lbfgs(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress |
     marginals, so the natural gradient, which is the latter, costs nothing: the two-loop recursion carries both. It
     makes steps good from the first, where plain L-BFGS starts in a flat region.
     """
-    here = at(loss, start)
-    watch = Watch(loss, stopping, progress, here)
-    reason = watch.ended(here)
-    steepest = float(np.abs(here.gradient).max(initial=0.0))
+    here, watch, reason, steepest = _begun(loss, start, stopping, progress)
     if steepest == 0.0:
         return watch.done("the loss is least")
     pairs: deque[_Pair] = deque(maxlen=HISTORY)
