@@ -135,6 +135,7 @@ def table_distances(
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
+#: What buckets are cut of: numbers, or places on a line.
 Values = NDArray[np.generic]
 
 

@@ -218,6 +218,7 @@ def _twin_share(table: CodedTable) -> float:
     return float((counts[inverse] > 1).mean())
 
 
+#: How far two records lie apart: by unequal columns, or also by steps of ordinal ones.
 Kind = Literal["hamming", "mixed"]
 #: Steps on the line of an ordinal attribute, whose distances are rounded to them.
 LINE = 2**20

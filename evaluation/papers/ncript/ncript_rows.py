@@ -49,6 +49,7 @@ class NcriptSpec(BoundedSettings):
     places: tuple[str, ...] = ()
 
 
+#: Counts, the record types on the last axis.
 Rows = NDArray[np.float64]
 
 
@@ -201,6 +202,7 @@ def vertical_losses(
     return np.asarray(times * np.where(constant, step, 0.5 * (1.0 - r)))
 
 
+#: Counts, time × segment × record type; a series is one type in one segment over the times.
 Cube = NDArray[np.float64]
 
 #: Correlations of series that are held at a time.
