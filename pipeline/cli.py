@@ -99,10 +99,11 @@ def _ended_by(signum: int, frame: FrameType | None) -> None:
 
 def _failed(error: BaseException, in_json: bool) -> int:
     """Say what went wrong on standard error; the traceback only with HYDRA_FULL_ERROR=1."""
-    if isinstance(error, SystemExit) and error.code:  # an end without one, as of a plugin, is none of ours
-        return error.code if isinstance(error.code, int) else 1
     if os.environ.get("HYDRA_FULL_ERROR") == "1":
         traceback.print_exception(error)
     error = KeyboardInterrupt() if _CAME else error
     print(error_messages.in_json(error) if in_json else f"error: {explained(error)}", file=sys.stderr)
-    return BY_SIGNAL + (_CAME or [signal.SIGINT])[-1] if error_messages.interrupted(error) else 1
+    if error_messages.interrupted(error):
+        return BY_SIGNAL + (_CAME or [signal.SIGINT])[-1]
+    code = error.code if isinstance(error, SystemExit) else 1
+    return code if isinstance(code, int) and code else 1  # an end without one, as of a plugin, is no success

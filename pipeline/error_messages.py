@@ -47,10 +47,8 @@ def explained(error: BaseException) -> str:
     if type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:  # not loaded for their names alone
         where, line = getattr(error, "full_key", None) or "settings", str(error).strip().partition("\n")[0]
         return f"{where}: {line}\n  fix: see `python -m pipeline COMMAND --help`"
-    return (
-        f"{type(error).__name__}: {error}\n  this is a fault of the pipeline, not of yours; "
-        "HYDRA_FULL_ERROR=1 shows the traceback"
-    )
+    whose, shows = whose_fault(error), "HYDRA_FULL_ERROR=1 shows the traceback"
+    return f"{type(error).__name__}: {error}\n  this is {whose}; {shows}"
 
 
 def in_json(error: BaseException) -> str:
@@ -72,15 +70,29 @@ def unquoted(error: BaseException) -> BaseException:
         return error
     frames = traceback.extract_tb(error.__traceback__)
     place = f" in {Path(frames[-1].filename).name}, line {frames[-1].lineno}" if frames else ""
-    problem = f"{type(error).__name__}{place}: a fault of the pipeline, or of a plugin, not of yours"
+    problem = f"{type(error).__name__}{place}: {whose_fault(error)}"
     fix = "its words may quote rows: they stand in internal/run.log, and console=always prints them; keep both back"
     return UserError(problem, where="run", fix=fix)
 
 
 def _through_others(error: BaseException) -> bool:
     """Whether it passed code that is not ours while a plugin is loaded: a file that it opens may be named by a row."""
+    return bool(offered_by) and not {*_packages(error)} <= {*OURS, *sys.stdlib_module_names}
+
+
+def _packages(error: BaseException) -> list[str]:
+    """The packages whose code an error passed, from where it was caught to where it was raised."""
     names = (str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__))
-    return bool(offered_by) and not {n.partition(".")[0] for n in names} <= {*OURS, *sys.stdlib_module_names}
+    return [name.partition(".")[0] for name in names]
+
+
+def whose_fault(error: BaseException) -> str:
+    """A plugin whose code, libraries aside, was the last that an error nobody foresaw came from; else the pipeline."""
+    others = {module.partition(".")[0] for module in offered_by.values()}
+    last = next((name for name in reversed(_packages(error)) if name in {*OURS, *others}), "")
+    if last in others:
+        return f"a fault of the plugin {last}"
+    return f"a fault of the pipeline, {'or of a plugin, ' if others else ''}not of yours"
 
 
 @contextmanager

@@ -32,10 +32,7 @@ def run_once(config: Config, composed: DictConfig) -> int:
             outcome = _done(config, root, records_of(composed))
             if config.format == "json" or not config.quiet:
                 print(outcome)
-        except KeyboardInterrupt:
-            say_what_is_safe(root)
-            raise
-        except Exception as error:
+        except BaseException as error:  # what a plugin raises may be no Exception
             if not isinstance(error, Withheld):
                 say_what_is_safe(root, str(error))
             raise

@@ -127,11 +127,11 @@ def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, swe
         outcome = replace(outcome, status="done", stages=_run(settings, root, files, shared))
     except Withheld as error:
         outcome = replace(outcome, status="withheld", error=explained(error))
-    except Exception as error:
-        words = explained(error if settings.console == "always" else unquoted(error))  # the sweep prints them
-        outcome = replace(outcome, error=words)
     except KeyboardInterrupt:
         os._exit(1)
+    except BaseException as error:
+        words = explained(error if settings.console == "always" else unquoted(error))  # the sweep prints them
+        outcome = replace(outcome, error=words)
     used = resource.getrusage(resource.RUSAGE_SELF)
     memory = used.ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)
     wall, processor = time.perf_counter() - start, used.ru_utime + used.ru_stime

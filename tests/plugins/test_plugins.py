@@ -121,7 +121,7 @@ def test_a_run_that_an_engine_of_others_began_is_resumed_with_it_alone(shelf, mo
     given = [*TOWN, *QUIET, "plugins=[pool_engine]", "selection=oneway", "hydra.run.dir=out"]
     with monkeypatch.context() as m:
         m.setattr(stages, "STAGES", (*stages.STAGES[:4], lambda state: sys.exit(1)))
-        assert command("run", *given, "engine=pool") == 1
+        assert "go on at no further cost" in refused(capsys, "run", *given, "engine=pool")
     assert "changed since the run began: settings.engine" in refused(capsys, "run", *given, "resume=true")
     assert command("run", *given, "engine=pool", "resume=true") == 0
     assert [p["name"] for p in statement_of("out")["not_ours"]] == ["pool"]
@@ -462,6 +462,14 @@ def test_costs_of_others_that_are_no_costs_are_refused_before_any_charge_and_bla
     error = refused(capsys, "run", *TOWN, *given, "hydra.run.dir=out")
     assert said in error and "a plugin's accountant 'mine' (module mine)" in error
     assert not Path("out").exists()
+
+
+def test_what_an_accountant_of_others_fails_at_before_it_counts_is_called_its_own(shelf, capsys):
+    (shelf / "mine.py").write_text(
+        COUNTING.format(base="Zcdp", method="@classmethod\n    def of(cls, delta, slots): raise KeyError('delta')")
+    )
+    given = ["plugins=[mine]", "privacy.accountant=mine", "mechanism=gaussian", "selection=oneway", *QUIET]
+    assert "a fault of the plugin mine" in refused(capsys, "run", *TOWN, *given, "hydra.run.dir=out")
 
 
 ODD = """
@@ -853,7 +861,9 @@ def test_an_error_of_others_that_quotes_a_row_stands_in_no_log(shelf, capsys, mo
     given += [*TOWN, "plugins=[mine]", "evaluation.metrics=[quotes]", "selection=oneway", "synthesis=independent"]
     printed = reply(capsys, "run", *given, code=1)
     assert "Anna" not in printed.out + printed.err
-    assert "KeyError in mine.py, line 6" in printed.err and "internal/run.log" in printed.err
+    assert (
+        "KeyError in mine.py, line 6: a fault of the plugin mine" in printed.err and "internal/run.log" in printed.err
+    )
     (log,) = Path("out").glob("*/internal/run.log")
     assert "Anna of Bern, 47 years" in log.read_text()
     assert "Anna of Bern, 47 years" in reply(capsys, "run", *given, "resume=true", "console=always", code=1).err
