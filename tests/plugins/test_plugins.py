@@ -266,6 +266,8 @@ def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
         ("EXPERIMENTS = {'mine': 'budget_halves'}\n", "the experiment 'mine' of the module mine has no settings"),
         ("METRICS = {'largest_cell': 'largest_cell:NO_SUCH'}\n", "NO_SUCH"),
         ("FORMATS = {'mine': 3}\n", "is no format"),
+        ("from feather import FEATHER, replace\nmine = replace(FEATHER, name='mine')\n", "a tuple with '.mine'"),
+        ("from feather import FEATHER, replace\nmine = replace(FEATHER, magic='ARROW1')\n", "'ARROW1': bytes"),
     ],
 )
 def test_a_module_that_cannot_be_a_plugin_is_refused_in_one_line(shelf, text, said):

@@ -84,7 +84,11 @@ HALF = {
         UserError,
         "does not read the table",
     ),
-    "no writer": ({"writer": "mechanisms.public.tables.write_table:write_xlsx"}, AttributeError, "write_xlsx"),
+    "no writer": (
+        {"writer": "mechanisms.public.tables.write_table:write_xlsx"},
+        UserError,
+        "half fails on .*write_xlsx",
+    ),
     "a head that loses names": ({"head": f"{__name__}:head_of_one"}, UserError, "does not read the table that it"),
     "a reader that loses rows": ({"reader": f"{__name__}:open_first_rows"}, UserError, "does not read the table"),
 }

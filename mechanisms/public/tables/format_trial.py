@@ -31,12 +31,19 @@ def released_format(name: str) -> TableFormat:
     """The format of that name, which writes a table and reads the same one.
 
     Raises:
-        UserError: there is no such format; what it wrote reads as another table.
+        UserError: there is no such format; what it wrote reads as another table, or a plugin's code failed.
     """
     form = FORMATS[one_of(name, FORMATS, WHERE)]
-    if not _keeps(form):
-        others = ", ".join(n for n in FORMATS if n != name)
-        raise UserError(f"{name} does not read the table that it wrote", where=WHERE, fix=f"another: {others}")
+    fix = f"another: {', '.join(n for n in FORMATS if n != name)}"
+    try:
+        keeps = _keeps(form)
+    except UserError:
+        raise
+    except Exception as error:  # its words quote the small table alone
+        problem = f"{name} fails on a small table of ours: {type(error).__name__}: {error}"
+        raise UserError(problem, where=WHERE, fix=fix) from error
+    if not keeps:
+        raise UserError(f"{name} does not read the table that it wrote", where=WHERE, fix=fix)
     return form
 
 

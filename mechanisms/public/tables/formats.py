@@ -25,6 +25,8 @@ class TableFormat:
         head: (binary file, dialect) → names of the columns; reads no row.
         compressed: whether a value may take less than two bytes.
         magic: the first bytes of such a file; empty where any may stand there.
+    Raises:
+        TypeError: no ends of names among which the format's own is, by which releases are read, or no first bytes.
     """
 
     name: str
@@ -35,6 +37,14 @@ class TableFormat:
     head: str
     compressed: bool
     magic: bytes = b""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.suffixes, tuple) or f".{self.name}" not in self.suffixes:
+            raise TypeError(
+                f"the suffixes of the format {self.name} are {self.suffixes!r}: a tuple with '.{self.name}'"
+            )
+        if not isinstance(self.magic, bytes):
+            raise TypeError(f"the magic of the format {self.name} is {self.magic!r}: bytes")
 
     @property
     def released(self) -> str:
