@@ -108,6 +108,11 @@ WRONG = {
         lambda e: with_rows(e, lambda t: replace(t, columns=tuple(c.astype(np.int32) for c in t.columns))),
         "codes that its column has no value for",
     ),
+    "codes in two dimensions": (
+        lambda e: with_rows(e, lambda t: replace(t, columns=tuple(c.reshape(-1, 1) for c in t.columns))),
+        "codes that its column has no value for",
+    ),
+    "no rows": (lambda e: None, "no encoded rows with a report"),
     "every row twice": (lambda e: with_rows(e, twice), "other columns"),
     "weights of its own": (
         lambda e: with_rows(e, lambda t: replace(t, weights=np.full(t.rows, 1 << 30, np.uint32))),

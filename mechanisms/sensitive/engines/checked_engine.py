@@ -52,6 +52,7 @@ class CheckedEngine(DuckdbEngine):
         """
         encoded = self.engine.encode(table, schema, contents=contents, progress=progress)
         path = table.workdir / "checked-units.parquet"
+        self.check(isinstance(getattr(encoded, "report", None), EncodingReport), "gives no encoded rows with a report")
         rows = copy_units(table, path, contents=contents)
         self.check(encoded.report.rows == rows, f"gives {encoded.report.rows:,} rows of a table that has {rows:,}")
         if not isinstance(encoded, EncodedFiles):
@@ -77,7 +78,7 @@ class CheckedEngine(DuckdbEngine):
 def _codes_fit(coded: CodedTable) -> bool:
     """Whether every code is a whole number below its column's size."""
     return all(
-        column.dtype.kind == "u"
+        (isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind == "u")
         and all(int(column[i : i + CHUNK].max(initial=0)) < a.size for i in range(0, len(column), CHUNK))
         for column, a in zip(coded.columns, coded.domain.attributes, strict=True)
     )
