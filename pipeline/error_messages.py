@@ -130,3 +130,5 @@ def say_what_is_safe(root: Path, message: str = "") -> None:
         )
         way = f"go on at no further cost with its settings\n  ({free}) and hydra.run.dir={root} resume=true"
         print(f"  the measurements of the run in {root} are kept and stay spent; {way}", file=sys.stderr)
+    elif ledgers := sum(1 for _ in root.rglob("internal/ledger.jsonl")):  # an experiment's
+        print(f"  the measurements of runs in {root} are kept and stay spent: {ledgers:,} below it", file=sys.stderr)

@@ -116,6 +116,15 @@ def test_releases_of_an_experiment_name_it_in_whatever_thread_they_are_made(shel
     assert [p["name"] for p in statement_of("out/part")["not_ours"]] == ["budget_halves"]
 
 
+def test_an_experiment_that_fails_says_that_what_its_runs_measured_stays_spent(shelf, capsys):
+    text = (
+        (shelf / "budget_halves.py").read_text().replace("        widest =", "        raise KeyError\n        widest =")
+    )
+    (shelf / "budget_halves.py").write_text(text)
+    given = ["plugins=[budget_halves]", "experiment=budget_halves", "hydra.run.dir=out"]
+    assert "stay spent: 1 below it" in refused(capsys, "run", *given, *TOWN)
+
+
 def test_a_run_that_an_engine_of_others_began_is_resumed_with_it_alone(shelf, monkeypatch, capsys):
     """The answers were counted by it, and the statement named it no more."""
     given = [*TOWN, *QUIET, "plugins=[pool_engine]", "selection=oneway", "hydra.run.dir=out"]
