@@ -252,10 +252,13 @@ def bind(folder: RunFolder, facts: Json, *, may_change: Callable[[str], bool] = 
 
 
 def changes(first: Json, now: Json, prefix: str = "") -> dict[str, tuple[Any, Any]]:
-    """Facts that differ, by their names with dots → what they were, and are; but for those that are drawn once."""
+    """Facts that differ, by their names with dots → what they were, and are; but for those that are drawn once.
+
+    An empty text is as good as none: a synthesizer that takes no public table is another one's without it.
+    """
     differ: dict[str, tuple[Any, Any]] = {}
     for key in (first.keys() | now.keys()) - {"once"}:
-        left, right = first.get(key), now.get(key)
+        left, right = (None if value == "" else value for value in (first.get(key), now.get(key)))
         if isinstance(left, dict) and isinstance(right, dict):
             differ |= changes(left, right, f"{prefix}{key}.")
         elif left != right:

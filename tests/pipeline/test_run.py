@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import itertools
 import json
 import os
 import re
@@ -30,7 +31,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import EMBEDDED
 from mechanisms.sensitive.shared_table import shared_private
 from pipeline import api
-from pipeline.folders import RunFolder, claimed
+from pipeline.folders import RunFolder, changes, claimed
 from pipeline.look import run_look
 from pipeline.look.run_look import failure_lines, look_before_spending
 from pipeline.measuring.attempts import DrawChunk, streamed_rows
@@ -38,7 +39,7 @@ from pipeline.release_folder import read_release
 from pipeline.settings import build, memory
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import Config, load_config
-from pipeline.settings.design import design_of, post_processing
+from pipeline.settings.design import bound_settings, design_of, post_processing
 from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
 from pipeline.stages import run
@@ -170,6 +171,17 @@ def test_whatever_enters_a_charge_or_is_compared_with_rows_stays_when_a_run_goes
     folder.release.mkdir(parents=True)
     late = [name for name in [*free, *fixed] if may(f"settings.{name}")]
     assert late == [name for name in free if "evaluation" in name]
+
+
+def test_a_run_goes_on_with_every_synthesizer_whichever_it_began_with(town):
+    kinds = [name for name in SYNTHESIZERS if name != "mbi"]
+    bound = {kind: bound_settings(load_config([*TOWN, "selection=oneway", f"synthesis={kind}"])) for kind in kinds}
+    specs = build_specs(load_config([*TOWN, "selection=oneway"]))
+    plan = design_of(specs, build.build_schema(specs)).plan
+    may = post_processing(specs.config, plan, RunFolder(town / "out"))
+    pairs = itertools.permutations(({"settings": one} for one in bound.values()), 2)
+    differ = {name for pair in pairs for name in changes(*pair)}
+    assert "settings.synthesis.kind" in differ and [n for n in sorted(differ) if not may(n)] == []
 
 
 def test_nothing_is_spent_where_a_release_could_not_be_put_or_would_hold_what_saw_rows(tmp_path):
