@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mechanisms.public.errors import UserError, shown
 from pipeline.folders import RunFolder
+from pipeline.help import HELPS
 from pipeline.packages import OURS
 from pipeline.plugins.offers import offered_by
 
@@ -43,10 +44,11 @@ def explained(error: BaseException) -> str:
         return "the disk is full\n  fix: free some space, or another folder: hydra.run.dir=outputs/mine"
     if isinstance(error, OSError) and error.filename:
         fix = "free some space there" if full else "a folder that can be made and written: hydra.run.dir=outputs/mine"
+        fix = "a shorter name" if error.errno == errno.ENAMETOOLONG else fix
         return f"{error.filename}: {error.strerror}\n  fix: {fix}"
     if type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:  # not loaded for their names alone
         where, line = getattr(error, "full_key", None) or "settings", str(error).strip().partition("\n")[0]
-        return f"{where}: {line}\n  fix: see `python -m pipeline COMMAND --help`"
+        return f"{where}: {line}\n  fix: {HELPS}"
     whose, shows = whose_fault(error), "HYDRA_FULL_ERROR=1 shows the traceback"
     return f"{type(error).__name__}: {error}\n  this is {whose}; {shows}"
 

@@ -51,6 +51,8 @@ GENERAL: str = _OF_ALL["general"]
 ALLOWED: dict[str, str] = _OF_ALL["allowed"]
 OF_ONE = {name: (problem, fix) for name, (problem, fix) in _OF_ALL["of_one"].items()}
 
+#: The way out where no command is known.
+HELPS = "--help of the command says what each setting may be"
 #: What a ${ stands for, and how a path or a name has one.
 DOLLAR = r"${seed} stands for the value of that setting; in a path or a name write \${ for ${"
 #: The word after --help that lists every setting of a command whose help shows the first ones.
@@ -234,9 +236,9 @@ def way_out(setting: str, config: str = "") -> str:
         setting: its name; an index in brackets is left aside.
         config: the file of conf/ that holds it; empty where that is not known.
     """
-    command = next((name for name, own in COMMANDS.items() if config in own.files), "COMMAND")
-    name = setting.partition("[")[0]
-    return ALLOWED.get(name) or meaning(name) or f"see `python -m pipeline {command} --help`"
+    command, name = next((c for c, own in COMMANDS.items() if config in own.files), None), setting.partition("[")[0]
+    helps = f"see `python -m pipeline {command} --help`" if command else HELPS
+    return ALLOWED.get(name) or meaning(name) or helps
 
 
 def of_others(setting: str) -> tuple[str, str] | None:

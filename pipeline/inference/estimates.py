@@ -165,10 +165,11 @@ def _test(schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate
 def equal_means(
     counts: MarginalEstimate, members: Sequence[Values], values: Values, *, sampling: bool
 ) -> tuple[float, int, float]:
-    """A score test: for a common mean μ the sums Σ (v − μ)·count of all groups have mean 0 and Gaussian noise.
+    """A score test: for a common mean μ the sums Σ (v − μ)·count of all groups have mean 0.
 
-    The statistic is their least squared length over μ, in units of their covariance (χ² with groups − 1 degrees of
-    freedom; Hansen et al. 1996, continuously updated estimates). Noise that the groups share is in it.
+    The statistic is their least squared length over μ, in units of their covariance (under Gaussian noise χ² with
+    groups − 1 degrees of freedom; Hansen et al. 1996, continuously updated estimates; the tails of other noise are
+    wider, and are drawn). Noise that the groups share is in it.
 
     Groups whose number of records is not above CERTAIN of its standard errors take no part.
 
@@ -189,22 +190,45 @@ def equal_means(
     if len(part) < 2:
         raise UserError("fewer than two groups are larger than their noise", where="by", fix="coarser groups")
     of = [members[i] for i in part]
+    records = np.maximum(counts.values, 0.0) if sampling else np.zeros_like(counts.values)
+
+    def weights(mu: float) -> Values:
+        return np.array([m * (values - mu) for m in of])
+
+    def covariance(mu: float) -> Values:
+        own = weights(mu)
+        return counts.covariance(own) + (own * records) @ own.T
 
     def length(mu: float) -> float:
-        weights = np.array([m * (values - mu) for m in of])
-        totals = weights @ counts.values
-        drawn = np.maximum(counts.values, 0.0) if sampling else np.zeros_like(counts.values)
-        covariance = counts.covariance(weights) + (weights * drawn) @ weights.T
-        return float(totals @ np.linalg.pinv(covariance, hermitian=True) @ totals)
+        totals = weights(mu) @ counts.values
+        return float(totals @ np.linalg.pinv(covariance(mu), hermitian=True) @ totals)
 
     inside = np.sum(of, axis=0) > 0
     low, high = float(values[inside].min()), float(values[inside].max())
     grid = np.linspace(low, high, TRIED)
-    best = int(np.argmin([length(float(mu)) for mu in grid]))
-    ends = (float(grid[max(best - 1, 0)]), float(grid[min(best + 1, TRIED - 1)]))
-    least = min(length(float(grid[best])), float(minimize_scalar(length, bounds=ends, method="bounded").fun))
-    degrees = len(part) - 1
-    return least, degrees, float(chi2.sf(least, degrees))
+    best = float(grid[np.argmin([length(float(mu)) for mu in grid])])
+    step = (high - low) / (TRIED - 1)
+    near = minimize_scalar(length, bounds=(max(best - step, low), min(best + step, high)), method="bounded")
+    mu = min(best, float(near.x), key=length)
+    least, degrees = length(mu), len(part) - 1
+    chance = float(chi2.sf(least, degrees))
+    if not counts.gaussian:
+        chance = max(chance, _drawn_chance(counts, weights(mu), covariance(mu), np.array(of) @ counts.values, least))
+    return least, degrees, chance
+
+
+def _drawn_chance(counts: MarginalEstimate, weights: Values, covariance: Values, slope: Values, least: float) -> float:
+    """How many draws of the noise make the groups' sums as long as `least`, less what a common mean explains.
+
+    Where the drawing of records adds to the covariance, this is the smaller part of the chance.
+
+    Args:
+        slope: of the sums over the mean.
+    """
+    root = np.linalg.pinv(covariance, hermitian=True)
+    sums = np.concatenate([noise @ weights.T for noise in counts.draws()])
+    lengths = np.einsum("ij,jk,ik->i", sums, root, sums) - (sums @ root @ slope) ** 2 / (slope @ root @ slope)
+    return float((1 + np.sum(lengths >= least)) / (1 + len(lengths)))
 
 
 def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:

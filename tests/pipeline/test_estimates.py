@@ -143,11 +143,14 @@ def test_what_the_records_are_drawn_from_is_less_certain_than_the_records():
     assert "independent draws from a population" in of_population.attrs["notes"][0]
 
 
+#: Three jobs with the same shares of ages in every one.
+ALIKE = pd.DataFrame({"age": np.repeat(np.arange(10) * 10, 90), "sex": "f", "job": np.tile(list(JOBS), 300)})
+
+
 def p_values(seeds, stated=1.0):
-    """Of three jobs with the same shares of ages in every one."""
-    table = pd.DataFrame({"age": np.repeat(np.arange(10) * 10, 90), "sex": "f", "job": np.tile(list(JOBS), 300)})
+    """Of the test of their means, from one release each."""
     asked = question("equal_means", "age", by="job")
-    known = (release(s, sigma=8.0, stated=stated, table=table) for s in range(seeds))
+    known = (release(s, sigma=8.0, stated=stated, table=ALIKE) for s in range(seeds))
     return np.array([estimates.estimate(TOWN, k, asked)["p_value"][0] for k in known])
 
 
@@ -158,6 +161,16 @@ def test_equal_means_are_called_unequal_in_5_of_100_and_with_less_noise_more_oft
     assert stats.binom.sf((wrong < 0.05).sum() - 1, 40, 0.05) < 1e-3
     unequal = estimates.estimate(TOWN, release(1), question("equal_means", "age", by="job"))
     assert unequal["p_value"][0] < 1e-6 and unequal["groups"][0] == 3
+
+
+@pytest.mark.parametrize("noise", ["gaussian", "laplace"])
+def test_a_far_statistic_of_means_is_less_rare_under_laplace_noise(noise):
+    asked = question("equal_means", "age", by="job")
+    known = (release(s, sigma=6.0, noise=noise, table=ALIKE) for s in range(40))
+    lines = (estimates.estimate(TOWN, k, asked).iloc[0] for k in known)
+    chances = [(line.p_value, stats.chi2.sf(line.statistic, line.degrees_of_freedom)) for line in lines]
+    drawn, gaussian = min(chances, key=lambda pair: pair[1])
+    assert drawn >= 1.2 * gaussian if noise == "laplace" else drawn == gaussian
 
 
 def test_unmeasured_groups_are_refused_or_bounded_by_what_holds_for_every_table():

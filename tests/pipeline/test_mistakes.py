@@ -477,3 +477,9 @@ def test_a_mistake_leaves_nothing_of_a_command_in_a_new_folder(begun, tmp_path):
     with pytest.raises(UserError, match="mine"), begun(tmp_path / "a" / "out"):
         raise UserError("mine", where="x", fix="y")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_is_too_long_and_a_value_of_another_kind_have_a_way_out_of_their_own(town, capsys):
+    assert "fix: a shorter name" in reply(capsys, "verify", "x" * 5_000, code=1).err
+    said = reply(capsys, "run", *TOWN, "synthesis.rows=[1]", "hydra.run.dir=out", code=1).err
+    assert "synthesis.rows" in said and "COMMAND" not in said
