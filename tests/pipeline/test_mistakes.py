@@ -19,6 +19,7 @@ import pytest
 
 import pipeline
 from mechanisms.public.errors import UserError
+from mechanisms.public.tables.inspect_file import check_file
 from pipeline import folders
 from pipeline.folders import claimed, logged
 from pipeline.settings.config import load_config
@@ -483,3 +484,11 @@ def test_a_name_that_is_too_long_and_a_value_of_another_kind_have_a_way_out_of_t
     assert "fix: a shorter name" in reply(capsys, "verify", "x" * 5_000, code=1).err
     said = reply(capsys, "run", *TOWN, "synthesis.rows=[1]", "hydra.run.dir=out", code=1).err
     assert "synthesis.rows" in said and "COMMAND" not in said
+
+
+@pytest.mark.parametrize("target", ["gone.csv", "link.csv"])
+def test_a_link_that_leads_to_no_file_is_not_offered_in_its_own_place(target, tmp_path):
+    (tmp_path / "link.csv").symlink_to(tmp_path / target)
+    with pytest.raises(UserError, match="this link leads to no file") as refused:
+        check_file(tmp_path / "link.csv")
+    assert "did you mean" not in str(refused.value)

@@ -54,9 +54,10 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise UserError("this is a folder", where=where, fix="the path of one file")
     if not path.exists():
-        near = sorted(p.name for p in path.parent.iterdir()) if path.parent.is_dir() else []
+        near = sorted(p.name for p in path.parent.iterdir() if p.exists()) if path.parent.is_dir() else []
         fix = did_you_mean(path.name, near) or ("check the path" if near else f"there is no folder {path.parent}")
-        raise UserError("no such file", where=where, fix=fix)
+        problem = "this link leads to no file" if path.is_symlink() else "no such file"
+        raise UserError(problem, where=where, fix=fix)
     if not path.is_file():
         raise UserError("this is no regular file", where=where, fix="write it to disk: the table is read several times")
     try:
