@@ -112,7 +112,7 @@ def compute(
         if reason:
             return Outcome(metric, None, reason=reason)
         score, result = metric.computed(inputs)
-        if score is None:
+        if score is None or math.isnan(score):
             return Outcome(metric, None, result, str(result.to_json().get("reason") or "undefined for these tables"))
         measured: dict[str, Reference | Ladder] = {}
         if references and metric.referable:

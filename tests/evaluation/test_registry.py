@@ -1,9 +1,11 @@
 """The registry: every metric computes or says why not, alone."""
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -135,6 +137,8 @@ def test_wrong_columns_and_crashes_are_reasons():
         raise ZeroDivisionError("division by zero")
 
     assert "ZeroDivisionError" in compute(replace(METRICS["density"], run=crash), real, synthetic).reason
+    nothing = replace(METRICS["density"], run=lambda inputs: SimpleNamespace(score=math.nan, to_json=dict))
+    assert compute(nothing, real, synthetic).to_json()["reason"] == "undefined for these tables"
     with pytest.raises(UserError, match="did you mean 'gini'"):
         find("ginni")
 
