@@ -1,6 +1,7 @@
 """`run -m`: every job on its own, what they share deleted, one table and one page of all of them."""
 
 import io
+import multiprocessing
 import os
 import re
 import resource
@@ -21,7 +22,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from pipeline.scores.scored_tables import floors_file, metric_rows
 from pipeline.settings.compose import safe_name
 from pipeline.settings.config import load_config
-from pipeline.sweeps import planned_jobs
+from pipeline.sweeps import job_process, planned_jobs
 from pipeline.sweeps.job_process import JobOutcome, outcome_of
 from pipeline.sweeps.planned_jobs import Job, longest_first, side_by_side
 from pipeline.sweeps.results import efficiency, results_table, total
@@ -220,6 +221,16 @@ def test_what_a_killed_sweep_left_is_deleted_when_it_is_resumed(tmp_path):
     with _opened(tmp_path):
         assert not left.exists()
     assert not left.parent.exists()
+
+
+def test_a_part_of_others_that_ends_a_job_is_named_in_its_outcome(town, monkeypatch):
+    """The job ended without an outcome, and the sweep did not know why."""
+    monkeypatch.setattr(job_process, "_run", lambda *_: sys.exit(3))
+    given = (load_config(TOWN), town, {}, town, os.getpid())
+    job = multiprocessing.get_context("fork").Process(target=job_process._work, args=given)
+    job.start()
+    job.join()
+    assert (outcome := outcome_of(town)) and "a plugin ended the command" in outcome.error
 
 
 @pytest.mark.slow
