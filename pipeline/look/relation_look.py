@@ -17,9 +17,8 @@ from mechanisms.public.drafts.order_guess import (
     ASCENDING,
     apart_in_words,
     ascending_rows,
-    guess_apart,
-    guess_lengths,
     guess_ordered,
+    guess_times,
     in_groups,
     rows_in_words,
 )
@@ -50,7 +49,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     computed = guess_derived(source, columns, needed)
     ordered, alike = guess_ordered(source, {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}})
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
-    lengths = guess_lengths(source, columns, sorted(pair for pair in pairs if pair[1] not in needed))
+    lengths, days = guess_times(source, columns, sorted(pairs), needed)
     ordered = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
     tied = [*_mapped_pairs(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
@@ -62,11 +61,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
-    hints += [apart_in_words(*pair) for pair in guess_apart(source, columns)]
-    hints += [
-        f"{one.later!r} after {one.earlier!r}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`"
-        for one in lengths
-    ]
+    hints += [apart_in_words(*pair) for pair in days]
+    hints += [f"{one.between}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`" for one in lengths]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"
         for a, b, same, both in alike

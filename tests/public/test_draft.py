@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import date, timedelta
 from pathlib import Path
@@ -592,6 +593,17 @@ def test_a_skipped_date_whose_length_is_measured_says_by_which_rule_it_has_that_
     assert rules == ['{"status": ["open"], "paid_on_length": {}}']
     assert words.endswith("; a length stands for its date by the rule `derive` above")
     assert '#   "paid_on": {"from": "received", "length"' in text and taken(tmp_path, text)["paid_on_length"].missing
+
+
+def test_a_day_before_a_time_is_proposed_as_days_before_it_in_bins_that_grow_backwards(tmp_path: Path) -> None:
+    starts = [np.datetime64("2020-01-01T07:30") + np.timedelta64(i * 4_321 % 2_000_000, "m") for i in range(900)]
+    lines = [f"{t.astype('M8[D]') - i * i % 300},{t}\n" for i, t in enumerate(starts)]
+    text, _ = drafted(csv(tmp_path, "booked,began\n" + "".join(lines)))
+    edges = [-300, -199, -149, -99, -69, -49, -39, -29, -19, -14, -9, -6, -4, -3, -2, -1, 0, 1]
+    rule = {"booked": {"from": "began", "length": {"min": -300, "max": 0, "bins": {"edges": edges}}}}
+    assert f"#   {json.dumps(rule)[1:-1]}  # half take at most" in text and "by days" not in text
+    ruled = parse_schema({"columns": yaml.safe_load(text)["columns"], "derive": rule}, where="it")
+    assert ruled["booked_length"].value_codes == len(edges) - 1
 
 
 def test_each_column_that_tells_another_is_proposed_unless_two_others_say_so(tmp_path: Path) -> None:

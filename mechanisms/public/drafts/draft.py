@@ -17,9 +17,8 @@ from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_te
 from mechanisms.public.drafts.order_guess import (
     Length,
     apart_in_words,
-    guess_apart,
-    guess_lengths,
     guess_ordered,
+    guess_times,
     in_groups,
     rows_in_words,
 )
@@ -137,13 +136,13 @@ def draft_schema(
     derived = guess_derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
-    apart = {*held, order or ""}  # what other rules need a code of
-    lengths = guess_lengths(source, varied, [(low, high) for low, high, _, _ in orders if high not in apart])
+    needed = {*held, *computed, order or ""}
+    lengths, days = guess_times(source, varied, [pair[:2] for pair in orders], needed)
     orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
     free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
     dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
     parts = guess_parts(source, varied, held)
-    remark_of = _pair_remarks(orders, alike, parts, guess_apart(source, varied))
+    remark_of = _pair_remarks(orders, alike, parts, days)
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
@@ -204,7 +203,7 @@ def _pair_remarks(
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same.
 
     Args:
-        apart: of a day and a time.
+        apart: of a day and a time of which no length is measured.
     """
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
     remark_of = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
