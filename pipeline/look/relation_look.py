@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, g
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.engineering import engineer
+from mechanisms.public.rules.lengths import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
@@ -77,7 +78,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not _ruled(schema, one.source, one.target)
     ]
-    hints += _skipped(schema, guess_skipped(listed, batches_of))
+    hints += _skipped(schema, guess_skipped(listed, batches_of), {one.later for one in lengths})
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     varied = {n: c for n, c in columns.items() if n not in constants}
@@ -115,8 +116,12 @@ def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict
         yield {c.name: np.asarray(coded.column(c.name)[part]).astype(np.int64) for c in columns}
 
 
-def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
-    """Columns that are empty, or 0, where another has certain values, by these values; no rule says so."""
+def _skipped(schema: Schema, skipped: Sequence[Skipped], later: Collection[str]) -> list[str]:
+    """Columns that are empty, or 0, where another has certain values, by these values; no rule says so.
+
+    Args:
+        later: of which `derive` shall measure a length: a rule names that.
+    """
     alike: dict[tuple[str, tuple[str | None, ...], str], list[Skipped]] = defaultdict(list)
     for one in (o for o in skipped if not _ruled(schema, o.source, o.target)):
         alike[one.source, one.at, one.word].append(one)
@@ -124,7 +129,9 @@ def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
     for (source, at, word), own in alike.items():
         values = first_few([v or "nothing" for v in at] or ["any value"])
         short = len(own) == 1 and len(at) <= MOST_NAMED
-        rule = f"impossible: [{as_json(own[0].rule)}]" if short else "impossible, as a draft writes it"
+        named = {length_name(n) if n in later else n: never for n, never in own[0].rule.items()}
+        beside = "".join(f", beside `derive` of {n!r}" for n in own[0].rule if n in later)
+        rule = f"impossible: [{as_json(named)}]{beside}" if short else "impossible, as a draft writes it"
         hints.append(
             f"{first_few(repr(o.target) for o in own)}: {word} in at least {min(o.empty for o in own):,} of the "
             f"{own[0].rows:,} rows with {source!r} = {values}, {NO_RULE}: {rule}"

@@ -66,14 +66,14 @@ def test_rounded_amounts_are_drafted_as_multiples_in_bins_of_one_each_where_they
     )
     part = rng.integers(0, 20, 3_000)
     rows = [
-        f"{p},{f},{h},{c},{p + 1},{x * 0.05:.2f},{4 + x * 0.2:.2f},{60 * (x % 5)}.00"
+        f"{p},{f},{h},{c},{p + 1},{x * 0.05:.2f},{4 + x * 0.2:.2f},{60 * (x % 5)}.00,{15 * x}"
         for p, f, h, c, x in zip(pay, few, hours, cost, part, strict=True)
     ]
-    text, facts = drafted(csv(tmp_path, "\n".join(["pay,few,hours,cost,odd,part,fee,deposit", *rows]) + "\n"))
+    text, facts = drafted(csv(tmp_path, "\n".join(["pay,few,hours,cost,odd,part,fee,deposit,minutes", *rows]) + "\n"))
     assert facts["part"].size == 20, "0 to 0.95 in steps of 0.05"
-    assert [c.multiple_of for c in facts.columns] == [50, 250, 0.5, None, None, 0.05, 0.2, 20]
+    assert [c.multiple_of for c in facts.columns] == [50, 250, 0.5, None, None, 0.05, 0.2, 20, 15]
     assert facts["cost"].decimals == 1
-    assert [c.fixed for c in facts.columns] == [None, None, 1, 1, None, 2, 2, 2], "60.00 would be written as 60"
+    assert [c.fixed for c in facts.columns] == [None, None, 1, 1, None, 2, 2, 2, None], "60.00 would be written as 60"
     assert "nearly all are multiples of 50" in text and facts["few"].size == 25
     low, high = facts["few"].grid.spans
     assert all(len([m for m in range(500, 6_750, 250) if a <= m <= b]) == 1 for a, b in zip(low, high, strict=True))
