@@ -659,6 +659,16 @@ def test_two_numbers_that_ascend_where_unrelated_ones_would_not_are_proposed_as_
     assert facts["posted"].high < 100, "each keeps bounds of its own"
 
 
+@pytest.mark.parametrize(("form", "proposed"), [("{:.2f}", True), ("€ {:.2f}", False)])
+def test_no_order_is_proposed_of_numbers_of_which_one_has_a_unit_beside_it(
+    tmp_path: Path, form: str, proposed: bool
+) -> None:
+    rows = "".join(f"{i % 90 + 0.25:.2f},{form.format(i % 90 + i * 31 % 17 + 0.5)}\n" for i in range(500))
+    text, facts = drafted(csv(tmp_path, f"area,fee\n{rows}"))
+    assert facts["fee"].kind == facts["area"].kind == "float"
+    assert ('#   - ["area", "fee"]  # in 500 of the 500' in text) == proposed == ("ordered" in text)
+
+
 @pytest.mark.parametrize("name", ["", "if", "a`b", "Sum in €"])
 def test_a_number_of_any_name_lets_a_draft_be_made_and_a_sum_of_it_is_proposed_where_it_can_be_named(tmp_path, name):
     rows = "".join(f"{i * 37 % 50},{i * 31 % 17},{i * 37 % 50 + i * 31 % 17}\n" for i in range(400))

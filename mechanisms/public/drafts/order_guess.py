@@ -30,8 +30,9 @@ MOST_NUMBERS, TRIED_ROWS = 120, 2_000
 #: A pair is proposed where so large a share of the rows ascends, and at most so large a one agrees.
 ASCENDING, EQUAL = 0.97, 0.95
 #: Numbers whose names say nothing ascend where so many rows do, of which so large a share would not if they were
-#: unrelated, and where the range of one is at most so many times that of the other: else they have other units.
-NEARLY_ALL, BY_CHANCE, ALIKE_RANGES = 0.9999, 0.02, 10
+#: unrelated, where both have the same texts beside them (marks of thousands aside), and where the range of one is at
+#: most so many times that of the other: else they have other units.
+NEARLY_ALL, BY_CHANCE, ALIKE_RANGES, MARKS = 0.9999, 0.02, 10, {".", ",", " ", "'"}
 #: Words that, in the names of two numbers that are the same but for them, tell which comes first.
 WORDS: tuple[tuple[str, str], ...] = (
     ("start", "end"),
@@ -232,12 +233,13 @@ def _ascending_numbers(source: Source, by_name: ByName) -> list[tuple[str, str]]
     held = ~np.isnan(rows)
     both = held.T.astype(np.int64) @ held
     descend = np.array([(own[:, None] > rows).sum(axis=0) for own in rows.T])
+    written = [(c.kind, {*c.strip} - MARKS) for c in columns]
     ascend, likely = (both > 0) & (descend <= (1 - NEARLY_ALL) * both), np.zeros_like(both, np.bool_)
     for i, j in np.argwhere(ascend & ~np.eye(len(columns), dtype=np.bool_)).tolist():
         ranges = sorted(columns[k].high - columns[k].low for k in (i, j))
         low, high = rows[held[:, i] & held[:, j]][:, [i, j]].T
         by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
-        alike = columns[i].kind == columns[j].kind and ranges[1] <= ALIKE_RANGES * ranges[0]
+        alike = written[i] == written[j] and ranges[1] <= ALIKE_RANGES * ranges[0]
         likely[i, j] = alike and by_chance >= BY_CHANCE
     for k in range(len(columns)):  # of a ≤ b ≤ c also a ≤ c, which may hold by chance
         likely |= likely[:, [k]] & likely[k]
