@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
+from mechanisms.public.drafts.never_guess import Never, guess_never
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
     apart_in_words,
@@ -79,6 +80,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         and not _ruled(schema, one.source, one.target)
     ]
     hints += _skipped(schema, guess_skipped(listed, batches_of), {one.later for one in lengths})
+    hints += _never(schema, guess_never(listed, batches_of))
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     varied = {n: c for n, c in columns.items() if n not in constants}
@@ -137,6 +139,16 @@ def _skipped(schema: Schema, skipped: Sequence[Skipped], later: Collection[str])
             f"{own[0].rows:,} rows with {source!r} = {values}, {NO_RULE}: {rule}"
         )
     return hints
+
+
+def _never(schema: Schema, exclude: Sequence[Never]) -> list[str]:
+    """Values of two columns that never stand together; no rule says so."""
+    return [
+        f"{one.source!r} and {one.target!r}: some values stand together {one.in_words}, {NO_RULE}: "
+        f"impossible: [{as_json(one.rule)}]"
+        for one in exclude
+        if not _ruled(schema, one.source, one.target)
+    ]
 
 
 def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

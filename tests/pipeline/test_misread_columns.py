@@ -154,6 +154,17 @@ def test_a_rule_about_a_skipped_date_names_the_length_that_is_proposed_in_its_pl
     assert hint.endswith('impossible: [{"fate": ["open"], "left_length": {}}], beside `derive` of \'left\'')
 
 
+def test_values_that_never_stand_together_are_told_where_no_rule_says_so(capsys):
+    i = np.arange(2 * N)
+    own = {"fuel": np.where(i % 4 == 1, "electric", "diesel")}
+    own["seats"] = np.where(i % 2, "four", np.where(i % 4, "two", "three"))
+    rule = 'impossible: [{"fuel": ["electric"], "seats": ["three", "two"]}]'
+    columns = [f"{n}: {{kind: categorical, values: {np.unique(texts).tolist()}}}" for n, texts in own.items()]
+    schema = f"columns: {{{', '.join(columns)}}}\n"
+    assert any(h.endswith(rule) and "unrelated columns would have" in h for h in checked(capsys, own, schema)["hints"])
+    assert not any("unrelated" in h for h in checked(capsys, own, schema + rule)["hints"])
+
+
 def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_them_apart(capsys):
     start = pd.Timestamp("2022-01-01") + pd.to_timedelta(np.arange(N) // 100 * 100 + np.arange(N) % 7, "D")
     end = start + pd.to_timedelta(np.where(np.arange(N) == 3, 200, 20), "D")

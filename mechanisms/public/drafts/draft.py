@@ -14,6 +14,7 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
+from mechanisms.public.drafts.never_guess import Never, guess_never
 from mechanisms.public.drafts.order_guess import (
     Length,
     apart_in_words,
@@ -139,8 +140,8 @@ def draft_schema(
     needed = {*held, *computed, order or ""}
     lengths, days = guess_times(source, varied, [pair[:2] for pair in orders], needed)
     orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
-    free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
-    dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
+    free, batches = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
+    dependent = guess_determined(free, batches, constant), guess_skipped(free, batches), guess_never(free, batches)
     parts = guess_parts(source, varied, held)
     remark_of = _pair_remarks(orders, alike, parts, days)
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
@@ -279,10 +280,10 @@ def _rules(
     lengths: Sequence[Length],
     calendar: Mapping[str, object],
     computed: Sequence[tuple[str, str, str]],
-    dependent: tuple[Sequence[Determined], Sequence[Skipped]],
+    dependent: tuple[Sequence[Determined], Sequence[Skipped], Sequence[Never]],
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
-    follows, skipped = dependent
+    follows, skipped, never = dependent
     expressions = [f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # {words}" for c, e, words in computed]
     expressions += [f"{as_json(one.rule)[1:-1]}  # {one.in_words}" for one in lengths]
     expressions += [
@@ -302,6 +303,10 @@ def _rules(
         f"is it {'not asked' if one.above is None else 'always 0'} there?"
         f"{'; a length stands for its date by the rule `derive` above' * bool(one.rule.keys() & measured.keys())}"
         for one in skipped
+    ]
+    mapped = {m.target for m in follows if m.complete}
+    pairs += [
+        f"- {as_json(one.rule)}  # {one.in_words}: can it not be?" for one in never if not one.rule.keys() & mapped
     ]
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
     public = "is there a public list that says the same?"
