@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -80,7 +80,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         and not _ruled(schema, one.source, one.target)
     ]
     hints += _skipped(schema, guess_skipped(listed, batches_of), {one.later for one in lengths})
-    hints += _never(schema, guess_never(listed, batches_of))
+    hints += _never(schema, guess_never(listed, batches_of), {one.later for one in lengths})
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     varied = {n: c for n, c in columns.items() if n not in constants}
@@ -131,9 +131,7 @@ def _skipped(schema: Schema, skipped: Sequence[Skipped], later: Collection[str])
     for (source, at, word), own in alike.items():
         values = first_few([v or "nothing" for v in at] or ["any value"])
         short = len(own) == 1 and len(at) <= MOST_NAMED
-        named = {length_name(n) if n in later else n: never for n, never in own[0].rule.items()}
-        beside = "".join(f", beside `derive` of {n!r}" for n in own[0].rule if n in later)
-        rule = f"impossible: [{as_json(named)}]{beside}" if short else "impossible, as a draft writes it"
+        rule = _impossible(own[0].rule, later) if short else "impossible, as a draft writes it"
         hints.append(
             f"{first_few(repr(o.target) for o in own)}: {word} in at least {min(o.empty for o in own):,} of the "
             f"{own[0].rows:,} rows with {source!r} = {values}, {NO_RULE}: {rule}"
@@ -141,14 +139,21 @@ def _skipped(schema: Schema, skipped: Sequence[Skipped], later: Collection[str])
     return hints
 
 
-def _never(schema: Schema, exclude: Sequence[Never]) -> list[str]:
-    """Values of two columns that never stand together; no rule says so."""
+def _never(schema: Schema, exclude: Sequence[Never], later: Collection[str]) -> list[str]:
+    """Values that never stand together, or beside an empty cell; no rule says so."""
     return [
         f"{one.source!r} and {one.target!r}: some values stand together {one.in_words}, {NO_RULE}: "
-        f"impossible: [{as_json(one.rule)}]"
+        f"{_impossible(one.rule, later)}"
         for one in exclude
         if not _ruled(schema, one.source, one.target)
     ]
+
+
+def _impossible(rule: Mapping[str, object], later: Collection[str]) -> str:
+    """The rule as a schema has it: of times of which a length is proposed it names that."""
+    named = {length_name(n) if n in later else n: never for n, never in rule.items()}
+    beside = "".join(f", beside `derive` of {n!r}" for n in rule if n in later)
+    return f"impossible: [{as_json(named)}]{beside}"
 
 
 def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

@@ -561,8 +561,9 @@ def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp
     assert words[0] == "empty in 899 of 900 such rows: is it not asked there?"
     own = taken(tmp_path, text)
     wage = dict(own.zeros)["job", "wage"].reshape(3, -1)
-    jobless = own["job"].values.index("jobless")
-    assert wage[jobless].sum() == wage.sum() == own["wage"].size - 1 and not wage[jobless, own["wage"].missing_code]
+    jobless, gap = own["job"].values.index("jobless"), own["wage"].missing_code
+    assert wage[jobless].sum() == own["wage"].size - 1 and not wage[jobless, gap]
+    assert wage[:, gap].sum() == wage.sum() - wage[jobless].sum() == 2, "the others have one in all rows"
 
 
 def test_amounts_that_are_0_where_nothing_is_granted_are_proposed_as_a_rule(tmp_path: Path) -> None:
@@ -612,15 +613,18 @@ def test_values_of_two_columns_that_exclude_each_other_are_proposed_and_none_tha
     new, free, rare = rng.random(3_000) < 0.3, rng.choice(["x", "y", "z"], 3_000), rng.random(3_000) < 0.003
     grade = np.where(new, rng.choice(["A", "B"], 3_000), rng.choice(["C", "D", "E"], 3_000))
     art = np.where(new, "built", rng.choice(["altered", "razed"], 3_000))
-    rows = "".join(f"{a},{g},{f},{r}\n" for a, g, f, r in zip(art, grade, free, np.where(rare, "r", "s"), strict=True))
-    text, _ = drafted(csv(tmp_path, f"art,grade,free,rare\n{rows}"))
+    area = np.where(new, rng.integers(0, 9, 3_000), -1)
+    cells = zip(art, grade, free, np.where(rare, "r", "s"), area, strict=True)
+    rows = "".join(f"{','.join(map(str, own))}\n" for own in cells).replace("-1", "")
+    text, _ = drafted(csv(tmp_path, f"art,grade,free,rare,area\n{rows}"))
     rules = [line.split("  # ")[0] for line in text.splitlines() if "in no row; unrelated columns would have" in line]
     assert rules == [
         '#   - {"art": ["altered", "razed"], "grade": ["A", "B"]}',
         '#   - {"art": ["built"], "grade": ["C", "D", "E"]}',
+        '#   - {"art": ["built"], "area": [null]}',
     ]
     zeros = dict(taken(tmp_path, text).zeros)
-    assert zeros["art", "grade"].sum() == 2 * 2 + 3
+    assert zeros["art", "grade"].sum() == 2 * 2 + 3 and zeros["art", "area"].sum() > 1
     assert "in no row" not in drafted(csv(tmp_path, "a,b\n" + "".join(f"a{i % 4},b{i % 2}\n" for i in range(900))))[0]
 
 

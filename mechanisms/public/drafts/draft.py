@@ -306,7 +306,9 @@ def _rules(
     ]
     mapped = {m.target for m in follows if m.complete}
     pairs += [
-        f"- {as_json(one.rule)}  # {one.in_words}: can it not be?" for one in never if not one.rule.keys() & mapped
+        f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}  # {one.in_words}: can it not be?"
+        for one in never
+        if not one.rule.keys() & mapped
     ]
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
     public = "is there a public list that says the same?"
