@@ -71,7 +71,7 @@ CREATE TABLE public.visits (
   age smallint CHECK (age BETWEEN 0 AND 120), weight numeric(5,2) CHECK (weight > -0.5 AND weight < 500),
   ok boolean, came date, went date, noted timestamp, data jsonb, kind text,
   CONSTRAINT kinds CHECK (((kind)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))),
-  CHECK (came <= went), CHECK (length(ward) > 2), FOREIGN KEY (ward) REFERENCES wards(name));"""
+  CHECK (came <= went), CHECK (went <= noted), CHECK (length(ward) > 2), FOREIGN KEY (ward) REFERENCES wards(name));"""
 
 
 def made(folder: Path, name: str, content: object) -> tuple[str, Schema]:
@@ -203,6 +203,7 @@ def test_a_create_table_says_types_lists_ranges_keys_and_what_comes_first(tmp_pa
     assert (columns["age"]["min"], columns["age"]["max"]) == (0, 120)
     assert (columns["weight"]["min"], columns["weight"]["max"], columns["weight"]["decimals"]) == (-0.5, 500, 2)
     assert '#   - ["came", "went"]' in text and columns["noted"]["kind"] == "datetime"
+    assert "CHECK (went <= noted)" in text and text.count("#   - [") == 1, "no order takes a day and a time"
     assert "CHECK (LENGTH(ward) > 2)" in text and "FOREIGN KEY (ward)" in text and "ward: DEFAULT 'icu'" in text
     columns = "(`id` int AUTO_INCREMENT, `s` enum('a','b') NOT NULL, `f` tinyint(1))"
     _, mysql = made(tmp_path, "my.ddl", f"CREATE TABLE `t` {columns} ENGINE=InnoDB")

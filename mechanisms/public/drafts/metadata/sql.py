@@ -63,7 +63,8 @@ def of_sql(text: str, name: str, where: str) -> Metadata:
     for rule in (r for check in checks for r in _conjuncts(check.this)):
         names = [c.name for c in rule.find_all(exp.Column)]
         sides = [_alone(rule.args.get(side)) for side in ("this", "expression")]
-        if all(sides) and isinstance(rule, BELOW + ABOVE):
+        kinds = [described[name].kind for name in sides if name in described]
+        if len(kinds) == 2 and kinds[0] == kinds[1] and isinstance(rule, BELOW + ABOVE):
             ordered.append((sides[0], sides[1]) if isinstance(rule, BELOW) else (sides[1], sides[0]))
         elif len(names) != 1 or names[0] not in described or not _takes(described[names[0]], rule):
             unused.append(f"CHECK ({rule.sql()})")
