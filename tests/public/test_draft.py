@@ -598,6 +598,8 @@ def test_a_skipped_date_whose_length_is_measured_says_by_which_rule_it_has_that_
 
 def test_a_day_before_a_time_is_proposed_as_days_before_it_in_bins_that_grow_backwards(tmp_path: Path) -> None:
     starts = [np.datetime64("2020-01-01T07:30") + np.timedelta64(i * 4_321 % 2_000_000, "m") for i in range(900)]
+    soon = [f"{t.astype('M8[D]') - i % 3},{t}\n" for i, t in enumerate(starts)]
+    assert "half take at most 1 day;" in drafted(csv(tmp_path, "booked,began\n" + "".join(soon)))[0]
     lines = [f"{t.astype('M8[D]') - i * i % 300},{t}\n" for i, t in enumerate(starts)]
     text, _ = drafted(csv(tmp_path, "booked,began\n" + "".join(lines)))
     edges = [-300, -199, -149, -99, -69, -49, -39, -29, -19, -14, -9, -6, -4, -3, -2, -1, 0, 1]

@@ -166,8 +166,9 @@ class Length:
     @property
     def in_words(self) -> str:
         """How long half of them take."""
-        unit = self.fields.get("unit", "days")
-        return f"half take at most {self.half:,.0f} {unit}; without it a release loses that{self.needs}"
+        half, unit = f"{self.half:,.0f}", self.fields.get("unit", "days")
+        unit = unit.removesuffix("s") if half == "1" else unit
+        return f"half take at most {half} {unit}; without it a release loses that{self.needs}"
 
 
 def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, str]]) -> list[Length]:
