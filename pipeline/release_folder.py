@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.errors import UserError, require_columns
+from mechanisms.public.errors import UserError, first_few, require_columns
 from mechanisms.public.files import write_whole
 from mechanisms.public.json_values import Json, JsonDict
 from mechanisms.public.plain_files import check_plain, read_mapping
@@ -224,7 +224,9 @@ def check_columns(schema: Schema, where: str, names: Collection[str], of: str = 
     """
     require_columns(names, schema.domain.names, where=where, of=of)
     for name in (n for n in names if not as_a_column(schema, n)):
-        fix = "count in the synthetic table, or ask about the columns that it is made from"
+        sources = [n for step in schema.rules.steps if name in step.takes for n in step.reads]
+        own = f": {first_few(sources)}" if sources else ""
+        fix = f"count in the synthetic table, or ask about the columns that it is made from{own}"
         problem = f"{name!r} was not measured as it stands: a rule of the schema made it"
         if schema.rules.unit is not None and name in schema.rules.unit.constant:
             fix = "level=persons, with constants and `records` alone; or count in the synthetic table"

@@ -9,6 +9,7 @@ column are those of the schema.
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -88,9 +89,11 @@ def _truth_values(column: Column | None) -> bool:
 
 
 def declared_orders(*frames: Any) -> dict[str, list[str]]:
-    """Column → its categories in their order, of frames of pandas whose columns say that they have one."""
+    """Column → its categories in their order, of columns that say that they have one: ordered ones, polars' Enum."""
     columns = [c for f in frames if isinstance(f, pd.DataFrame) for c in f.dtypes.items()]
-    return {str(n): [*map(str, d.categories)] for n, d in columns if isinstance(d, pd.CategoricalDtype) and d.ordered}
+    columns += [c for f in frames if f is not None and form_of(f) == "polars" for c in f.schema.items()]
+    in_order = ((isinstance(d, pd.CategoricalDtype) and d.ordered) or type(d).__name__ == "Enum" for _, d in columns)
+    return {str(n): [*map(str, d.categories)] for n, d in itertools.compress(columns, in_order)}
 
 
 def kind_of_arrow(label: str, arrow: Any) -> Kind:

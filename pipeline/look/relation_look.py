@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
+from mechanisms.public.drafts.never_guess import Never, guess_never
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
     apart_in_words,
     ascending_rows,
-    guess_apart,
-    guess_lengths,
     guess_ordered,
+    guess_times,
     in_groups,
     rows_in_words,
 )
@@ -27,6 +27,7 @@ from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, g
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.engineering import engineer
+from mechanisms.public.rules.lengths import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
@@ -50,7 +51,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     computed = guess_derived(source, columns, needed)
     ordered, alike = guess_ordered(source, {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}})
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
-    lengths = guess_lengths(source, columns, sorted(pair for pair in pairs if pair[1] not in needed))
+    lengths, days = guess_times(source, columns, sorted(pairs), needed)
     ordered = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
     tied = [*_mapped_pairs(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
@@ -62,11 +63,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
-    hints += [apart_in_words(*pair) for pair in guess_apart(source, columns)]
-    hints += [
-        f"{one.later!r} after {one.earlier!r}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`"
-        for one in lengths
-    ]
+    hints += [apart_in_words(*pair) for pair in days]
+    hints += [f"{one.between}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`" for one in lengths]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"
         for a, b, same, both in alike
@@ -81,7 +79,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not _ruled(schema, one.source, one.target)
     ]
-    hints += _skipped(schema, guess_skipped(listed, batches_of))
+    hints += _skipped(schema, guess_skipped(listed, batches_of), {one.later for one in lengths})
+    hints += _never(schema, guess_never(listed, batches_of), {one.later for one in lengths})
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     varied = {n: c for n, c in columns.items() if n not in constants}
@@ -119,8 +118,12 @@ def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict
         yield {c.name: np.asarray(coded.column(c.name)[part]).astype(np.int64) for c in columns}
 
 
-def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
-    """Columns that are empty, or 0, where another has certain values, by these values; no rule says so."""
+def _skipped(schema: Schema, skipped: Sequence[Skipped], later: Collection[str]) -> list[str]:
+    """Columns that are empty, or 0, where another has certain values, by these values; no rule says so.
+
+    Args:
+        later: of which `derive` shall measure a length: a rule names that.
+    """
     alike: dict[tuple[str, tuple[str | None, ...], str], list[Skipped]] = defaultdict(list)
     for one in (o for o in skipped if not _ruled(schema, o.source, o.target)):
         alike[one.source, one.at, one.word].append(one)
@@ -128,12 +131,29 @@ def _skipped(schema: Schema, skipped: Sequence[Skipped]) -> list[str]:
     for (source, at, word), own in alike.items():
         values = first_few([v or "nothing" for v in at] or ["any value"])
         short = len(own) == 1 and len(at) <= MOST_NAMED
-        rule = f"impossible: [{as_json(own[0].rule)}]" if short else "impossible, as a draft writes it"
+        rule = _impossible(own[0].rule, later) if short else "impossible, as a draft writes it"
         hints.append(
             f"{first_few(repr(o.target) for o in own)}: {word} in at least {min(o.empty for o in own):,} of the "
             f"{own[0].rows:,} rows with {source!r} = {values}, {NO_RULE}: {rule}"
         )
     return hints
+
+
+def _never(schema: Schema, exclude: Sequence[Never], later: Collection[str]) -> list[str]:
+    """Values that never stand together, or beside an empty cell; no rule says so."""
+    return [
+        f"{one.source!r} and {one.target!r}: some values stand together {one.in_words}, {NO_RULE}: "
+        f"{_impossible(one.rule, later)}"
+        for one in exclude
+        if not _ruled(schema, one.source, one.target)
+    ]
+
+
+def _impossible(rule: Mapping[str, object], later: Collection[str]) -> str:
+    """The rule as a schema has it: of times of which a length is proposed it names that."""
+    named = {length_name(n) if n in later else n: never for n, never in rule.items()}
+    beside = "".join(f", beside `derive` of {n!r}" for n in rule if n in later)
+    return f"impossible: [{as_json(named)}]{beside}"
 
 
 def one_to_one(schema: Schema, coded: CodedTable) -> list[str]:

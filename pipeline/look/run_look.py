@@ -171,7 +171,7 @@ def _lines(look: TableLook, table: str, schema: str) -> list[str]:
         lines.append(f"{c.name:<{width}}  {c.kind:<11} {status:<14} {rest}".rstrip())
         if c.loss.lost:
             few = ", ".join(f"{t!r} ({n:,})" for t, n in c.examples)
-            lines.append(f"    {c.loss.lost:,} values {c.loss.fate}, such as {few}")
+            lines.append(f"    values that {c.loss.fate}: {c.loss.lost:,}, such as {few}")
         lines += [f"    → {hint}" for hint in (*c.warnings, *c.hints)]
     about = (*look.warnings, *look.hints)
     lines += ["", *(f"- {line}" for line in about)] if about else []

@@ -115,6 +115,9 @@ def test_a_draft_keeps_the_order_of_categories_that_have_one():
     frame = pd.DataFrame({"dose": pd.Categorical(some, levels, ordered=True), "arm": pd.Categorical(some, levels)})
     columns = pipeline.draft(frame)["columns"]
     assert columns["dose"] == columns["arm"] | {"values": ["low", "mid", "high"], "ordinal": True}
+    polars = pytest.importorskip("polars")
+    enum = polars.DataFrame({"dose": polars.Series(some, dtype=polars.Enum(levels)), "arm": some})
+    assert pipeline.draft(enum)["columns"] == columns
 
 
 def test_clocks_periods_and_intervals_are_drafted_as_they_are_read_and_come_back_as_written():

@@ -265,6 +265,7 @@ def test_a_number_beyond_the_bounds_is_lost_and_bounds_in_another_unit_are_said(
     far = "the numbers go 89 times as far as min and max: are the bounds in another"
     assert far in facts["columns"]["pay"]["hints"][0]
     assert facts["columns"]["stay"]["lost"] == 0, "what is only rounded is not lost"
+    assert "    values that count as the nearest bound: 600, such as" in reply(capsys, "check", *TOWN[1:], code=1).out
     assert "min and max go 106 times as far as 99 % of the numbers" in facts["columns"]["stay"]["hints"][1]
     said = reply(capsys, "run", *FAST, code=1).err
     assert "column 'pay' loses 100.0 % of its values (600 of 600), which would count as the nearest bound" in said

@@ -408,7 +408,7 @@ def test_new_rows_keep_to_it_and_a_condition_on_it_is_refused(computed, capsys):
     assert command("synth", "from=out/release", "where={discharged: '2024-02-01'}", "output=none") == 1
     assert "conditions on admitted, nights" in capsys.readouterr().err
     assert command("query", "from=out/release", "marginal=[discharged]") == 1
-    assert "ask about the columns that it is made from" in capsys.readouterr().err
+    assert "ask about the columns that it is made from: admitted, nights" in capsys.readouterr().err
 
 
 def test_frames_go_in_and_come_out(computed: Path) -> None:

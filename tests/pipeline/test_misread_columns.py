@@ -144,6 +144,27 @@ def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(
         assert any(h.startswith("'wage': empty in") for h in hints) is there, "a rule about constants alone is a rule"
 
 
+def test_a_rule_about_a_skipped_date_names_the_length_that_is_proposed_in_its_place(capsys):
+    came = pd.date_range("2021-01-01", periods=600, freq="1D")
+    left = np.where(np.arange(600) % 3, (came + pd.Timedelta(3, "D")).strftime("%Y-%m-%d"), "")
+    cells = {"came": came.strftime("%Y-%m-%d"), "left": left, "fate": np.where(np.arange(600) % 3, "done", "open")}
+    hints = checked(capsys, cells)["hints"]
+    assert any('derive: {"left": {"from": "came"' in h for h in hints)
+    (hint,) = [h for h in hints if "'fate' = open" in h]
+    assert hint.endswith('impossible: [{"fate": ["open"], "left_length": {}}], beside `derive` of \'left\'')
+
+
+def test_values_that_never_stand_together_are_told_where_no_rule_says_so(capsys):
+    i = np.arange(2 * N)
+    own = {"fuel": np.where(i % 4 == 1, "electric", "diesel")}
+    own["seats"] = np.where(i % 2, "four", np.where(i % 4, "two", "three"))
+    rule = 'impossible: [{"fuel": ["electric"], "seats": ["three", "two"]}]'
+    columns = [f"{n}: {{kind: categorical, values: {np.unique(texts).tolist()}}}" for n, texts in own.items()]
+    schema = f"columns: {{{', '.join(columns)}}}\n"
+    assert any(h.endswith(rule) and "unrelated columns would have" in h for h in checked(capsys, own, schema)["hints"])
+    assert not any("unrelated" in h for h in checked(capsys, own, schema + rule)["hints"])
+
+
 def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_them_apart(capsys):
     start = pd.Timestamp("2022-01-01") + pd.to_timedelta(np.arange(N) // 100 * 100 + np.arange(N) % 7, "D")
     end = start + pd.to_timedelta(np.where(np.arange(N) == 3, 200, 20), "D")

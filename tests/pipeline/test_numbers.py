@@ -564,19 +564,23 @@ def test_check_asks_for_a_bin_for_a_frequent_0_that_shares_one(bins, zeros, is_t
 
 
 @pytest.mark.slow
-def test_a_day_that_never_comes_before_a_time_is_named_by_draft_and_check_since_no_rule_takes_both_kinds():
+def test_of_a_day_that_never_comes_before_a_time_draft_and_check_propose_the_length():
     """Books were due before they were lent in 22 % of the rows: orders were looked for in one kind alone."""
     lent = pd.Timestamp("2024-01-01 09:00") + pd.to_timedelta(np.arange(900) * 457 % 400_000, unit="min")
     other = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(900) * 331 % 270, unit="D")
     due = (lent.normalize() + pd.Timedelta(days=14)).strftime("%Y-%m-%d")
     frame = pd.DataFrame({"lent": lent.strftime("%Y-%m-%d %H:%M"), "due": due, "other": other.strftime("%Y-%m-%d")})
-    words = "'lent' ≤ 'due' by days in 900 of the 900 rows that hold both; no rule takes a time and a day"
+    frame["asked"] = (lent.normalize() - pd.Timedelta(days=150)).strftime("%Y-%m-%d")
+    rule = '"due": {"from": "lent", "length": {"max": 15}}'
+    words = "'asked' ≤ 'lent' by days in 900 of the 900 rows that hold both; `ordered` takes no time beside a day"
     text = pipeline.draft(frame).text
-    assert text.count(words) == text.count("by days") == 1
-    dates = {"min": "2024-01-01", "max": "2024-12-31", "bins": "month"}
+    assert f"#   {rule}  # half take at most 14 days" in text
+    assert text.count(words) == text.count("by days") == 1, "far apart: a length says no more than two columns"
+    dates = {"min": "2023-01-01", "max": "2024-12-31", "bins": "month"}
     columns = {n: dates | {"kind": "datetime" if n == "lent" else "date"} for n in frame}
     hints = pipeline.check(frame, {"columns": columns, "confirmed_public": True})["hints"]
     assert [h.startswith(words) for h in hints if "by days" in h] == [True]
+    assert sum("'due' after 'lent': half take at most 14 days" in h and rule in h for h in hints) == 1
     columns["lent"]["kind"] = "date"
     hints = pipeline.check(frame, {"columns": columns, "confirmed_public": True})["hints"]
     assert any("'due' after 'lent'" in h for h in hints) and not any("by days" in h for h in hints)

@@ -421,6 +421,24 @@ def test_a_time_is_written_as_the_one_before_and_its_length_and_read_so_again(tm
     assert rows_that_differ(source(folder / "rows.csv"), schema) == {"derive 'back'": 0}
 
 
+@pytest.mark.parametrize(("least", "most"), [(-30, 0), (0, 30)])
+def test_a_day_is_written_as_a_time_and_its_length_in_days_before_or_after_it(tmp_path, least, most):
+    columns = LOANS | {"day": {"kind": "date", "min": "2023-11-01", "max": "2025-02-28", "missing": False}}
+    rule = {"from": "lent", "length": {"min": least, "max": most}}
+    schema = parse_schema({"columns": columns, "derive": {"day": rule}}, where="s.yaml")
+    write_rows(tmp_path / "rows.csv", schema, 500, column=None, most=1, rng=np.random.default_rng(0))
+    made = pd.read_csv(tmp_path / "rows.csv", parse_dates=["lent", "day"])
+    days = (made.day - made.lent.dt.normalize()).dt.days
+    assert days.between(least, most).all() and days.nunique() > 20 and made.lent.dt.hour.nunique() > 20
+    assert rows_that_differ(source(tmp_path / "rows.csv"), schema) == {"derive 'day'": 0}
+    coded, report = encode_columns(source(tmp_path / "rows.csv"), schema, workdir=tmp_path / "work")
+    assert (np.asarray(coded.column("day_length"), int) + least).tolist() == days.tolist() and not report.marked
+    back = {"from": "day", "length": {"max": 9}}
+    with pytest.raises(UserError, match="no length between") as refused:
+        parse_schema({"columns": columns, "derive": {"lent": back}}, where="s.yaml")
+    assert "a day from a time" in str(refused.value.fix)
+
+
 def test_a_length_survives_saving_and_its_bins_are_those_that_were_declared() -> None:
     schema = loans(max=72, bins={"edges": [0, 6, 24, 72]})
     again = parse_schema(schema.to_fields(), where="again")

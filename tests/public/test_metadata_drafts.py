@@ -71,7 +71,7 @@ CREATE TABLE public.visits (
   age smallint CHECK (age BETWEEN 0 AND 120), weight numeric(5,2) CHECK (weight > -0.5 AND weight < 500),
   ok boolean, came date, went date, noted timestamp, data jsonb, kind text,
   CONSTRAINT kinds CHECK (((kind)::text = ANY ((ARRAY['a'::character varying, 'b'::character varying])::text[]))),
-  CHECK (came <= went), CHECK (length(ward) > 2), FOREIGN KEY (ward) REFERENCES wards(name));"""
+  CHECK (came <= went), CHECK (went <= noted), CHECK (length(ward) > 2), FOREIGN KEY (ward) REFERENCES wards(name));"""
 
 
 def made(folder: Path, name: str, content: object) -> tuple[str, Schema]:
@@ -133,12 +133,17 @@ def test_a_code_that_means_a_gap_is_one_and_what_is_said_of_the_file_is_named(tm
         {"name": "spoken", "type": "integer", **nine},
         {"name": "sure", "type": "string", "constraints": {"enum": ["1", "9"]}},
     ]
-    table = {"name": "t", "dialect": {"delimiter": ";"}, "schema": {"fields": fields, "missingValues": ["9"]}}
+    table = {"name": "t", "dialect": {"delimiter": ";", "quoteChar": "'"}, "encoding": "windows-1252"}
+    table["schema"] = {"fields": fields, "missingValues": ["9"]}
     (tmp_path / "t.json").write_text(json.dumps({"resources": [table]}))
     text = metadata_draft(tmp_path / "t.json")
     columns = yaml.safe_load(text)["columns"]
     assert columns == {n: {"kind": "categorical", "values": [1], "missing": ["9"]} for n in ("spoken", "sure")}
-    assert "# Not used of it: dialect.\n" in text and "9 = No answer" in text
+    assert "# Not used of it: dialect: quoteChar.\n" in text and "9 = No answer" in text
+    assert yaml.safe_load(text)["dialect"] == {"delimiter": ";", "encoding": "windows-1252"}
+    (tmp_path / "odd.json").write_text(json.dumps({"resources": [{**table, "encoding": "utf-7"}]}))
+    odd = metadata_draft(tmp_path / "odd.json")
+    assert "dialect" not in yaml.safe_load(odd) and "# Not used of it: dialect; encoding.\n" in odd
 
 
 def test_a_ddi_codebook_says_categories_and_ranges_and_no_figure_that_was_counted(tmp_path):
@@ -149,6 +154,23 @@ def test_a_ddi_codebook_says_categories_and_ranges_and_no_figure_that_was_counte
     assert columns["income"] == {"kind": "float", "bounds": "discover", "decimals": 2, "missing": True}
     assert "45.25" not in text and "120" not in text and "what the rows show?" in text
     assert "catStat (counted from the rows); qstn; sumStat (counted from the rows)" in text
+
+
+ENDS = """<codeBook><dataDscr><var name="mood" nature="ordinal"><valrng><range min="1" max="5"/></valrng>
+<catgry><catValu>1</catValu><labl>bad</labl></catgry><catgry><catValu>5</catValu><labl>good</labl></catgry>
+</var><var name="sex"><valrng><range min="1" max="2"/></valrng><catgry><catValu>1</catValu></catgry>
+<catgry><catValu>2</catValu></catgry></var></dataDscr></codeBook>"""
+
+
+def test_a_scale_of_which_the_ends_alone_have_labels_is_asked_about(tmp_path):
+    text, facts = made(tmp_path, "ends.xml", ENDS)
+    assert facts["mood"].ordinal and not facts["sex"].ordinal
+    assert text.count("a label?") == 1 and "good; has each value from 1 to 5 a label? if not: kind: integer" in text
+
+
+def test_a_number_written_with_its_currency_is_named_as_not_used(tmp_path):
+    text, _ = made(tmp_path, "fee.json", {"fields": [{"name": "fee", "type": "number", "bareNumber": False}]})
+    assert "# Not used of it: fee: bareNumber.\n" in text
 
 
 BOMB = '<!DOCTYPE z [<!ENTITY a "aaaaaaaaaa">' + "".join(
@@ -181,6 +203,7 @@ def test_a_create_table_says_types_lists_ranges_keys_and_what_comes_first(tmp_pa
     assert (columns["age"]["min"], columns["age"]["max"]) == (0, 120)
     assert (columns["weight"]["min"], columns["weight"]["max"], columns["weight"]["decimals"]) == (-0.5, 500, 2)
     assert '#   - ["came", "went"]' in text and columns["noted"]["kind"] == "datetime"
+    assert "CHECK (went <= noted)" in text and text.count("#   - [") == 1, "no order takes a day and a time"
     assert "CHECK (LENGTH(ward) > 2)" in text and "FOREIGN KEY (ward)" in text and "ward: DEFAULT 'icu'" in text
     columns = "(`id` int AUTO_INCREMENT, `s` enum('a','b') NOT NULL, `f` tinyint(1))"
     _, mysql = made(tmp_path, "my.ddl", f"CREATE TABLE `t` {columns} ENGINE=InnoDB")
@@ -208,6 +231,21 @@ def test_a_dump_of_postgresql_says_its_keys_behind_the_table_and_which_of_two_co
     assert facts.leave_out == ("id", "holder") and "FOREIGN KEY (holder) REFERENCES public.holder (id)" in text
     assert facts["filed"].kind == "datetime" and "TIMESTAMPTZ; read as UTC's clock shows them" in text
     assert '#   - ["paid", "claimed"]' in text and text.count("#   - [") == 1 and "within: [0.0" in text
+
+
+DOMAINS = """CREATE DOMAIN public.stars AS smallint CONSTRAINT few CHECK (((VALUE >= 1) AND (VALUE <= 5)));
+CREATE DOMAIN sex varchar(1) NOT NULL CHECK (VALUE IN ('F', 'M'));
+CREATE TABLE public.stays (rating public.stars NOT NULL, again stars, guest sex, kind other);"""
+
+
+def test_columns_have_what_their_domain_says(tmp_path):
+    pytest.importorskip("sqlglot")
+    text, facts = made(tmp_path, "stays.sql", DOMAINS)
+    columns = declared(facts)
+    assert columns["rating"] == {"kind": "integer", "min": 1, "max": 5, "missing": False}
+    assert columns["again"] == {**columns["rating"], "missing": True} and facts.name == "stays"
+    assert columns["guest"] == {"kind": "categorical", "values": ["F", "M"], "missing": False}
+    assert columns["kind"]["values"] == "discover" and "Not used" not in text
 
 
 @pytest.mark.parametrize(

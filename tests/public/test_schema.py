@@ -297,7 +297,11 @@ def test_a_mistake_beside_the_columns_is_named(content: dict[str, Any], says: st
     ("name", "text", "says"),
     [
         ("a.yaml", b"columns: {a: [", "not well formed"),
-        ("a.yaml", b"columns: {a: {kind: flag}, a: {kind: flag}}", "'a' is given twice"),
+        (
+            "a.yaml",
+            b"columns:\n  a: {kind: flag}\n  b: x\n  a: {kind: flag}",
+            "'a' is given twice, in line 2 and in line 4",
+        ),
         ("a.json", b'{"a": 1, "a": 2}', "'a' is given twice"),
         ("a.json", b"{", "not well formed"),
         ("a.yaml", b"- a", "the file holds no mapping"),

@@ -14,12 +14,12 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
+from mechanisms.public.drafts.never_guess import Never, guess_never
 from mechanisms.public.drafts.order_guess import (
     Length,
     apart_in_words,
-    guess_apart,
-    guess_lengths,
     guess_ordered,
+    guess_times,
     in_groups,
     rows_in_words,
 )
@@ -137,13 +137,13 @@ def draft_schema(
     derived = guess_derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
-    apart = {*held, order or ""}  # what other rules need a code of
-    lengths = guess_lengths(source, varied, [(low, high) for low, high, _, _ in orders if high not in apart])
+    needed = {*held, *computed, order or ""}
+    lengths, days = guess_times(source, varied, [pair[:2] for pair in orders], needed)
     orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
-    free, batches_of = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
-    dependent = guess_determined(free, batches_of, constant), guess_skipped(free, batches_of)
+    free, batches = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
+    dependent = guess_determined(free, batches, constant), guess_skipped(free, batches), guess_never(free, batches)
     parts = guess_parts(source, varied, held)
-    remark_of = _pair_remarks(orders, alike, parts, guess_apart(source, varied))
+    remark_of = _pair_remarks(orders, alike, parts, days)
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
@@ -204,7 +204,7 @@ def _pair_remarks(
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same.
 
     Args:
-        apart: of a day and a time.
+        apart: of a day and a time of which no length is measured.
     """
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
     remark_of = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
@@ -280,10 +280,10 @@ def _rules(
     lengths: Sequence[Length],
     calendar: Mapping[str, object],
     computed: Sequence[tuple[str, str, str]],
-    dependent: tuple[Sequence[Determined], Sequence[Skipped]],
+    dependent: tuple[Sequence[Determined], Sequence[Skipped], Sequence[Never]],
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
-    follows, skipped = dependent
+    follows, skipped, never = dependent
     expressions = [f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # {words}" for c, e, words in computed]
     expressions += [f"{as_json(one.rule)[1:-1]}  # {one.in_words}" for one in lengths]
     expressions += [
@@ -303,6 +303,12 @@ def _rules(
         f"is it {'not asked' if one.above is None else 'always 0'} there?"
         f"{'; a length stands for its date by the rule `derive` above' * bool(one.rule.keys() & measured.keys())}"
         for one in skipped
+    ]
+    mapped = {m.target for m in follows if m.complete}
+    pairs += [
+        f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}  # {one.in_words}: can it not be?"
+        for one in never
+        if not one.rule.keys() & mapped
     ]
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
     public = "is there a public list that says the same?"

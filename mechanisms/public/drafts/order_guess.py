@@ -30,8 +30,9 @@ MOST_NUMBERS, TRIED_ROWS = 120, 2_000
 #: A pair is proposed where so large a share of the rows ascends, and at most so large a one agrees.
 ASCENDING, EQUAL = 0.97, 0.95
 #: Numbers whose names say nothing ascend where so many rows do, of which so large a share would not if they were
-#: unrelated, and where the range of one is at most so many times that of the other: else they have other units.
-NEARLY_ALL, BY_CHANCE, ALIKE_RANGES = 0.9999, 0.02, 10
+#: unrelated, where both have the same texts beside them (marks of thousands aside), and where the range of one is at
+#: most so many times that of the other: else they have other units.
+NEARLY_ALL, BY_CHANCE, ALIKE_RANGES, MARKS = 0.9999, 0.02, 10, {".", ",", " ", "'"}
 #: Words that, in the names of two numbers that are the same but for them, tell which comes first.
 WORDS: tuple[tuple[str, str], ...] = (
     ("start", "end"),
@@ -68,20 +69,42 @@ def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pai
     return [each for each in ordered if each[:2] not in gaps], [*alike.values()]
 
 
-def guess_apart(source: Source, columns: ByName) -> list[Pair]:
-    """Pairs of a day and a time that ascend by days: no rule takes both kinds. NOT private."""
+def guess_times(
+    source: Source, columns: ByName, pairs: Collection[tuple[str, str]], needed: Collection[str]
+) -> tuple[list[Length], list[Pair]]:
+    """How long dates and times are after others; and pairs of a day and a time without a length. NOT private.
+
+    Args:
+        pairs: of columns of one kind that ascend.
+        needed: what other rules compute, or need a code of: its length is not measured.
+    """
+    lengths = guess_lengths(source, columns, [pair for pair in pairs if pair[1] not in needed])
+    apart, days = guess_apart(source, columns, {*needed, *(one.later for one in lengths)})
+    return [*lengths, *days], apart
+
+
+def guess_apart(source: Source, columns: ByName, needed: Collection[str]) -> tuple[list[Pair], list[Length]]:
+    """Pairs of a day and a time that ascend by days, and how far the days mostly are from the times. NOT private."""
     times = {n: c for n, c in columns.items() if c.kind == "datetime" and not of_one_day(c)}
     days = {n: c for n, c in columns.items() if c.kind == "date"}
     if not times or not days:
-        return []
+        return [], []
     read = {n: replace(c, kind="date", low=c.low // DAY, high=c.high // DAY, bins=None) for n, c in times.items()}
-    return [pair for pair in guess_ordered(source, days | read)[0] if (pair[0] in times) != (pair[1] in times)]
+    pairs = [pair for pair in guess_ordered(source, days | read)[0] if (pair[0] in times) != (pair[1] in times)]
+    lengths = dict[str, Length]()
+    for one in (guess_lengths(source, days | read, [pair[:2]]) for pair in pairs):
+        for length in (
+            each if each.later in days else each.before(days[each.earlier], read[each.later]) for each in one
+        ):
+            if length.later not in needed and (length.later not in lengths or length.half < lengths[length.later].half):
+                lengths[length.later] = length
+    return [pair for pair in pairs if not {*pair[:2]} & lengths.keys()], [*lengths.values()]
 
 
 def apart_in_words(earlier: str, later: str, ascend: int, both: int) -> str:
-    """What becomes of such a pair, and what keeps it."""
+    """What becomes of a pair of a day and a time of which no length is measured, and what keeps it."""
     rows = rows_in_words([earlier, later], ascend, both)
-    why = "no rule takes a time and a day, and a release will not hold to it"
+    why = "`ordered` takes no time beside a day, and a release will not hold to it"
     return f"{earlier!r} ≤ {later!r} by days {rows}; {why}: kind: date in both, then ordered, or derive with length"
 
 
@@ -129,10 +152,23 @@ class Length:
         return {self.later: {"from": self.earlier, "length": self.fields}}
 
     @property
+    def between(self) -> str:
+        """Whose length it is."""
+        return f"{self.later!r} {'before' if 'min' in self.fields else 'after'} {self.earlier!r}"
+
+    def before(self, day: Column, time: Column) -> Length:
+        """The same of a day that comes before a time: lengths at most 0, from the time."""
+        most, edges = self.fields["max"], self.fields.get("bins", {}).get("edges", [])
+        bins = {"bins": {"edges": [-most, *(1 - e for e in reversed(edges[:-1]))]}} if edges else {}
+        fields = {"min": -most, "max": 0} | bins
+        return Length(self.later, self.earlier, fields, self.half, needs_gaps(day, time.missing))
+
+    @property
     def in_words(self) -> str:
         """How long half of them take."""
-        unit = self.fields.get("unit", "days")
-        return f"half take at most {self.half:,.0f} {unit}; without it a release loses that{self.needs}"
+        half, unit = f"{self.half:,.0f}", self.fields.get("unit", "days")
+        unit = unit.removesuffix("s") if half == "1" else unit
+        return f"half take at most {half} {unit}; without it a release loses that{self.needs}"
 
 
 def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, str]]) -> list[Length]:
@@ -198,12 +234,13 @@ def _ascending_numbers(source: Source, by_name: ByName) -> list[tuple[str, str]]
     held = ~np.isnan(rows)
     both = held.T.astype(np.int64) @ held
     descend = np.array([(own[:, None] > rows).sum(axis=0) for own in rows.T])
+    written = [(c.kind, {*c.strip} - MARKS) for c in columns]
     ascend, likely = (both > 0) & (descend <= (1 - NEARLY_ALL) * both), np.zeros_like(both, np.bool_)
     for i, j in np.argwhere(ascend & ~np.eye(len(columns), dtype=np.bool_)).tolist():
         ranges = sorted(columns[k].high - columns[k].low for k in (i, j))
         low, high = rows[held[:, i] & held[:, j]][:, [i, j]].T
         by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
-        alike = columns[i].kind == columns[j].kind and ranges[1] <= ALIKE_RANGES * ranges[0]
+        alike = written[i] == written[j] and ranges[1] <= ALIKE_RANGES * ranges[0]
         likely[i, j] = alike and by_chance >= BY_CHANCE
     for k in range(len(columns)):  # of a ≤ b ≤ c also a ≤ c, which may hold by chance
         likely |= likely[:, [k]] & likely[k]

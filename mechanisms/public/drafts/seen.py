@@ -23,7 +23,7 @@ Ends: TypeAlias = tuple[Any, Any]
 #: Of at least so many numbers this share are multiples of one of these steps, where amounts are rounded to it.
 ROUNDED, FEWEST_ROUNDED = 0.98, 50
 CLOCK_STEPS = (60, 300, 900, 1800, 3600)
-STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000)
+STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 2, 5, 10, 15, 20, 25, 50, 100, 200, 250, 500, 1000)
 #: Numbers have a long tail where so large a share lies below a tenth of the largest, about; so few lie below the second
 #: edge of growing ones.
 SKEWED, FEW_BELOW = 0.8, 0.05

@@ -37,7 +37,7 @@ def length_columns(derive: object, columns: Sequence[Column], where: str) -> lis
     is clipped, and counted as such.
 
     Raises:
-        UserError: columns that are no dates or times of one kind; a length without bounds.
+        UserError: columns that are no dates or times of one kind, nor a day after a time; a length without bounds.
     """
     by_name, lengths = {c.name: c for c in columns}, list[Column]()
     entries = derive.items() if isinstance(derive, Mapping) else ()
@@ -50,8 +50,9 @@ def length_columns(derive: object, columns: Sequence[Column], where: str) -> lis
         check_fields(given, FIELDS, f"{rule}: {LENGTH}", where)
         earlier = column_of_rule(as_text(entry["from"], f"{rule}: from", where), by_name, rule, where)
         later = column_of_rule(name, by_name, rule, where)
-        if earlier.kind != later.kind or later.kind not in DATE_KINDS or earlier is later:
-            fix = "two columns of kind date, or two of kind datetime"
+        kinds = earlier.kind, later.kind
+        if not {*kinds} <= {*DATE_KINDS} or kinds == ("date", "datetime") or earlier is later:
+            fix = "two columns of kind date, or two of kind datetime; or a day from a time, with min below 0 before it"
             raise UserError(f"{earlier.name!r} and {name!r} have no length between them", where=place, fix=fix)
         units = [*UNITS] if later.kind == "datetime" else ["days"]
         unit = one_of(given.get("unit", "days"), units, place, "length: unit")

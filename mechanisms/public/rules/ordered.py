@@ -284,9 +284,10 @@ def parse_ordered(
             cyclic = column.bins is not None and column.bins.calendar in CYCLIC
             problem = f"ordered: column {column.name!r} has no order, or is of another kind than {first.name!r}"
             if column.kind not in ORDERED_KINDS or cyclic or column.kind != first.kind:
-                raise UserError(
-                    problem, where=where, fix="numbers, dates or times of one kind; kind: date reads the day of a time"
+                fix = (
+                    "numbers, dates or times of one kind; kind: date reads the day of a time, derive: length takes both"
                 )
+                raise UserError(problem, where=where, fix=fix)
             check_cells((first.size, column.size), "ordered", where)
         if not alike and (fixed := [c.name for c in columns if c.name in constants]):
             fields = ", ".join(f"{k}: {_as_yaml(v)}" for k, v in common_bins(columns).items())

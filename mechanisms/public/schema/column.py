@@ -263,7 +263,7 @@ def _float_bins(edges: NDArray[np.float64]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Between:
-    """Two columns of dates or of times, and the seconds of one unit of the length between them."""
+    """Two columns of dates or of times, or a time and a day, and the seconds of one unit of the length between them."""
 
     earlier: Column
     later: Column

@@ -128,9 +128,13 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        return unique_keys(
-            [(n, self.construct_object(v, deep=True)) for n, (_, v) in zip(names, node.value, strict=True)]
-        )
+        lines = dict[Any, int]()
+        for name, (key, _) in zip(names, node.value, strict=True):
+            line = key.start_mark.line + 1
+            if name in lines:
+                raise ValueError(f"{name!r} is given twice, in line {lines[name]} and in line {line}")
+            lines[name] = line
+        return {n: self.construct_object(v, deep=True) for n, (_, v) in zip(names, node.value, strict=True)}
 
 
 for _tag, _pattern, _starts in (

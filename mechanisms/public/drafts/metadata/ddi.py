@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from xml.etree.ElementTree import Element, fromstring
 
 from mechanisms.public.drafts.metadata.metadata_files import Described, Metadata, named
@@ -50,21 +51,30 @@ def _variable(var: Element) -> Described:
     codes = {_text(c.find("catValu")): _text(c.find("labl")) for c in var.iterfind("catgry")}
     codes = {code: label for code, label in codes.items() if code and code not in gaps}
     described.missing = [*dict.fromkeys(filter(None, gaps))] or True
+    bounds = var.find("valrng/range")
     if codes and var.get("intrvl") != "contin":
         described.kind, described.values = "categorical", [*codes]
-        described.remarks += [words for words in [named(codes)] if words]
+        described.more = {"ordinal": True} if var.get("nature") == "ordinal" else {}
+        described.remarks += [words for words in [named(codes), _without_label(bounds, codes)] if words]
         return described
     if form is not None and form.get("category") in {"date", "time"}:
         described.kind = "date" if form.get("category") == "date" else ""
         described.remarks.append("which format has it?" if described.kind else "a time of the day")
         return described
     described.kind = ("float" if var.get("dcml", "0") not in {"0", ""} else "integer") if numeric else "categorical"
-    bounds = var.find("valrng/range")
     if numeric and bounds is not None:
         described.low, described.high = (_number(bounds.get(end), described.kind) for end in ("min", "max"))
         described.remarks.append("is the range the form's, or what the rows show?")
     described.more = {"decimals": int(var.get("dcml", "0"))} if described.kind == "float" else {}
     return described
+
+
+def _without_label(bounds: Element | None, codes: Collection[str]) -> str:
+    """What is asked of a range of whole numbers that holds more of them than have a label: ends of scales alone may."""
+    low, high = (_number(None if bounds is None else bounds.get(end), "integer") for end in ("min", "max"))
+    if low is None or high is None or high - low < len(codes):
+        return ""
+    return f"has each value from {low} to {high} a label? if not: kind: integer, min: {low}, max: {high}"
 
 
 def _number(text: str | None, kind: str) -> float | int | None:

@@ -8,6 +8,7 @@ from typing import Any
 from mechanisms.public.drafts.metadata.metadata_files import Described, Metadata, named
 from mechanisms.public.errors import UserError
 from mechanisms.public.plain_files import json_mapping
+from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 
 #: Kinds of SDV → ours; all others name or describe persons, or are free texts.
 SDV_KINDS = {"categorical": "categorical", "boolean": "flag", "numerical": "float", "datetime": "datetime"}
@@ -35,7 +36,7 @@ def of_json(text: str, name: str, where: str) -> Metadata:
     if "resources" in content:
         name, of_file = _only({str(r.get("name", name)): r for r in content["resources"]}, where)
     if isinstance(content := of_file.get("schema"), Mapping) and isinstance(content.get("fields"), list):
-        return _frictionless(content, name, [k for k in ("dialect", "encoding") if k in of_file])
+        return _frictionless(content, name, *_dialect(of_file))
     fix = "SDV's metadata, a Frictionless table schema, or a data package that holds one; or a table: CSV, Parquet"
     raise UserError("JSON of a form that is not known", where=where, fix=fix)
 
@@ -88,16 +89,28 @@ def _sdv_column(name: str, given: Mapping[str, Any], keys: set[Any], person: obj
     return described
 
 
-def _frictionless(content: Mapping[str, Any], name: str, unused: list[str]) -> Metadata:
+def _dialect(of_file: Mapping[str, Any]) -> tuple[Dialect, list[str]]:
+    """How the table's file is written, and what of that is not used."""
+    own = of_file.get("dialect", {})
+    if not isinstance(own, Mapping):
+        return PLAIN, ["dialect"]
+    given = {"delimiter": own.get("delimiter", PLAIN.delimiter), "encoding": of_file.get("encoding", PLAIN.encoding)}
+    try:
+        return parse_dialect(given, ""), [f"dialect: {k}" for k in own if k != "delimiter"]
+    except UserError:
+        return PLAIN, [k for k in ("dialect", "encoding") if k in of_file]
+
+
+def _frictionless(content: Mapping[str, Any], name: str, dialect: Dialect, unused: list[str]) -> Metadata:
     keys = content.get("primaryKey") or []
     keys = {keys} if isinstance(keys, str) else {*keys}
     gaps = [g for g in content.get("missingValues", [""]) if g]
     unused += [k for k in content if k not in {"fields", "primaryKey", "missingValues", "$schema", "name", "title"}]
     described = [_field(given, keys, gaps) for given in content["fields"]]
     for given in content["fields"]:
-        own = [f"{given.get('name')}: {k}" for k in given if k not in OF_FIELD]
+        own = [f"{given.get('name')}: {k}" for k in given if k not in OF_FIELD or (k == "bareNumber" and not given[k])]
         unused += [*own, *(f"{given.get('name')}: {k}" for k in given.get("constraints") or () if k not in CONSTRAINTS)]
-    return Metadata("a Frictionless table schema", name, described, unused=unused)
+    return Metadata("a Frictionless table schema", name, described, unused=unused, dialect=dialect)
 
 
 def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Described:

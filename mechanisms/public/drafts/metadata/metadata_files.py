@@ -14,6 +14,7 @@ import yaml
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
+from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.schema.discover_fields import WITHIN
 from mechanisms.public.schema.fields import FieldDict, Fields
 from mechanisms.public.schema.schema_text import dump_yaml
@@ -89,6 +90,7 @@ class Metadata:
         form: its format, in words.
         ordered: pairs of columns of which the first comes first.
         unused: what it says that no schema can.
+        dialect: how the table's file is written.
     """
 
     form: str
@@ -96,6 +98,7 @@ class Metadata:
     columns: Sequence[Described]
     ordered: Sequence[tuple[str, str]] = ()
     unused: Sequence[str] = ()
+    dialect: Dialect = PLAIN
 
 
 def draft_of(metadata: Metadata, path: Path) -> str:
@@ -106,9 +109,9 @@ def draft_of(metadata: Metadata, path: Path) -> str:
         more = f", and {len(unused) - NAMED} more" if len(unused) > NAMED else ""
         head += f"# Not used of it: {_one_line('; '.join(unused[:NAMED]))}{more}.\n"
     source = f"{metadata.form}, {path.name}"
-    head += yaml.safe_dump(
-        {"name": metadata.name, "source": source, "confirmed_public": False}, sort_keys=False, allow_unicode=True
-    )
+    facts: FieldDict = {"name": metadata.name, "source": source, "confirmed_public": False}
+    facts |= {"dialect": metadata.dialect.fields} if metadata.dialect.fields else {}
+    head += yaml.safe_dump(facts, sort_keys=False, allow_unicode=True)
     for column in metadata.columns:
         try:
             assert not column.kind or parse_schema({"columns": {column.name: column.fields}}, where="it")

@@ -28,6 +28,9 @@ BELOW, ABOVE = (exp.LTE, exp.LT), (exp.GTE, exp.GT)
 #: Lines for PostgreSQL's own client, such as pg_dump writes.
 CLIENT = re.compile(r"^\\.*$", re.MULTILINE)
 
+#: A domain of PostgreSQL: a type and constraints, such as a column has.
+DOMAIN = re.compile(r"\bCREATE\s+DOMAIN\s+(\S+)\s+(?:AS\s+)?([^;]*);", re.IGNORECASE)
+
 
 def of_sql(text: str, name: str, where: str) -> Metadata:
     """What the one CREATE TABLE in a text says: types, NOT NULL, keys, lists, ranges and orders of CHECK, ENUM.
@@ -35,15 +38,22 @@ def of_sql(text: str, name: str, where: str) -> Metadata:
     Raises:
         UserError: no SQL that can be read; several tables.
     """
-    statements = _statements(CLIENT.sub("", text))
+    text = CLIENT.sub("", text)
+    statements = _statements(DOMAIN.sub(r"CREATE TABLE \1 (value \2);", text))
     created = [s for s in statements if isinstance(s, exp.Create)]
     tables = [s for s in created if s.kind == "TABLE" and isinstance(s.this, exp.Schema)]
+    names = [name.rpartition(".")[2] for name, _ in DOMAIN.findall(text)]
+    domains = {s.this.this.name: s.this.expressions[0] for s in tables if s.this.this.name in names}
+    tables = [s for s in tables if s.this.this.name not in domains]
     if len(tables) != 1:
         problem = f"{len(tables) or 'no'} CREATE TABLE with columns that can be read as {', '.join(DIALECTS)}"
         raise UserError(problem, where=where, fix="a file with the one of the table, and the types that it names")
     types = {s.this.name: s.expression for s in created if s.kind == "TYPE"}
     parts = [*tables[0].this.expressions, *_added(statements, tables[0].this.this.name)]
-    described = {p.name: _column(p, types) for p in parts if isinstance(p, exp.ColumnDef)}
+    columns = [p for p in parts if isinstance(p, exp.ColumnDef)]
+    for column in columns:
+        _as_its_domain(column, domains)
+    described = {p.name: _column(p, types) for p in columns}
     for key in [k for p in parts for k in p.find_all(exp.PrimaryKey, exp.UniqueColumnConstraint)]:
         ids = [i.name for i in key.find_all(exp.Identifier)]
         if len(ids) == 1 and ids[0] in described:
@@ -53,7 +63,8 @@ def of_sql(text: str, name: str, where: str) -> Metadata:
     for rule in (r for check in checks for r in _conjuncts(check.this)):
         names = [c.name for c in rule.find_all(exp.Column)]
         sides = [_alone(rule.args.get(side)) for side in ("this", "expression")]
-        if all(sides) and isinstance(rule, BELOW + ABOVE):
+        kinds = [described[name].kind for name in sides if name in described]
+        if len(kinds) == 2 and kinds[0] == kinds[1] and isinstance(rule, BELOW + ABOVE):
             ordered.append((sides[0], sides[1]) if isinstance(rule, BELOW) else (sides[1], sides[0]))
         elif len(names) != 1 or names[0] not in described or not _takes(described[names[0]], rule):
             unused.append(f"CHECK ({rule.sql()})")
@@ -82,6 +93,22 @@ def _added(statements: Sequence[Any], table: str) -> list[Any]:
     return [c for s in altered for action in s.find_all(exp.AddConstraint) for c in action.expressions]
 
 
+def _type_name(part: Any) -> str:
+    """The name of a column's type that somebody made; of others nothing."""
+    own = part.kind.args.get("kind") if part.kind else None
+    return str(own.name) if own is not None else ""
+
+
+def _as_its_domain(part: Any, domains: dict[str, Any]) -> None:
+    """Give a column the type and the constraints of its domain, which speak of VALUE."""
+    if (domain := domains.get(_type_name(part))) is not None:
+        own = domain.copy()
+        for value in own.find_all(exp.Column):
+            value.this.replace(exp.to_identifier(part.name))
+        part.set("constraints", [*part.constraints, *own.constraints])
+        part.set("kind", own.kind)
+
+
 def _alone(side: Any) -> str:
     """The column that a side of a comparison is, brackets and casts aside; else nothing."""
     while isinstance(side, exp.Paren | exp.Cast):
@@ -103,7 +130,7 @@ def _column(part: Any, types: dict[str, Any]) -> Described:
         described.remarks.append("computed by the database: derive it")
     if not described.kind:
         return described
-    declared = types.get(part.kind.args.get("kind") and part.kind.args["kind"].name, part.kind)
+    declared = types.get(_type_name(part), part.kind)
     described.values = [v.this for v in declared.find_all(exp.Literal)] if declared.this.name == "ENUM" else ()
     sizes = [int(p.name) for p in part.kind.find_all(exp.DataTypeParam) if p.name.isdecimal()]
     described.kind = "flag" if (kind, sizes) == ("TINYINT", [1]) else described.kind
