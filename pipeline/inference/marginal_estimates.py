@@ -19,8 +19,10 @@ from mechanisms.public.noise_kinds import GAUSSIAN, NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from pipeline.inference.noise_bounds import (
+    DRAWS,
     SIMULATED_CELLS,
     NoiseTerm,
+    draws_of_sum,
     in_blocks,
     independent,
     merged_terms,
@@ -156,13 +158,14 @@ class MarginalEstimate:
             return sum_bound(self.values.size, self.terms, alpha)
         if self.shared.squares is not None and self.values.size > SIMULATED_CELLS:
             return self.shared.large_sum(alpha)
-        return quantile_above(np.concatenate([np.abs(n).sum(axis=1) for n in self.draws()]), alpha)
+        sums = [np.abs(noise).sum(axis=1) for noise in self.draws(draws_of_sum(self.shared.many))]
+        return quantile_above(np.concatenate(sums), alpha)
 
-    def draws(self) -> Iterator[Values]:
-        """DRAWS draws of the cells' noise by a public seed, some rows of all cells at a time."""
+    def draws(self, count: int = DRAWS) -> Iterator[Values]:
+        """So many draws of the cells' noise by a public seed, some rows of all cells at a time."""
         if self.shared is not None:
-            return in_blocks(self.shared.draw, self.shared.many)
-        return in_blocks(independent(self.terms, self.values.size), self.values.size)
+            return in_blocks(self.shared.draw, self.shared.many, count)
+        return in_blocks(independent(self.terms, self.values.size), self.values.size, count)
 
 
 def marginal_estimate(measurements: Measurements, clique: Clique, *, alone: bool = False) -> MarginalEstimate | None:

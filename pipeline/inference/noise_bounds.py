@@ -18,7 +18,9 @@ from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseK
 SIMULATED_CELLS = 4_096
 #: Draws of a simulation; its seed is public: everybody gets the same bound from the same release.
 DRAWS, SEED = 4_000, 20_221
-#: So much of α is left after the error of a simulation: its quantile is two of its standard errors above the true one.
+#: The fewest draws of a sum over many cells, which lies close to its mean.
+FEWEST_DRAWS = 1_000
+#: So much of α is left after the error of DRAWS draws: their quantile is two of its standard errors above the true one.
 LEFT_OVER = 0.8
 #: Numbers that are drawn at once.
 BLOCK = 2_000_000
@@ -135,7 +137,7 @@ def _unit_bound(cells: int, shapes: tuple[tuple[NoiseKind, float, int], ...], al
     if cells > SIMULATED_CELLS:
         mean = _mean_abs(terms)
         return cells * mean + math.sqrt(cells * (1 - mean**2) * (1 / alpha - 1))
-    sums = [np.abs(noise).sum(axis=1) for noise in in_blocks(independent(terms, cells), cells)]
+    sums = [np.abs(noise).sum(axis=1) for noise in in_blocks(independent(terms, cells), cells, draws_of_sum(cells))]
     return quantile_above(np.concatenate(sums), alpha)
 
 
@@ -144,10 +146,15 @@ def independent(terms: Sequence[NoiseTerm], cells: int) -> Draw:
     return lambda rng, rows: np.sum([t.draw(rng, rows * cells) for t in terms], axis=0).reshape(rows, cells)
 
 
-def in_blocks(draw: Draw, many: int) -> Iterator[Values]:
-    """DRAWS draws by a public seed, some rows at a time; `many` numbers make one of them."""
+def draws_of_sum(cells: int) -> int:
+    """How many draws tell a quantile of a sum over so many cells: as many as BLOCK numbers are, where these are few."""
+    return min(max(BLOCK // max(cells, 1), FEWEST_DRAWS), DRAWS)
+
+
+def in_blocks(draw: Draw, many: int, draws: int = DRAWS) -> Iterator[Values]:
+    """So many draws by a public seed, some rows at a time; `many` numbers make one of them."""
     rng, step = np.random.default_rng(SEED), max(BLOCK // max(many, 1), 1)
-    return (draw(rng, min(step, DRAWS - start)) for start in range(0, DRAWS, step))
+    return (draw(rng, min(step, draws - start)) for start in range(0, draws, step))
 
 
 def _mean_abs(terms: Sequence[NoiseTerm]) -> float:
@@ -160,9 +167,10 @@ def _mean_abs(terms: Sequence[NoiseTerm]) -> float:
 
 
 def quantile_above(draws: Values, alpha: float) -> float:
-    """A number that is exceeded with probability at most α: an order statistic above the quantile of DRAWS draws.
+    """A number that is exceeded with probability at most α: an order statistic above the quantile of the draws.
 
-    The number of draws above the true quantile is binomial; a part of α makes up for that.
+    The number of draws above the true quantile is binomial; a part of α makes up for that, a larger one of fewer.
     """
-    place = math.ceil((1 - LEFT_OVER * alpha) * len(draws))
+    left = 1 - (1 - LEFT_OVER) * math.sqrt(DRAWS / len(draws))
+    place = math.ceil((1 - left * alpha) * len(draws))
     return float(np.partition(draws, min(place, len(draws) - 1))[min(place, len(draws) - 1)])

@@ -22,7 +22,7 @@ from pipeline import bounds
 from pipeline.inference import release_bounds
 from pipeline.inference.cell_limits import cell_limits
 from pipeline.inference.marginal_estimates import ReleaseEvidence, marginal_estimate
-from pipeline.inference.noise_bounds import NoiseTerm, sum_bound, tail
+from pipeline.inference.noise_bounds import BLOCK, NoiseTerm, draws_of_sum, in_blocks, sum_bound, tail
 from pipeline.inference.release_bounds import ALPHA, error_bound, error_bounds, scale_of, scored_error
 from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
@@ -170,6 +170,15 @@ def test_sums_of_noise_and_single_cells_are_bounded_as_stated(terms, cells):
         below = (np.abs(noise).sum(axis=1) > 0.7 * sum_bound(cells, terms, 0.05)).sum()
         assert stats.binom.sf(below, repeats, 0.05) < 1e-2
     assert stats.binom.sf((np.abs(noise[:, 0]) > tail(terms, 0.05)).sum(), repeats, 0.05) > 1e-4
+
+
+@pytest.mark.parametrize("cells", [700, 2_000, 4_000])
+def test_a_sum_over_many_cells_is_bounded_by_fewer_draws_hardly_any_looser(cells):
+    kept = next(in_blocks(lambda _, rows: np.zeros((rows, 1)), 1, draws_of_sum(cells)))
+    assert len(kept) * cells <= max(BLOCK, 1_000 * cells) < 4_000 * cells
+    mean, spread = cells * math.sqrt(2 / math.pi), math.sqrt(cells * (1 - 2 / math.pi))
+    bound = sum_bound(cells, (NoiseTerm("gaussian", 1.0),), 0.05)
+    assert stats.norm.isf(0.05) <= (bound - mean) / spread <= stats.norm.isf(0.02)
 
 
 def test_answers_over_coarser_values_tell_what_they_add_up_to():

@@ -106,8 +106,9 @@ def blank_rows(source: Source) -> list[str]:
     """That some rows of a table of several columns hold nothing at all, as a sentence. NOT private."""
     if len(source.names) < FEWEST_COLUMNS:
         return []
-    held = " OR ".join(filled(source.text(i)) for i in range(len(source.names)))
-    ((rows,),) = source.lines(f"SELECT count(*) FROM {source.relation} WHERE NOT coalesce({held}, false)")
+    # one condition for each column: the engine asks those behind it of blank cells alone
+    blank = " AND ".join(f"NOT coalesce({filled(source.text(i))}, false)" for i in range(len(source.names)))
+    ((rows,),) = source.lines(f"SELECT count(*) FROM {source.relation} WHERE {blank}")
     counted = "1 row holds" if rows == 1 else f"{rows:,} rows hold"
     words = f"{counted} nothing in any column, as spreadsheets leave them behind a table; each is a record"
     return [f"{words}: delete them"] if rows else []
