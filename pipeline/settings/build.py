@@ -141,7 +141,7 @@ def build_plan(specs: Specs, workload: Workload, schema: Schema, discovery: Plan
     histogram, tries = build_histogram(specs, schema), build_selection(specs)
     beside: list[Beside] = [] if histogram is None else [histogram]
     if questions := person_questions(schema):
-        beside += with_shares(questions, config.privacy.person_share, config.privacy.epsilon)
+        beside += with_shares(questions, config.privacy.person_share, config.privacy.epsilon, specs.budget.max_records)
     beside += build_criteria(specs, schema.synthesized)
     epsilon, delta = tries.of_one_try(specs.budget.epsilon, specs.budget.delta)
     budget = dataclasses.replace(specs.budget, epsilon=epsilon, delta=delta)

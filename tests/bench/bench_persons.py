@@ -1,4 +1,4 @@
-"""Whole persons: baseball with the schema's unit, beside the same without it; planted kinship; a million records."""
+"""Whole persons: baseball with the unit of its schema and without one; planted kinship; a million records."""
 
 import tempfile
 import time
@@ -43,13 +43,14 @@ def _made(path: Path, epsilon: float, folder: Path, more: list[str]) -> Run:
     return run(load_config(given), folder, quiet=True)
 
 
-def _case(epsilon: float) -> dict[str, Any] | None:
+def _case(epsilon: float, most: int | str) -> dict[str, Any] | None:
+    """Persons of whom `most` records count, beside the records of C = 20 without persons."""
     if (path := data_file("baseball-seasons.csv.gz")) is None:
         return None
     made: list[Run] = []
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        own = ["evaluation.metrics=[persons]"]
+        own = ["evaluation.metrics=[persons]", f"privacy.max_records={most}"]
         spent = timed(lambda: made.append(_made(path, epsilon, folder / "persons", own)))
         spent["cpu_seconds"] = time.process_time()
         content = yaml.safe_load((SCHEMAS / "baseball.yaml").read_text(encoding="utf-8"))
@@ -68,8 +69,9 @@ def _case(epsilon: float) -> dict[str, Any] | None:
     named = {(f["figure"], f["column"]): f for f in levels}
     told = ", ".join(f"{words} {named[key]['synthetic']:.3g}" for key, words in TOLD.items())
     real = ", ".join(f"{named[key]['real']:.3g} ({named[key]['shuffled']:.2g})" for key in TOLD)
+    error = f"2-way TVD {errors[0]:.4f}, without persons {errors[1]:.4f}"
     return {
-        "name": f"baseball, ε = {epsilon:g}: {told}; 2-way TVD {errors[0]:.4f}, without persons {errors[1]:.4f}",
+        "name": f"baseball, ε = {epsilon:g}, C = {most}: {told}; {error}",
         "rows": others[0].rows,
         "columns": len(schema.columns),
         "cells": sum(a.values.size for a in made[0].measurements.answers),
@@ -126,6 +128,7 @@ def million() -> dict[str, Any]:
     }
 
 
-CASES = {f"epsilon_{e:g}_run_{i}": partial(_case, e) for e in EPSILONS for i in RUNS}
+CASES = {f"epsilon_{e:g}_run_{i}": partial(_case, e, 20) for e in EPSILONS for i in RUNS}
+CASES |= {f"discovered_{e:g}_run_{i}": partial(_case, e, "discover") for e in EPSILONS for i in RUNS}
 CASES |= {f"planted_{name}_{s:g}": partial(_planted, name, s) for name in FAMILIES for s in STRENGTHS}
 CASES |= {"million": million}

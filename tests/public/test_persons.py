@@ -24,7 +24,7 @@ from mechanisms.public.persons.person_features import (
     sizes,
     times_of,
 )
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, questions_of
+from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, questions_of, with_shares
 from mechanisms.public.persons.person_unit import parse_person_unit
 from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, stacked, tally
 from mechanisms.public.schema.column import Column
@@ -171,6 +171,18 @@ def test_the_questions_are_those_of_the_docstring() -> None:
     assert "steps: sort × next sort" in labels
     assert len(labels) == len(set(labels))
     assert DISTINCT == 7
+
+
+@pytest.mark.parametrize(
+    ("most", "epsilon", "share"),
+    [(5, 1, 0.07), (12, 10, 0.07), (20, 1, 0.042), (200, 3, 0.04), (20, 0.5, 0.042 / 0.5**0.6), (20, 0.1, 0.15)],
+)
+def test_persons_cost_the_less_the_more_records_count_and_more_where_little_can_be_spent(most, epsilon, share) -> None:
+    _, asked = world({"column": "person", "order": "day", "records": {"max": 200}})
+    assert math.isclose(sum(q.share for q in with_shares(asked, None, epsilon, most)), share)
+    assert math.isclose(sum(q.share for q in with_shares(asked, 0.3, epsilon, most)), 0.3)
+    beside = sum(q.share for q in with_shares(QUESTIONS, None, epsilon, most))
+    assert beside > share + 0.01 or math.isclose(beside, 0.15), "constants spare records what they cost"
 
 
 def test_one_record_a_person_has_no_steps() -> None:

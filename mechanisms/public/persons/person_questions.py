@@ -40,9 +40,10 @@ PERSONS = "persons:"
 MOST_CELLS = 20_000
 #: A constant of more codes stands beside nothing else.
 MOST_BESIDE = 200
-#: The part of the budget for what is asked about persons, constants aside, from ε = 1 on; how it grows as ε falls; and
-#: the most that it may be, with constants.
-SHARE, GROWTH, MOST_SHARE = 0.07, 1 / 3, 0.15
+#: The part of the budget for what changes within a person, from ε = 1 on: SHARE / C, between LEAST and MOST_MOVING.
+SHARE, LEAST, MOST_MOVING = 0.84, 0.04, 0.07
+#: The part for as much about constants; how all of it grows as ε falls (1 / ε^GROWTH); and the most that it may be.
+CONSTANTS, GROWTH, MOST_SHARE = 0.1, 0.6, 0.15
 
 
 @dataclass(frozen=True)
@@ -210,15 +211,19 @@ def asked_columns(schema: Schema) -> list[Column]:
     return [c for c in schema.columns if c.name not in written]
 
 
-def with_shares(questions: tuple[PersonQuestion, ...], share: float | None, epsilon: float) -> list[PersonQuestion]:
+def with_shares(
+    questions: tuple[PersonQuestion, ...], share: float | None, epsilon: float, most: int
+) -> list[PersonQuestion]:
     """The questions, each with its part of the budget.
 
     Args:
-        share: of all of them together; None: 0.07, below ε = 1 0.07 / ε^⅓, for what changes within a person, and as
-            much for a question about constants as for another one, which spares records as much; 0.15 at most.
+        share: of all of them together; None: 0.84 / C, from 0.04 to 0.07, for what changes within a person, and 0.1
+            for as many questions about constants, which spare records as much; below ε = 1 ε^-0.6 times as much; 0.15
+            at most.
+        most: C. The noise of what is asked of records is C times that about persons, who need the less beside it.
     """
     parts = sum(q.part for q in questions)
     moving = sum(q.part for q in questions if Trait.CONSTANT not in {f.kind for f in q.features})
-    own = SHARE / min(epsilon, 1.0) ** GROWTH * parts / max(moving, 1.0)
-    whole = min(MOST_SHARE, own) if share is None else share
+    own = min(max(SHARE / most, LEAST), MOST_MOVING) + CONSTANTS * (parts - moving) / max(moving, 1.0)
+    whole = min(MOST_SHARE, own / min(epsilon, 1.0) ** GROWTH) if share is None else share
     return [replace(q, share=whole * q.part / parts) for q in questions]

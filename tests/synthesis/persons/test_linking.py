@@ -581,7 +581,7 @@ def linked_again(name: str, strength: float, seed: int) -> tuple[pd.DataFrame, p
     table = CodedTable(Domain(tuple(c.attribute for c in columns)), tuple(codes(rows, c) for c in columns))
     time = unit.times({c.name: c for c in columns})
     times = np.full(len(rows), -1) if time is None else times_of(rows[time.name].to_numpy(np.float64), time)
-    questions = with_shares(questions_of(schema), None, 3.0)
+    questions = with_shares(questions_of(schema), None, 3.0, unit.bound)
     exact = exact_answers(table, times, rows[family.owner].to_numpy(), unit, questions)
     answers = []
     for question, counts in zip(questions, exact, strict=True):
