@@ -476,6 +476,20 @@ def test_a_warm_start_saves_steps():
     assert len(fit_model(more, floor, start=cold).fit.losses) < len(fit_model(more, floor).fit.losses)
 
 
+def test_a_descent_writes_each_step_where_earlier_ones_lay(monkeypatch):
+    infer, asked = JunctionTreeInference.infer, []  # arrays that are held here are given to nobody else
+
+    def noted(self, potentials, flat=None):
+        asked.append(potentials)
+        return infer(self, potentials, flat)
+
+    monkeypatch.setattr(JunctionTreeInference, "infer", noted)
+    model = fit_model(noisy(SHAPES["tree of triples"]), PgmSpec(**EXACT))
+    assert len(model.fit.losses) > 50
+    assert len({id(potentials) for potentials in asked}) <= 12
+    assert np.array_equal(infer(model.engine, model.potentials), model._marginals)
+
+
 def test_the_total_is_estimated_from_any_queries_that_tell_it():
     domain = world(SIZES)
     thin = SparseQuery.of(np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 0.5]]))
