@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,23 +49,35 @@ def _add_middle(table: Numbers, more: Numbers) -> None:
                 table[i, j, k] += more[i, k]
 
 
+@lru_cache(maxsize=4096)
+def _blocks(shape: tuple[int, ...], gone: tuple[int, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Axes that go, neighbours as one, first to last: cells before them, along them, and behind them that stay."""
+    blocks, behind, axis = [], 1, len(shape)
+    while axis:
+        end = axis
+        while axis and axis - 1 in gone:
+            axis -= 1
+        if axis < end:
+            blocks.append((math.prod(shape[:axis]), math.prod(shape[axis:end]), behind))
+        else:
+            axis -= 1
+            behind *= shape[axis]
+    return tuple(reversed(blocks))
+
+
 def summed_over(table: Numbers, gone: Sequence[int]) -> Numbers:
     """The sums over some axes; C-contiguous in and out."""
-    for axis in reversed(gone):
-        shape = table.shape
-        out = np.empty((math.prod(shape[:axis]), math.prod(shape[axis + 1 :])), table.dtype)
-        _sum_middle(table.reshape(len(out), shape[axis], -1), out)
-        table = out.reshape(shape[:axis] + shape[axis + 1 :])
-    return table
+    shape = table.shape
+    for before, along, behind in reversed(_blocks(shape, tuple(gone))):
+        out = np.empty((before, behind), table.dtype)
+        _sum_middle(table.reshape(before, along, behind), out)
+        table = out
+    return table.reshape([size for axis, size in enumerate(shape) if axis not in gone]) if gone else table
 
 
 def add_over(table: Numbers, slope: Numbers, gone: Sequence[int]) -> None:
     """Add to a table, along some axes, one that lacks them."""
-    if not gone:
-        table += slope
-        return
-    for axis in gone[:-1]:
-        slope = np.repeat(np.expand_dims(slope, axis), table.shape[axis], axis)
-    axis = gone[-1]
-    outer = math.prod(table.shape[:axis])
-    _add_middle(table.reshape(outer, table.shape[axis], -1), slope.reshape(outer, -1))
+    *earlier, (before, along, behind) = _blocks(table.shape, tuple(gone)) or ((table.size, 1, 1),)
+    for outer, repeats, inner in earlier:
+        slope = np.repeat(slope.reshape(outer, 1, inner), repeats, 1)
+    _add_middle(table.reshape(before, along, behind), slope.reshape(before, behind))

@@ -54,11 +54,23 @@ class Point:
     gradient: Values
 
 
-def at(loss: FitLoss, potentials: Values) -> Point:
-    """The loss of a model."""
-    marginals = loss.engine.infer(potentials)
-    value, gradient = loss.evaluate(marginals)
+def at(loss: FitLoss, potentials: Values, out: tuple[Values | None, Values | None] = (None, None)) -> Point:
+    """The loss of a model; its marginals and gradient are written to `out`."""
+    marginals = loss.engine.infer(potentials, out[0])
+    value, gradient = loss.evaluate(marginals, out[1])
     return Point(potentials, marginals, value, gradient)
+
+
+def _spare(pool: list[Values], last: Values, *points: Point) -> list[Values]:
+    """Four arrays that are no point's: the pool's, which grows where they are missing.
+
+    To take new ones at every step costs more than to fill them: the system hands out their pages one by one.
+    """
+    held = {id(last), *(id(a) for p in points for a in (p.potentials, p.marginals, p.gradient))}
+    free = [a for a in pool if id(a) not in held][:4]
+    more = [np.empty_like(last) for _ in range(4 - len(free))]
+    pool += more
+    return free + more
 
 
 def duality_gap(loss: FitLoss, point: Point) -> float:
@@ -133,11 +145,11 @@ def mirror_descent(
     here, watch, reason, steepest = _begun(loss, start, stopping, progress)
     if steepest == 0.0:
         return watch.done("the loss is least")
-    eta, last, age, failures = 1.0 / steepest, start, 0, 0
+    eta, last, age, failures, pool = 1.0 / steepest, start, 0, 0, list[Values]()
     while reason is None:
-        ahead, point = np.empty_like(start), np.empty_like(start)
+        ahead, point, *out = _spare(pool, last, here, watch.best)
         stepped(here.potentials, here.gradient, last, eta, age / (age + 3.0), ahead, point)
-        following = at(loss, point)
+        following = at(loss, point, (out[0], out[1]))
         steepness = _steepness(here, following, eta)
         rose = age > 1 and following.loss > max(watch.losses[-WINDOW:])
         if rose or not steepness <= 4.0 or (age <= 1 and following.loss > here.loss):

@@ -32,13 +32,15 @@ class Judge:
     least: float = float("inf")
     looks: int = 0
     best: float | None = None
+    slope: Values | None = None
 
     def __call__(self, point: Point) -> bool:
         """Whether to end here."""
         self.steps += 1
         if self.steps % LOOK_EVERY != 1:
             return False
-        value, self.looks = self.loss.evaluate(point.marginals)[0], self.looks + 1
+        value, self.slope = self.loss.evaluate(point.marginals, self.slope)
+        self.looks += 1
         if value < self.least:
             self.least, self.best, self.looks = value, point.loss, 0
         return self.looks >= PATIENCE

@@ -77,17 +77,20 @@ class JunctionTreeInference:
         """A node's table as a matrix: a row per setting of the separator."""
         return table.reshape(math.prod(table.shape[: len(self.tree.separators[node])]), -1)
 
-    def conditionals(self, potentials: Values) -> tuple[Values, float]:
+    def conditionals(self, potentials: Values, flat: Values | None = None) -> tuple[Values, float]:
         """The pass towards the roots: probabilities of each node's cells given its separator, and log Z.
 
         Every row of a table is shifted by its largest entry before the exponential, so no size of potentials
         overflows, and impossible cells (-inf) are exactly 0.
 
+        Args:
+            flat: what the probabilities are written to; None: a new array.
         Raises:
             UserError: no combination is possible.
         """
         tree = self.tree
-        flat = np.array(potentials, copy=True)
+        flat = np.empty_like(potentials) if flat is None else flat
+        np.copyto(flat, potentials)
         if self.allowed is not None:
             flat += self.allowed
         tables, log_z = self.views(flat), 0.0
@@ -104,9 +107,9 @@ class JunctionTreeInference:
             raise UserError("no combination of values is possible", where="schema", fix=fix)
         return flat, log_z
 
-    def infer(self, potentials: Values) -> Values:
+    def infer(self, potentials: Values, flat: Values | None = None) -> Values:
         """Marginal probabilities of all nodes (flat). Cost: one exponential and about ten passes per cell."""
-        flat, _ = self.conditionals(potentials)
+        flat, _ = self.conditionals(potentials, flat)
         tree, tables = self.tree, self.views(flat)
         sums: dict[tuple[int, Clique], Values] = {}
         for node, parent in enumerate(tree.parents):

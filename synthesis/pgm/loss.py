@@ -62,9 +62,10 @@ class FitLoss:
         """What the truth itself is expected to have: ½ per answer."""
         return 0.5 * self.answers
 
-    def evaluate(self, probabilities: Values) -> tuple[float, Values]:
-        """The loss, and its gradient with respect to the nodes' marginals in records (flat)."""
-        gradient = np.zeros_like(probabilities)
+    def evaluate(self, probabilities: Values, gradient: Values | None = None) -> tuple[float, Values]:
+        """The loss, and its gradient with respect to the nodes' marginals in records (flat), in the array given."""
+        gradient = np.empty_like(probabilities) if gradient is None else gradient
+        gradient.fill(0.0)
         value = self.constant
         pairs = zip(self.engine.views(probabilities), self.engine.views(gradient), self.plans, strict=True)
         for table, out, plan in pairs:

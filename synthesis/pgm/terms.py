@@ -12,8 +12,9 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import NoisyMarginal
-from synthesis.pgm.kernels import squared_gap
+from synthesis.pgm.kernels import residual_gap, squared_gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +40,12 @@ class Term:
         """The value at total · probabilities; the gradient with respect to these records is added to `slope`."""
         if isinstance(self.query, Identity):
             return float(squared_gap(probabilities, total, self.mean, self.weight, slope))
+        if isinstance(self.query, ResidualQuery) and len(shape := self.query.shape) == 2:
+            cells, mean, out = (values.reshape(shape) for values in (probabilities, self.mean, slope))
+            return float(residual_gap(cells, total, mean, self.weight, self.query.unit, out))
         gap = total * self.query.answer(probabilities) - self.mean
         slope += self.query.transpose(self.weight * gap)
-        return 0.5 * self.weight * float(gap @ gap)
+        return 0.5 * self.weight * float(np.einsum("i,i", gap, gap))  # a BLAS product waits for threads
 
     def split(self, share: float, rng: np.random.Generator) -> tuple[Term, Term]:
         """Terms to answers with `share`·σ of noise added, and with the same noise over the share's square taken off."""

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import nnls
 
+from mechanisms.public import axis_sums
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
+from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.total import estimate_total
 from synthesis.pgm import sampling
@@ -273,6 +275,31 @@ def test_its_slope_is_that_of_its_value_and_its_halves_have_the_noise_that_they_
     assert np.allclose(more / 0.5, -less * 0.5)
 
 
+def test_a_residual_is_compared_in_one_loop_as_its_query_says(monkeypatch):
+    query, rng = ResidualQuery((4, 7)), np.random.default_rng(6)
+    term, cells, slope = Term(rng.normal(0, 20, 28), 0.25, query), rng.dirichlet(np.ones(28)), np.ones(28)
+    gap = 90.0 * query.answer(cells) - term.mean
+    wanted, by_cell = 0.125 * float(gap @ gap), 1 + 0.25 * query.transpose(gap)
+    monkeypatch.setattr(ResidualQuery, "answer", lambda *_: pytest.fail("arrays in the place of a loop"))
+    assert term.evaluate(cells, 90.0, slope) == pytest.approx(wanted, rel=1e-12)
+    np.testing.assert_allclose(slope, by_cell, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("gone", [g for n in range(5) for g in itertools.combinations(range(4), n)])
+def test_sums_over_axes_and_back_take_one_loop_for_all_neighbours(gone, monkeypatch):
+    rng, loops = np.random.default_rng(7), []
+    table = rng.integers(0, 90, (2, 3, 2, 4)).astype(float)
+    for name in ("_sum_middle", "_add_middle"):
+        loop = getattr(axis_sums, name)
+        monkeypatch.setattr(axis_sums, name, lambda *a, loop=loop: loops.append(loop) or loop(*a))
+    sums = axis_sums.summed_over(table, gone)
+    assert len(loops) == sum(axis - 1 not in gone for axis in gone)
+    np.testing.assert_array_equal(sums, table.sum(axis=gone) if gone else table)
+    back = table.copy()
+    axis_sums.add_over(back, sums, gone)
+    np.testing.assert_array_equal(back, table + table.sum(axis=gone, keepdims=True) if gone else 2 * table)
+
+
 SIZES = (2, 3, 2, 2, 3, 2)
 EXACT = {"stop": "least", "tolerance": 1e-9, "iterations": 20_000}
 
@@ -474,6 +501,20 @@ def test_a_warm_start_saves_steps():
     assert warm.fit.losses[1:] == ()
     more = Measurements(known.domain, known.answers + noisy(["de"], seed=0, sigma=2.0).answers)
     assert len(fit_model(more, floor, start=cold).fit.losses) < len(fit_model(more, floor).fit.losses)
+
+
+def test_a_descent_writes_each_step_where_earlier_ones_lay(monkeypatch):
+    infer, asked = JunctionTreeInference.infer, []  # arrays that are held here are given to nobody else
+
+    def noted(self, potentials, flat=None):
+        asked.append(potentials)
+        return infer(self, potentials, flat)
+
+    monkeypatch.setattr(JunctionTreeInference, "infer", noted)
+    model = fit_model(noisy(SHAPES["tree of triples"]), PgmSpec(**EXACT))
+    assert len(model.fit.losses) > 50
+    assert len({id(potentials) for potentials in asked}) <= 12
+    assert np.array_equal(infer(model.engine, model.potentials), model._marginals)
 
 
 def test_the_total_is_estimated_from_any_queries_that_tell_it():
