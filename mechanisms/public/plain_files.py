@@ -127,16 +127,20 @@ def _too_deep() -> ValueError:
     return ValueError(f"nested deeper than {DEEPEST} levels")
 
 
-def unique_keys(pairs: Sequence[tuple[Any, Any]]) -> dict[Any, Any]:
+def unique_keys(pairs: Sequence[tuple[Any, Any]], lines: Sequence[int] = ()) -> dict[Any, Any]:
     """A mapping whose keys stand there once: of two, readers would take now the one, now the other.
 
+    Args:
+        lines: in which line each stands, where that is known.
     Raises:
-        ValueError: names the key.
+        ValueError: names the key, and the lines.
     """
     content = dict(pairs)
     if len(content) < len(pairs):
         counts = Counter(key for key, _ in pairs)
-        raise ValueError(f"{next(k for k, count in counts.items() if count > 1)!r} is given twice")
+        twice = next(key for key, count in counts.items() if count > 1)
+        own = [f"in line {line}" for (key, _), line in zip(pairs, lines, strict=False) if key == twice]
+        raise ValueError(f"{twice!r} is given twice{', ' * bool(own)}{' and '.join(own)}")
     return content
 
 

@@ -128,13 +128,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         names = [self.construct_object(key, deep=True) for key, _ in node.value]
-        lines = dict[Any, int]()
-        for name, (key, _) in zip(names, node.value, strict=True):
-            line = key.start_mark.line + 1
-            if name in lines:
-                raise ValueError(f"{name!r} is given twice, in line {lines[name]} and in line {line}")
-            lines[name] = line
-        return {n: self.construct_object(v, deep=True) for n, (_, v) in zip(names, node.value, strict=True)}
+        values = [self.construct_object(value, deep=True) for _, value in node.value]
+        return unique_keys([*zip(names, values, strict=True)], [key.start_mark.line + 1 for key, _ in node.value])
 
 
 for _tag, _pattern, _starts in (
