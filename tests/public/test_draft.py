@@ -610,7 +610,6 @@ def test_a_day_before_a_time_is_proposed_as_days_before_it_in_bins_that_grow_bac
 
 
 def test_values_of_two_columns_that_exclude_each_other_are_proposed_and_none_that_chance_keeps_apart(tmp_path) -> None:
-    """In a release 3 % of the permits had an energy class that no such building has."""
     rng = np.random.default_rng(0)
     new, free, rare = rng.random(3_000) < 0.3, rng.choice(["x", "y", "z"], 3_000), rng.random(3_000) < 0.003
     grade = np.where(new, rng.choice(["A", "B"], 3_000), rng.choice(["C", "D", "E"], 3_000))
