@@ -15,10 +15,9 @@ from evaluation.counts import pairs_looked_at
 from evaluation.metric import Inputs, ReadScore
 from evaluation.products import inner
 from evaluation.readings.distance_ends import correlation_ends
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import STEP, CodedTable, count_cliques
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import STEP, count_cliques
+from mechanisms.public.files import JsonDict
 
 Codes = NDArray[np.unsignedinteger]
 Values = NDArray[np.float64]

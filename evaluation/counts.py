@@ -11,10 +11,17 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
+from mechanisms.public.coded_table import (
+    MOST_CELLS,
+    AnyTable,
+    CodedTable,
+    CountedTable,
+    count_cliques,
+    count_sparse,
+    in_batches,
+)
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import MOST_CELLS, count_cliques, count_sparse, in_batches
 from mechanisms.public.progress import Progress
 from mechanisms.public.units import WEIGHT_BITS
 

@@ -14,10 +14,9 @@ from evaluation.accuracy.anita_accuracy import bucket_tables
 from evaluation.counts import cells_in_records, in_records, pairs_looked_at
 from evaluation.metric import Inputs, Options, ReadScore
 from evaluation.readings.distance_ends import DependenceEnds
-from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable, count_cliques
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.files import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column

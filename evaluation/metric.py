@@ -13,7 +13,7 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 from mechanisms.public.errors import require_columns
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.settings import BoundedSettings, column, declared
 
 if TYPE_CHECKING:

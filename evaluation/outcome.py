@@ -15,7 +15,7 @@ from evaluation.references import Ladder, Reference, floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import absent_extra
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: The note of a scorer that has no formula for the score of an honest table.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Goal
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 #: A score of a synthetic (second) against a real (first) table; None where it is undefined.
 Score = Callable[[CodedTable, CodedTable], float | None]

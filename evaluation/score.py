@@ -17,7 +17,7 @@ from evaluation.outcome import Outcome, compute, plain
 from evaluation.readings.reading import figure
 from evaluation.tvd import Tvd
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up, notebook_table

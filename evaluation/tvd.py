@@ -13,7 +13,7 @@ from evaluation.readings.distance_ends import DistanceEnds
 from evaluation.readings.reading import Ends
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.progress import Progress
 
 #: How many 3-way marginals are drawn (of all, in the order of sorted names, with seed 0).

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.posix import fcntl
 from mechanisms.public.tables.engine_instances import shared_engine
 

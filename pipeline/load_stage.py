@@ -11,8 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from mechanisms.public.discovery.discovered_columns import scouting_schema
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.release_files import check_readable
 from mechanisms.public.schema.table_schema import Schema

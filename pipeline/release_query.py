@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.members import needed
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, require_columns
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema, as_a_column

@@ -14,7 +14,7 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.release import PrivacyStatement
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss

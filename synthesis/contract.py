@@ -9,9 +9,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable, Values, code_dtype
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import BoundedSettings

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.files import JsonDict
 from synthesis.consistency.agree import Target
 
 #: Passes between the two errors that are compared.

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import default_rows

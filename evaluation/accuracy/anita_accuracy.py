@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from evaluation.counts import Table, counted_over, paired_cells, sampled_sets
 from evaluation.readings.distance_ends import DistanceEnds, expected_tvd
 from evaluation.readings.reading import Ends
-from mechanisms.public.coded_table import AnyTable, CodedTable, code_dtype
+from mechanisms.public.coded_table import AnyTable, CodedTable, code_dtype, count_cliques
 from mechanisms.public.domain import Attribute, Clique, Domain
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.files import JsonDict
 
 #: n-way tables at most, and rows of both tables times n-way tables: more tables are a seeded sample.
 MOST_TABLES, MOST_LOOKUPS = 10_000, 1_000_000_000

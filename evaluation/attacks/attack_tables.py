@@ -16,7 +16,7 @@ from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
 from evaluation.verdict.random_split import wilson
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 
 @dataclass(frozen=True, eq=False)

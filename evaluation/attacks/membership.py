@@ -19,7 +19,7 @@ from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
 from evaluation.verdict.random_split import Share, clopper_pearson, per_unit
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends, Z, mean_ends
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 Floats = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from evaluation.outcome import plain
 from evaluation.products import inner, times
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 Floats = NDArray[np.float64]
 

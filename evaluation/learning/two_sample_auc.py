@@ -12,7 +12,7 @@ from evaluation.learning.features import auc_with_error, boosted_trees, features
 from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 #: Each record is told by a model that has not seen it: one of so many.
 FOLDS = 5

@@ -14,7 +14,7 @@ from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.movements import Movements, movements
 from evaluation.mgd.targets import TargetMarginal, at_levels, axes_at, cell_labels
 from mechanisms.public.coded_table import AnyTable, CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import apart
 

@@ -19,7 +19,7 @@ from evaluation.readings.reading import Ends, Z
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 

@@ -20,7 +20,7 @@ from evaluation.mgd.geometry import Axis
 from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, check_names, did_you_mean
-from mechanisms.public.json_values import is_number
+from mechanisms.public.files import is_number
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 

@@ -18,7 +18,7 @@ from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: Buckets of a column where its values are compared, and columns, at most.

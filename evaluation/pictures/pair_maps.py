@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import apart_edges
 from evaluation.readings.distance_ends import expected_tvd
-from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable, count_cliques
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema

@@ -22,10 +22,9 @@ from evaluation.products import inner, times
 from evaluation.readings.distance_ends import expected_tvd
 from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
-from mechanisms.public.coded_table import AnyTable, CodedTable
+from mechanisms.public.coded_table import AnyTable, CodedTable, count_cliques
 from mechanisms.public.domain import Attribute
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 

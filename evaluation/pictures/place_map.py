@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from evaluation.counts import row_shares
 from evaluation.cube import map_cubes
 from evaluation.metric import MapColumns, Options
-from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.coded_table import CodedTable, count_cliques
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.schema.code_labels import code_names, code_values
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.places import Places, Point, Ring

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.values.value_tables import Values
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Domain
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.files import JsonDict
 from mechanisms.public.rules.table_rules import Rules
 from mechanisms.public.rules.transforms import Step
 

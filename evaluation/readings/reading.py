@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 #: good: as a second sample of the same people, or nearly. weak: nearer to independent columns. worse than unrelated
 #: columns: beyond these. suspicious: better than a second sample can be. Empty: nothing to compare with.

@@ -13,8 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from mechanisms.public.schema.column import DATE_KINDS, Column
-from mechanisms.public.schema.readings import ISO
-from mechanisms.public.schema.spellings import reader, spelled_yes_or_no
+from mechanisms.public.schema.spellings import ISO, reader, spelled_yes_or_no
 from mechanisms.public.tables.text_forms import (
     AS_THEY_ARE,
     GAPS,

@@ -14,7 +14,7 @@ from evaluation.verdict.near_rows import affordable_rows, affordable_search, nea
 from evaluation.verdict.random_split import TOLERATED, Excess, Share, clopper_pearson, excess, per_unit
 from evaluation.verdict.rare_matches import COPIES, LEVEL, REPEATS, MatchTest, Pool, least_noticed, match_test, row_sums
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 Result = Literal["passed", "failed", "not judged"]
 Units = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -17,8 +17,7 @@ from mechanisms.accounting.ledger import NONE, Mark
 from mechanisms.accounting.ledger_lock import forget, locked, place_of, record, recorded
 from mechanisms.accounting.spend import Spend
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import cannot_write, sync_folder, write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, cannot_write, sync_folder, write_whole
 
 FORMAT = "budget-ledger/3"
 #: Older formats, and whether a booking that says nothing of it has charged; which charges they were, nobody can tell.

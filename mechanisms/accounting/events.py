@@ -9,7 +9,7 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
 from mechanisms.public.units import Mu, Norm, round_up
 

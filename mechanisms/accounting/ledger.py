@@ -14,8 +14,7 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.events import Event, event_of
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import cannot_write
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, cannot_write
 
 
 class BudgetExceeded(RuntimeError):

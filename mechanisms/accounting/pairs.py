@@ -15,7 +15,7 @@ from mechanisms.accounting.accountants.registered import (
 )
 from mechanisms.accounting.budget import Budget
 from mechanisms.public.errors import one_of
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.noise_kinds import AUTO, NoiseKind, possible_kinds
 
 #: Shares of what adds up in squares of strengths, as a power of a marginal's total noise: PrivSyn's optimum.

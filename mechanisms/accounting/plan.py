@@ -17,7 +17,7 @@ from mechanisms.public import units
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.persons.person_questions import PersonQuestion
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix

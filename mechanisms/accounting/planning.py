@@ -15,7 +15,7 @@ from mechanisms.accounting.plan import RESERVE, Beside, Plan, PlannedCharge, Res
 from mechanisms.public import units
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import Identity
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.units import MIN_DELTA, MOST_TRIES, Delta, Epsilon, delta, epsilon, round_down, round_up
 
 #: Coins drawn from the noise source at a time.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import Book
 from mechanisms.accounting.filters import Limit, Totals
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.units import bound_in_words, rounded_up
 
 #: An accountant's total was rounded up: beyond its limit by no more than this factor, it is at the limit.

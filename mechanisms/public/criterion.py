@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Neighbouring, Norm, plain_digits
 

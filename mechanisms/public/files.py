@@ -1,14 +1,15 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all; what JSON holds by name, on whose kinds mypy has no say."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 from mechanisms.public.errors import UserError
 
@@ -83,3 +84,14 @@ def cannot_write(path: Path, error: OSError) -> UserError:
         where=str(path.parent),
         fix="free some space there, or choose a folder that can be written",
     )
+
+
+#: A part of a file that was read, or is to be written.
+Json: TypeAlias = Mapping[str, Any]
+#: The same while it is made.
+JsonDict: TypeAlias = dict[str, Any]
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is a finite number; a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, shown
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 #: The largest text that is read, in bytes, and lists and mappings inside of one another: no run writes more.
 LARGEST_TEXT, DEEPEST = 2**28, 64

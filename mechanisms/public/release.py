@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.units import UNITS

@@ -20,7 +20,7 @@ from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.queries.merged_cells import coarse_groups, merged_query, solid_groups
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.queries.residual_query import with_residuals
-from mechanisms.public.rules.mapped import in_pairs
+from mechanisms.public.rules.computed import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE
 from mechanisms.public.settings import setting

@@ -17,7 +17,7 @@ from mechanisms.accounting.planning import reserve
 from mechanisms.public.designs.tree import forest_edges, pairs
 from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.noise_kinds import NoiseKind
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import BoundedSettings

@@ -11,7 +11,7 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.rules.mapped import with_pairs
+from mechanisms.public.rules.computed import with_pairs
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload, all_k_way, closure, explicit, reweighted, without_joints
 from mechanisms.selection.base import DEVIATIONS, GIVEN, RECORDS, Facts, Method, Schedule, Selection, check_floor

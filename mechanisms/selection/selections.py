@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.members import Members
 from mechanisms.selection.aim import AimSettings
 from mechanisms.selection.auto import AutoSettings

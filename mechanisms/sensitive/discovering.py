@@ -18,9 +18,9 @@ from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.accounting.thresholds import weight_of
+from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.discovery.discovery_questions import OF_UNITS, VALUES
-from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import as_matrix
 from mechanisms.public.release import NoisyMarginal

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
-from mechanisms.public.coded_table import AnyTable
+from mechanisms.public.coded_table import AnyTable, count_cliques, in_batches
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import Json, JsonDict
-from mechanisms.public.marginals import count_cliques, in_batches
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, check_cells, too_many_records
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS, check_scale
 from mechanisms.sensitive.deviates import SATURATED

@@ -11,8 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from mechanisms.accounting.events import Event
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.sensitive.noise import NoiseSource
 

@@ -13,7 +13,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedMeasurement
-from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.persons.tally import by_question
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix

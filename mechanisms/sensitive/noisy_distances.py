@@ -12,10 +12,16 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
-from mechanisms.public.coded_table import AnyTable, CodedTable, check_same_domain
+from mechanisms.public.coded_table import (
+    BATCH_CELLS,
+    AnyTable,
+    CodedTable,
+    check_same_domain,
+    count_cliques,
+    in_batches,
+)
 from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
-from mechanisms.public.marginals import BATCH_CELLS, count_cliques, in_batches
 from mechanisms.public.units import WEIGHT_BITS, joint_sensitivity
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, NoisyNumbers, exact_marginals
 from mechanisms.sensitive.exit import Exact, leave

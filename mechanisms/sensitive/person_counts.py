@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.persons.person_features import times_of
-from mechanisms.public.persons.person_questions import counted_questions
+from mechanisms.public.persons.person_questions import counted_questions, times_of
 from mechanisms.public.persons.tally import Ints, Persons, Sheet, sheet_of, stacked, tally
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema

@@ -17,7 +17,7 @@ from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, as_matrix, check_cells, sensitivity
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.exact_answers import exact_marginals

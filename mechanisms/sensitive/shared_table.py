@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.files import stored_values
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, stored_values
 from mechanisms.public.posix import fcntl
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped
-from mechanisms.public.tables.out_of_schema import with_apart
+from mechanisms.public.tables.codec import EncodingReport, encode_columns, mapped, with_apart
 from mechanisms.public.tables.scan import Source, private_folder
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.private_table import PrivateTable, load_private

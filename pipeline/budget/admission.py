@@ -34,8 +34,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.accounting.spend import Spend, spend_of_plan
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import bound_in_words, rounded_down, rounded_up
 from mechanisms.sensitive.contribution import PrivacyUnit

@@ -12,7 +12,7 @@ from mechanisms.accounting.bookings import Book, Booking, booking_json, load_boo
 from mechanisms.accounting.filters import Limit
 from mechanisms.accounting.running_total import running_total
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.text_table import lined_up
 from pipeline.budget.admission import PlannedRelease, left_words, spent_words
 from pipeline.folders import not_in_release

@@ -15,8 +15,7 @@ from evaluation.outcome import Outcome
 from evaluation.readings.reading import figure
 from evaluation.score import BANNER, Scorecard
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.text_table import lined_up, notebook_table
 from pipeline.report.charts import marks
 from pipeline.report.header_cards import LABELS, STYLES

@@ -19,8 +19,7 @@ from evaluation.metric import Options
 from evaluation.metrics import column_roles, find
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import stored_values, write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, stored_values, write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema, part_of
 from mechanisms.public.tables.codec import encode_columns

@@ -21,7 +21,7 @@ from evaluation.references import floor
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import check_names
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.dialect import PLAIN
 from mechanisms.public.schema.table_schema import Schema

@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError, check_names
-from mechanisms.public.files import whole_file
-from mechanisms.public.json_values import Json, JsonDict, is_number
+from mechanisms.public.files import Json, JsonDict, is_number, whole_file
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.arrow_columns import arrow_table

@@ -10,8 +10,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.units import Neighbouring
 from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments.gallery.published import Beside, as_json, shared_equally

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.settings import BoundedSettings, setting
 from pipeline.experiments.gallery.published import Published, published_of
 from pipeline.experiments.repeats import own_seed

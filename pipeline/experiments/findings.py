@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 from scipy.stats import t
 
 from evaluation.score import BANNER
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.text_table import lined_up, markdown
 from pipeline.console import NOT_PRINTED, tells
 from pipeline.experiments.experiment_settings import ExperimentSource

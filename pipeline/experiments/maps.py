@@ -16,8 +16,7 @@ from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import stored_values, write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, stored_values, write_whole
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.budget import admission

@@ -18,8 +18,7 @@ from evaluation.papers.ncript.combined_loss import ncript
 from evaluation.papers.ncript.ncript_rows import heavy_hitters, jsd
 from evaluation.score import BANNER
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.text_table import markdown
 from pipeline.experiments.gallery.published import Beside, shown
 from pipeline.experiments.written import save, write_rows

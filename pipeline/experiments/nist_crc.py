@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 from mechanisms.public.errors import UserError, check_names
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.settings import setting
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import Source

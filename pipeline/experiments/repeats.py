@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from pipeline.experiments.gallery.published import Beside
 
 #: Differences of runs below this part of the mean are rounding, not an error.

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evaluation.metrics import METRICS
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from pipeline.experiments.gallery.published import Beside
 from pipeline.experiments.repeats import mean_of, mean_rows
 from pipeline.experiments.table1 import spearman

@@ -25,8 +25,7 @@ import pyarrow.compute as pc
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_type

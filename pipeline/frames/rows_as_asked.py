@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.arrow_columns import arrow_table

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique
-from mechanisms.public.marginals import Values
 from pipeline.inference.coarse_answers import Coarse, coarse_marginal
 from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate, ReleaseEvidence
 

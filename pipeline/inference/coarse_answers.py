@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.marginals import Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.inference.marginal_estimates import MarginalEstimate, summed

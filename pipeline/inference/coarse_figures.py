@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique
-from mechanisms.public.marginals import Values
 from pipeline.inference.cell_limits import Limits, cell_limits
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.estimate_questions import BinValues, EstimateQuestion, Groups, codes_of

@@ -13,8 +13,7 @@ import numpy as np
 from mechanisms.public.designs.deviations import ABSOLUTE, by_chance, side_error
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import first_few
-from mechanisms.public.persons.person_features import Trait
-from mechanisms.public.persons.person_questions import by_label, questions_of
+from mechanisms.public.persons.person_questions import Trait, by_label, questions_of
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery

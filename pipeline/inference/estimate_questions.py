@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, one_of, require_columns
-from mechanisms.public.json_values import is_number
-from mechanisms.public.marginals import Values
+from mechanisms.public.files import is_number
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.person_level import LEVELS, of_level

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.coarse_answers import Coarse, coarse_marginal

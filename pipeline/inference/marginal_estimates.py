@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mechanisms.public.candidates import Expected
+from mechanisms.public.coded_table import Values
 from mechanisms.public.designs.deviations import PairCells, side_error
 from mechanisms.public.domain import Clique
-from mechanisms.public.marginals import Values
 from mechanisms.public.noise_kinds import GAUSSIAN, NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseKind
 
 #: Up to so many cells Σ |noise| is simulated; beyond, its mean and variance bound it.

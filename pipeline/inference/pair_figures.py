@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.coarse_figures import column_counts

@@ -10,8 +10,7 @@ import numpy as np
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import GAUSSIAN
-from mechanisms.public.persons.person_features import Trait
-from mechanisms.public.persons.person_questions import PERSONS, PersonQuestion, by_label, questions_about_units
+from mechanisms.public.persons.person_questions import PERSONS, PersonQuestion, Trait, by_label, questions_about_units
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal

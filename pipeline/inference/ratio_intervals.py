@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.release import Measurements
 from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.noise_bounds import widest_reach

@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, Values, count_cliques
 from mechanisms.public.designs.deviations import ABSOLUTE, by_chance
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances

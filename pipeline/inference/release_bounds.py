@@ -11,11 +11,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, Values, count_cliques, in_batches
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json
-from mechanisms.public.marginals import Values, count_cliques, in_batches
+from mechanisms.public.files import Json
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.codec import encode_columns

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.drafts.seen import ZEROS_APART, ColumnFacts
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
-from mechanisms.public.schema.readings import ISO, digit_lines, zip_fields
-from mechanisms.public.schema.spellings import NO, YES, spelled_yes_or_no
+from mechanisms.public.schema.spellings import ISO, NO, YES, digit_lines, spelled_yes_or_no, zip_fields
 from mechanisms.public.schema.spellings import folded as loosely
 from mechanisms.public.tables.doubts import limits_in_words, listed_gaps
 from mechanisms.public.tables.losses import ColumnLoss, declared_texts, one_unit, percent

@@ -15,10 +15,9 @@ from mechanisms.public.drafts.rule_guess import is_amount
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import plain_edges
-from mechanisms.public.schema.readings import ISO
-from mechanisms.public.schema.spellings import reader
+from mechanisms.public.schema.spellings import ISO, reader
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import EncodingReport
+from mechanisms.public.tables.codec import EncodingReport, values_outside
 from mechanisms.public.tables.doubts import (
     FEWEST_PARTS,
     LIMIT_SIGNS,
@@ -31,7 +30,6 @@ from mechanisms.public.tables.doubts import (
 )
 from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql, text_sql
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
     AS_THEY_ARE,

@@ -11,8 +11,7 @@ from pathlib import Path
 import duckdb
 
 from mechanisms.public.errors import shown
-from mechanisms.public.files import stored_values, write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, stored_values, write_whole
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss, lone_lines, losses_of, percent, refuse_losses
 from mechanisms.public.tables.scan import Source

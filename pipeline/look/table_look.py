@@ -16,12 +16,11 @@ from mechanisms.public.drafts.unit_guess import blank_rows
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import EncodingReport, encode_columns
+from mechanisms.public.tables.codec import EncodingReport, encode_columns, values_outside
 from mechanisms.public.tables.doubts import cut_short
 from mechanisms.public.tables.encode import OUTSIDE, UNPLACED, by_column
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of
-from mechanisms.public.tables.out_of_schema import values_outside
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.private_table import lone_texts

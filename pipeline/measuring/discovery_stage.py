@@ -13,7 +13,7 @@ from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.discovery.discovered_columns import discovered_schema
 from mechanisms.public.discovery.discovery_questions import ASSUMED, OF_UNITS
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.tables.losses import losses_of
 from mechanisms.sensitive.contribution import UnitRows
 from mechanisms.sensitive.discovering import ValueWeights, value_weights

@@ -11,7 +11,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema

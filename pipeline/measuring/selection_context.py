@@ -15,10 +15,10 @@ from mechanisms.accounting.events import NoiseEvent, as_choice, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
 from mechanisms.public.candidates import Candidate, Expected
+from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import stored_values
-from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.query_matrices import PROVED, Identity, QueryMatrix

@@ -8,20 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
 from mechanisms.public.designs.tree import MOST_PAIRS, passed_over_line
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import first_few
-from mechanisms.public.marginals import Values
-from mechanisms.public.persons.person_features import Trait
-from mechanisms.public.persons.person_questions import by_label, questions_of
+from mechanisms.public.persons.person_questions import Trait, by_label, questions_of
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, plain_edges
-from mechanisms.public.schema.readings import digit_lines, zip_fields
+from mechanisms.public.schema.spellings import digit_lines, zip_fields
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from pipeline.inference.decided import pairs_of_columns
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of

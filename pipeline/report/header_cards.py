@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from evaluation.metrics import ACCURACIES
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from pipeline.report.page import Gauge, HeadCard, Table
 
 SAMPLE = "a second sample of as many real rows"

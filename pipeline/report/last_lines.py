@@ -13,7 +13,7 @@ from evaluation.readings.reading import figure
 from evaluation.references import Reference
 from evaluation.score import Scorecard
 from mechanisms.public.criterion import answered_scores
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.release import not_ours_lines
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of

@@ -14,7 +14,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.units import rounded_up
 from pipeline.report.charts import Drawing
 

@@ -7,7 +7,7 @@ import math
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.noise_kinds import KINDS, upper_quantile
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.text_table import lined_up

@@ -10,7 +10,7 @@ from statistics import median
 from mechanisms.accounting.pairs import POWER
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
 from mechanisms.selection.base import GIVEN

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.criterion import answered_scores
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema

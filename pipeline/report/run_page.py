@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json, write_whole
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.folders import PAGES, RunFolder, check_output
 from pipeline.release_folder import read_release

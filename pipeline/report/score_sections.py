@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.text_table import lined_up
 from pipeline.report.charts import Drawing, Line, lines
 from pipeline.report.header_cards import LABELS, STYLES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evaluation.values.value_tables import shown
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from pipeline.report.charts import Drawing, Line, Place, bars, cloud, heat, lines, marks, place_map
 from pipeline.report.page import BOTH, Card, Cell, Gauge, Section, Table, number
 from pipeline.report.scale import ChartAxis

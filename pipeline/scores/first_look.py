@@ -14,7 +14,7 @@ from evaluation.learning.features import some_rows
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import DATE_KINDS

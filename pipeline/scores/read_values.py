@@ -15,11 +15,11 @@ from evaluation.values.value_kinds import declared_kind, kind_of
 from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, first_few
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import NO_RULES
 from mechanisms.public.tables.encode import listed_numbers
-from mechanisms.public.tables.out_of_schema import NO_RULES
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_dictionaries import (
     NAMED,

@@ -11,8 +11,7 @@ from typing import Any
 
 from evaluation.outcome import plain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.plain_files import json_mapping
 from pipeline.folders import RunFolder
 

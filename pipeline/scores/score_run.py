@@ -14,12 +14,11 @@ from evaluation.metrics import ON_TOP, ScoreSpec
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_columns
+from mechanisms.public.tables.codec import encode_columns, together
 from mechanisms.public.tables.losses import loss_lines, losses_of
-from mechanisms.public.tables.out_of_schema import together
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.private_table import PrivateTable

@@ -25,12 +25,11 @@ from evaluation.score import Scorecard, score_tables
 from evaluation.values.value_tables import DAY, Values, as_units, numbered
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.posix import fcntl
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.out_of_schema import together
+from mechanisms.public.tables.codec import together
 from mechanisms.public.tables.scan import private_folder
 from pipeline.scores.first_look import FirstLook
 

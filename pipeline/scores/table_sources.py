@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.dialect import PLAIN, Dialect

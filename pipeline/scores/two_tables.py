@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from evaluation.metrics import ScoreSpec
 from evaluation.score import Scorecard
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json, write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.out_of_schema import together, values_outside
+from mechanisms.public.tables.codec import encode_columns, together, values_outside
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.frames.frame_files import Table

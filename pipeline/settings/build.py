@@ -25,12 +25,12 @@ from mechanisms.public.discovery.discovered_columns import questions_of
 from mechanisms.public.discovery.discovery_questions import INVENTED, OF_UNITS, RECORDS, DiscoveryQuestion, SizeQuestion
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, choices_fix
-from mechanisms.public.json_values import is_number
+from mechanisms.public.files import is_number
 from mechanisms.public.persons.person_questions import PersonQuestion, records_per_unit, with_shares
 from mechanisms.public.persons.person_questions import questions_of as person_questions
 from mechanisms.public.persons.person_unit import MOST_SIZES
+from mechanisms.public.rules.computed import Mapped, in_pairs
 from mechanisms.public.rules.fine_columns import with_fine_columns
-from mechanisms.public.rules.mapped import Mapped, in_pairs
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import Schedule

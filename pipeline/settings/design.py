@@ -13,7 +13,7 @@ from mechanisms.accounting.plugin_costs import check_costs
 from mechanisms.public.discovery.discovered_columns import possible
 from mechanisms.public.discovery.discovery_questions import VALUES
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.selection.selections import method_of

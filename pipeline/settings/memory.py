@@ -9,10 +9,9 @@ from pathlib import Path
 
 from evaluation.counts import DENSE_CELLS
 from mechanisms.accounting.plan import Plan
-from mechanisms.public.coded_table import code_dtype
+from mechanisms.public.coded_table import BATCH_CELLS, code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, first_few
-from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS

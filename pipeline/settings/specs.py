@@ -15,7 +15,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_questions import questions_of
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
-from mechanisms.public.schema.sources import check_source
+from mechanisms.public.schema.schema_text import check_source
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.formats import CSV, FORMATS
 from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN

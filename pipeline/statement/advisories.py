@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from pipeline.statement.statement import NO_HOLDOUT
 
 #: Laplace scales, in records, beyond which the lattice was too fine: of an adaptive grid, and of whole marginals.

@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mechanisms.public.errors import UserError, first_few
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json, write_whole
 from mechanisms.public.plain_files import check_plain, open_plain, read_mapping
 
 MANIFEST, SIGNATURE = "manifest.json", "signature.json"

@@ -5,7 +5,7 @@ Format 2 said in sentences whom it protects and what it takes as public. Its num
 
 from __future__ import annotations
 
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.release import STATEMENT_VERSION
 from pipeline.statement.start_table import Start
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.plain_files import holds, open_arrays, open_plain, read_text
 from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release import Measurements

@@ -23,7 +23,7 @@ from mechanisms.public.discovery.discovery_questions import (
     LeafTree,
     SizeQuestion,
 )
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.person_questions import by_label, questions_about_units
 from mechanisms.public.queries.query_matrices import Identity, sensitivity

@@ -20,8 +20,7 @@ import yaml
 from jinja2 import TemplateError
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.persons.person_questions import PERSONS
 from mechanisms.public.release import STATEMENT_VERSION, not_ours_lines
 from mechanisms.public.rules.transforms import FINE

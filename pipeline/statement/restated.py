@@ -16,7 +16,7 @@ from mechanisms.accounting.planned_discovery import plan_discovery
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.discovery_questions import DISCOVERY, INVENTED, OF_UNITS, VALUES, DiscoveryQuestion
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS, questions_about_units
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from pipeline.settings.config import SynthesisConfig
 from pipeline.statement.digests import file_digest
 

@@ -14,7 +14,7 @@ from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.restatements import Composition, all_of_budget
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.discovery_questions import DISCOVERY
-from mechanisms.public.json_values import Json
+from mechanisms.public.files import Json
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.units import Delta, Neighbouring, delta, epsilon

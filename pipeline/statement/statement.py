@@ -14,9 +14,9 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, worst_case
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.discovery_questions import OF_UNITS
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
-from mechanisms.public.schema.sources import names_the_table
+from mechanisms.public.schema.schema_text import names_the_table
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit

@@ -13,7 +13,7 @@ from jinja2.environment import TemplateModule
 from mechanisms.accounting.filters import Limit, Totals
 from mechanisms.accounting.running_total import RunningTotal
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.tables.scan import literal
 from mechanisms.public.units import ID_RULES, bound_in_words
 from pipeline.inference.person_level import COUNTED

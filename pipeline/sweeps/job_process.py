@@ -13,8 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.posix import resource
 from pipeline import experiment_run, stages
 from pipeline.error_messages import explained, unquoted

@@ -9,8 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from mechanisms.public.files import whole_file
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, whole_file
 from mechanisms.public.text_table import lined_up
 from mechanisms.public.units import bound_in_words
 from pipeline.folders import RunFolder

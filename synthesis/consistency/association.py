@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from synthesis.consistency.evidence import Evidence
 from synthesis.consistency.projection import raked
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal, averaged
 from synthesis.consistency.least_squares import least_squares

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.queries.query_matrices import QueryMatrix
 
 #: The condition number at which an ill-posed system ends, of the library.

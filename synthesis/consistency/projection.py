@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 
 Axes = tuple[int, ...]
 

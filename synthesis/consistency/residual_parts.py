@@ -16,8 +16,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, subsets
-from mechanisms.public.marginals import Values
 from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.queries.residual_query import ResidualQuery, projected

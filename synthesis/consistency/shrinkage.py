@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import gathered

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.jit import compiled
-from mechanisms.public.marginals import count_cliques
 from synthesis.consistency.agree import Target
 from synthesis.impossible import Zeros
 from synthesis.xorshift import following

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable, code_dtype, extend_keys
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.jit import compiled
-from mechanisms.public.marginals import extend_keys
 from synthesis.consistency.agree import Target
 from synthesis.rounding import systematic
 from synthesis.xorshift import following, shuffle

@@ -12,8 +12,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.jit import compiled
-from mechanisms.public.marginals import Values
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import wide
 from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of

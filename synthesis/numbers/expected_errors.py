@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges, wide
 from synthesis.numbers.clearing import EMPTY

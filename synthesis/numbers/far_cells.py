@@ -10,9 +10,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.domain import Domain
-from mechanisms.public.marginals import Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal

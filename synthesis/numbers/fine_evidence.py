@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.column import Column

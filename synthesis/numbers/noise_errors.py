@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import fine_edges
 from synthesis.numbers.fine_evidence import Answer, FineEvidence, evidence_of

@@ -9,13 +9,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.release import Measurements
+from mechanisms.public.rules.computed import filled
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.fine_columns import tied_columns
-from mechanisms.public.rules.mapped import filled
 from mechanisms.public.rules.transforms import spread_codes
 from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import fine_edges, peaks_of, plain_edges, wide

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.persons.person_features import times_of
-from mechanisms.public.persons.person_questions import asked_columns, person_questions
+from mechanisms.public.persons.person_questions import asked_columns, person_questions, times_of
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.structural_zeros import broken

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.persons.person_features import Trait
-from mechanisms.public.persons.person_questions import person_questions
+from mechanisms.public.persons.person_questions import Trait, person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.persons.tally import WHOLE, Codes, Ints, Persons, Sheet, by_question, sheet_of, stacked, tally
 from mechanisms.public.progress import Progress

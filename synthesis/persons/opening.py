@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.jit import compiled
-from mechanisms.public.marginals import Values
-from mechanisms.public.persons.person_features import Trait, difference_starts, resolution
-from mechanisms.public.persons.person_features import times_of as whole_times
+from mechanisms.public.persons.person_questions import Trait, difference_starts, resolution
+from mechanisms.public.persons.person_questions import times_of as whole_times
 from mechanisms.public.persons.tally import Codes, Ints
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.marginals import Values
-from mechanisms.public.persons.person_features import Trait, is_ordered
-from mechanisms.public.persons.person_questions import PersonQuestion, by_label
+from mechanisms.public.coded_table import Values
+from mechanisms.public.persons.person_questions import PersonQuestion, Trait, by_label, is_ordered
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.schema.column import Column

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
-from mechanisms.public.persons.person_features import Trait
+from mechanisms.public.coded_table import Values
+from mechanisms.public.persons.person_questions import Trait
 from mechanisms.public.persons.tally import Ints
 from synthesis.consistency.projection import norm_sub
 from synthesis.consistency.shrinkage import WIDTHS, likeliest, neighbours, smoothed

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.progress import Progress
 from synthesis.convergence import FitRecord
 from synthesis.pgm.kernels import along, stepped

@@ -9,10 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.total import estimate_total

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
 from mechanisms.public.progress import Progress
 from synthesis.convergence import FitRecord
 from synthesis.pgm.estimation import Point, Stopping

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.public.axis_sums import add_over, summed_over
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Domain
-from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity
 from synthesis.pgm.inference import JunctionTreeInference, onto
 from synthesis.pgm.terms import Statistics, Term

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values
 from synthesis.pgm.elimination import HEURISTICS, bits_of, cells_of, eliminate, members, neighbours
 from synthesis.pgm.inference import JunctionTreeInference, onto
 from synthesis.pgm.junction_tree import JunctionTree

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.designs.tree import heaviest_forest
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.marginals import Values
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.evidence import Evidence, gathered

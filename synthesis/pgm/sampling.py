@@ -7,9 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable, Values, code_dtype, extend_keys
 from mechanisms.public.jit import compiled
-from mechanisms.public.marginals import Values, extend_keys
 from mechanisms.public.progress import Progress
 from synthesis.pgm.inference import JunctionTreeInference
 from synthesis.xorshift import shuffle

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import NoisyMarginal

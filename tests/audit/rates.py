@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, Values, count_cliques
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import Values, count_cliques
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
 from pipeline import bounds, estimate, stages

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mechanisms.public.marginals import BATCH_CELLS
+from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engines import opened_engine

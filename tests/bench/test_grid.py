@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.marginals import count_cliques
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from tests.bench.grid import tables
 from tests.bench.grid.__main__ import main, planned
 from tests.bench.grid.cell import TooLong, at_most, measured, ours

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.public.coded_table import CodedTable, CountedTable
+from mechanisms.public.coded_table import CodedTable, CountedTable, count_cliques
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.sensitive.contribution import UnitSizes
 from mechanisms.sensitive.engines.checked_engine import CheckedEngine

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers

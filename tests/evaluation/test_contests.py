@@ -21,10 +21,9 @@ from evaluation.papers.challenges.range_query import (
     relative_error,
 )
 from evaluation.papers.challenges.sprint3 import PLACE, TIME
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable, code_dtype, count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from tests.evaluation import transcribed
 from tests.evaluation.contest_frames import SURVEY_EDGES, TO, TRIP_EDGES, UNIT, sprint2_table, sprint3_table
 from tests.evaluation.transcribed import SURVEY, sprint1, sprint1_row

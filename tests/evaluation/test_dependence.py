@@ -18,9 +18,8 @@ from evaluation.dependence import change, dependence_of, pair_dependence
 from evaluation.metric import Inputs, Options
 from evaluation.products import inner, times
 from evaluation.tvd import distances
-from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype, count_cliques
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from pipeline.report.table_sections import dependence_section
 from pipeline.scores.two_tables import encoded

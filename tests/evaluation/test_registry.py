@@ -20,7 +20,7 @@ from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.settings import column, columns, declared, setting
-from mechanisms.public.tables.out_of_schema import with_apart
+from mechanisms.public.tables.codec import with_apart
 from pipeline.help import help_text
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, typed

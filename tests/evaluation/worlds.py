@@ -21,7 +21,7 @@ from evaluation.mgd.geometry import Axis
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.scores.read_values import with_schema, without_schema
 from pipeline.scores.table_sources import opened

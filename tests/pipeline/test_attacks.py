@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from mechanisms.public.schema.sources import names_the_table
+from mechanisms.public.schema.schema_text import names_the_table
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import TOWN, command, copy_of, done_once, people, rebound, reply, statement_of, worded

@@ -16,11 +16,10 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, Reservation
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.adaptive_grid import GridQuery
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, sensitivity

@@ -16,7 +16,7 @@ from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metada
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.dialect import Dialect
-from mechanisms.public.schema.sources import names_the_table
+from mechanisms.public.schema.schema_text import names_the_table
 from mechanisms.public.schema.table_schema import Schema, column_fields, load_schema
 from tests.pipeline.conftest import command
 from tests.public.messy_tables import TABLES, Table, as_csv, wrong_guesses

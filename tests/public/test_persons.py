@@ -15,16 +15,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.person_features import (
+from mechanisms.public.persons.person_questions import (
     DISTINCT,
     Feature,
+    PersonQuestion,
     Trait,
     difference_starts,
     mean_of,
+    person_questions,
+    questions_of,
     sizes,
     times_of,
+    with_shares,
 )
-from mechanisms.public.persons.person_questions import PersonQuestion, person_questions, questions_of, with_shares
 from mechanisms.public.persons.person_unit import parse_person_unit
 from mechanisms.public.persons.tally import WHOLE, Persons, by_question, sheet_of, stacked, tally
 from mechanisms.public.schema.column import Column

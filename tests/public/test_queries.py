@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import STEP, CodedTable, code_dtype, count_cliques, count_sparse
 from mechanisms.public.designs.tree import forest_edges, joining, pairs
 from mechanisms.public.domain import Attribute, Domain, subsets
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import STEP, count_cliques, count_sparse
 from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery, sensitivity

@@ -21,8 +21,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table

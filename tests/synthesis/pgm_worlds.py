@@ -6,9 +6,8 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Attribute, Clique, Domain
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.pgm.inference import JunctionTreeInference, onto, spread

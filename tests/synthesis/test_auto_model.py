@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal

@@ -11,9 +11,9 @@ from scipy import sparse
 from scipy.optimize import nnls
 
 from mechanisms.public import axis_sums
+from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery

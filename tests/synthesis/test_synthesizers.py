@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import yaml
 
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable, code_dtype, count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.conf_folder import CONF

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import Values
+from mechanisms.public.coded_table import Values
+from mechanisms.public.files import JsonDict
 
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 #: Tests reject below this.

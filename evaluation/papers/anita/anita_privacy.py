@@ -17,7 +17,7 @@ from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import NO_ROW, RowPlaces, nearest_rows
 from evaluation.verdict.rare_matches import column_marks, row_sums
 from mechanisms.public.coded_table import CodedTable, check_same_domain
-from mechanisms.public.json_values import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: A holdout with fewer records is not split for the real-against-real reference.

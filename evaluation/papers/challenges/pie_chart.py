@@ -14,7 +14,7 @@ from evaluation.counts import cells_in_records
 from evaluation.metric import Inputs
 from evaluation.papers.ncript.ncript_rows import thresholded
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 #: A category below this share of its segment is no slice of the pie.
 SHARE = 0.05

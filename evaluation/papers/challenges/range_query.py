@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from evaluation.counts import in_records
 from evaluation.metric import MAP, Inputs
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, count_sparse
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
-from mechanisms.public.marginals import count_sparse
+from mechanisms.public.files import JsonDict
 
 #: Queries that hold no true record are drawn again, at most so often for each query that is asked for.
 MAX_DRAWS = 50

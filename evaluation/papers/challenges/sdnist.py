@@ -17,7 +17,7 @@ from evaluation.readings.reading import Ends
 from evaluation.verdict.rare_matches import row_sums
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 
 Floats = NDArray[np.float64]
 

@@ -29,7 +29,7 @@ from evaluation.papers.ncript.ncript_rows import (
 from evaluation.papers.paper_metrics import NcriptSettings
 from evaluation.pictures.place_map import named
 from mechanisms.public.errors import check_names
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 
 #: How many of the worst segments have their temporal scores among the details.

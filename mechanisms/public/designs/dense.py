@@ -8,8 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
+from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.marginals import BATCH_CELLS
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.schema.bins import Floats
 

@@ -20,8 +20,7 @@ from mechanisms.public.rules.table_rules import parse_rules
 from mechanisms.public.schema.bins import MAX_CODES, Floats
 from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER
-from mechanisms.public.schema.fields import FieldDict, Fields
+from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER, FieldDict, Fields
 from mechanisms.public.schema.fine_cells import scouting_column
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 

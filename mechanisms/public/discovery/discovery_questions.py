@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery, sensitivity
 from mechanisms.public.schema.bins import Floats
 from mechanisms.public.units import MOST_CAP, WEIGHT_BITS, Neighbouring, Norm

@@ -18,7 +18,7 @@ import numpy as np
 
 from mechanisms.public.drafts.seen import CLOCK_STEPS, FEWEST_UNITS, STEPS, ColumnFacts, Moments, Numbers
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.spellings import ISO
 from mechanisms.public.tables.doubts import (
     TOTALS,
     cut_short,

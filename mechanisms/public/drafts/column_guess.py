@@ -11,8 +11,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
 from mechanisms.public.drafts.seen import ColumnFacts, Numbers, even_edges
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
-from mechanisms.public.schema.fields import FieldDict
-from mechanisms.public.schema.readings import ISO, digit_lines
+from mechanisms.public.schema.discover_fields import FieldDict
+from mechanisms.public.schema.spellings import ISO, digit_lines
 from mechanisms.public.tables.doubts import limit_signs, limits_in_words, numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION

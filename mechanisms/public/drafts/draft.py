@@ -38,11 +38,11 @@ from mechanisms.public.drafts.text_guess import FEW_IDS, unused
 from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others
 from mechanisms.public.rules.lengths import length_name
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.fields import FieldDict, Fields, texts_in
+from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.places import Places, place_fields
-from mechanisms.public.schema.sources import DRAFTED
+from mechanisms.public.schema.schema_text import DRAFTED
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.encode import by_column
 from mechanisms.public.tables.persons import STAFF_COLUMN

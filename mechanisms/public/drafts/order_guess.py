@@ -16,8 +16,8 @@ from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.lengths import UNITS
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Column
-from mechanisms.public.schema.fields import FieldDict
-from mechanisms.public.schema.readings import ISO
+from mechanisms.public.schema.discover_fields import FieldDict
+from mechanisms.public.schema.spellings import ISO
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import first_rows, value_batches
 

@@ -22,7 +22,7 @@ from mechanisms.public.rules.expressions import Expression, parse_expression
 from mechanisms.public.schema.bins import DAY, Bins
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
-from mechanisms.public.schema.fields import FieldDict
+from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 from mechanisms.public.tables.encode import encoding, read_sql, text_sql
 from mechanisms.public.tables.scan import Source

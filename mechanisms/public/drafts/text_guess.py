@@ -11,7 +11,7 @@ from operator import le
 
 from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few_units
 from mechanisms.public.drafts.seen import ColumnFacts
-from mechanisms.public.schema.fields import FieldDict
+from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
 from mechanisms.public.tables.doubts import codes_of_others, listed_gaps, several_units
 from mechanisms.public.tables.losses import percent

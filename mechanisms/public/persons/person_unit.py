@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.combinations import columns_of_rule
 from mechanisms.public.rules.computed import Computed
+from mechanisms.public.rules.structural_zeros import columns_of_rule
 from mechanisms.public.rules.transforms import Step
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
-from mechanisms.public.schema.fields import FieldDict, as_text, check_fields
+from mechanisms.public.schema.discover_fields import FieldDict, as_text, check_fields
 
 FIELDS = ("column", "constant", "order", "records")
 FIX = "unit: {column: patient_id, constant: [sex, zip], order: admitted, records: {max: 20}}"

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.jit import compiled, compiled_in_place
-from mechanisms.public.persons.person_features import Trait
-from mechanisms.public.persons.person_questions import LEVELS, PersonQuestion
+from mechanisms.public.persons.person_questions import LEVELS, PersonQuestion, Trait
 from mechanisms.public.units import WEIGHT_BITS
 
 Ints = NDArray[np.int64]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.combinations import column_of_rule
+from mechanisms.public.rules.structural_zeros import column_of_rule
 from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, Floats, Ints
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
-from mechanisms.public.schema.fields import FieldDict, as_text
+from mechanisms.public.schema.discover_fields import FieldDict, as_text
 
 
 class TimePart(NamedTuple):

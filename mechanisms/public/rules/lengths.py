@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.rules.combinations import column_of_rule
+from mechanisms.public.rules.structural_zeros import column_of_rule
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Between, Column
 from mechanisms.public.schema.column_parse import parse_column
-from mechanisms.public.schema.fields import FieldDict, as_text, check_fields
+from mechanisms.public.schema.discover_fields import FieldDict, as_text, check_fields
 
 LENGTH, FIELDS = "length", ("min", "max", "bins", "fine", "unit")
 #: Seconds of the units of a length; one between two dates is of days.

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
-from mechanisms.public.rules.combinations import check_cells, column_of_rule
-from mechanisms.public.rules.structural_zeros import Zeros, permuted
+from mechanisms.public.rules.structural_zeros import Zeros, check_cells, column_of_rule, permuted
 from mechanisms.public.schema.bins import CYCLIC, Floats, multiple
 from mechanisms.public.schema.code_labels import bin_bounds, common_bins
 from mechanisms.public.schema.column import ORDERED_KINDS, Column

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Attribute
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.rules.combinations import check_cells, column_of_rule, possible_cells
-from mechanisms.public.rules.structural_zeros import Zeros
+from mechanisms.public.rules.structural_zeros import Zeros, check_cells, column_of_rule, possible_cells
 from mechanisms.public.rules.transforms import FINE, Availability, Coarsen, Conflict, Derive, Recode
 from mechanisms.public.schema.code_labels import code_of, codes_of, labels_of
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.facts_file import facts_in_order
-from mechanisms.public.schema.fields import FieldDict, Fields, as_text, check_fields, whole_number
+from mechanisms.public.schema.discover_fields import FieldDict, Fields, as_text, check_fields, whole_number
+from mechanisms.public.schema.schema_text import facts_in_order
 
 ByName = Mapping[str, Column]
 #: The fields of each of these rules.

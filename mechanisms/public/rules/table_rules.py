@@ -18,18 +18,24 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import COUNTED, DISCOVERED, PersonUnit, check_unit_apart, parse_person_unit
 from mechanisms.public.rules.calendar_parts import CalendarParts, parse_calendar
-from mechanisms.public.rules.combinations import check_cells, column_of_rule, possible_cells
-from mechanisms.public.rules.computed import FIELD, Computed, parse_computed
+from mechanisms.public.rules.computed import FIELD, Computed, Mapped, parse_computed, parse_mapped
 from mechanisms.public.rules.lengths import as_expression, is_length, length_name
-from mechanisms.public.rules.mapped import Mapped, parse_mapped
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import coarsened, parse_availability, parse_derive, parse_recode
-from mechanisms.public.rules.structural_zeros import Zeros, joined, of_persons, permuted
+from mechanisms.public.rules.structural_zeros import (
+    Zeros,
+    check_cells,
+    column_of_rule,
+    joined,
+    of_persons,
+    permuted,
+    possible_cells,
+)
 from mechanisms.public.rules.transforms import Step, Unmeasured, Unread
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.fields import FieldDict, Fields
+from mechanisms.public.schema.discover_fields import FieldDict, Fields
 
 #: The fields of a schema that hold rules.
 RULES = ("derive", "mapped", "recode", "availability", "impossible", "ordered", "calendar", "unit", "unit_id")

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.rules.combinations import columns_of_rule
+from mechanisms.public.rules.structural_zeros import columns_of_rule
 from mechanisms.public.rules.transforms import cell_numbers, spread_codes
 from mechanisms.public.schema.code_labels import codes_of, labels_of
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.facts_file import facts_in_order
-from mechanisms.public.schema.fields import FieldDict, as_text, check_fields
+from mechanisms.public.schema.discover_fields import FieldDict, as_text, check_fields
+from mechanisms.public.schema.schema_text import facts_in_order
 
 FIELDS = ("name", "records", "same", "order_by", "units")
 FIX = "unit_id: {name: taxi_id, records: {1: 0.7, 2: 0.3}, same: [company], order_by: [start]}"

@@ -12,7 +12,7 @@ from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.schema.bins import Floats, Ints
-from mechanisms.public.schema.fields import FieldDict, Fields, check_fields, text_list, whole_number
+from mechanisms.public.schema.discover_fields import FieldDict, Fields, check_fields, text_list, whole_number
 from mechanisms.public.schema.hierarchy import MAX_VALUES, Hierarchy, build_hierarchy, first_repeat
 from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows
 from mechanisms.public.schema.places import Places, east_and_north, parse_places, read_points

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
-from mechanisms.public.schema.fields import FieldDict, as_text
+from mechanisms.public.schema.discover_fields import FieldDict, as_text
 
 
 def code_names(column: Column) -> tuple[str, ...]:

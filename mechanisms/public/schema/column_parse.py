@@ -16,12 +16,13 @@ from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.rules.rule_transforms import parse_joint_bins
 from mechanisms.public.schema.bins import CALENDAR, DAY, MAX_CODES, Bins, IntegerGrid, default_calendar
 from mechanisms.public.schema.column import DATE_KINDS, Column, Kind, Outside
-from mechanisms.public.schema.discover_fields import parse_discover, parse_discovered
-from mechanisms.public.schema.fields import (
+from mechanisms.public.schema.discover_fields import (
     FieldDict,
     Fields,
     as_text,
     check_fields,
+    parse_discover,
+    parse_discovered,
     text_list,
     true_or_false,
     whole_number,
@@ -29,8 +30,15 @@ from mechanisms.public.schema.fields import (
 from mechanisms.public.schema.fine_cells import MAX_FINE, scouting_column
 from mechanisms.public.schema.hierarchy_fields import parse_relations
 from mechanisms.public.schema.places import parse_places
-from mechanisms.public.schema.readings import moment_of, parse_constant, parse_formats, parse_signs, parse_zip
-from mechanisms.public.schema.spellings import parse_flag, parse_spellings
+from mechanisms.public.schema.spellings import (
+    moment_of,
+    parse_constant,
+    parse_flag,
+    parse_formats,
+    parse_signs,
+    parse_spellings,
+    parse_zip,
+)
 
 PLACES = ("coordinates", "geojson")
 SPECIAL = ("kind", "other", "missing", "outside", "discovered")

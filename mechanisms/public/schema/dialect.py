@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.fields import check_fields
+from mechanisms.public.schema.discover_fields import check_fields
 
 #: What dates, numbers and texts hold: between cells that are written without quotes it would be part of them.
 IN_CELLS = set(".+-:/ ")

@@ -11,9 +11,9 @@ import numpy as np
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.bins import Floats
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.facts_file import read_facts
-from mechanisms.public.schema.fields import FieldDict, Fields, as_text, text_list
+from mechanisms.public.schema.discover_fields import FieldDict, Fields, as_text, text_list
 from mechanisms.public.schema.hierarchy import MAX_VALUES, Distances, Hierarchy, Way, build_hierarchy, match_leaves
+from mechanisms.public.schema.schema_text import read_facts
 
 NAMED = {"levels", "tree"}
 TREE = "{north: [a, b], south: [c]}, or the path of a CSV: leaf first, then its ancestors from fine to coarse"

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.facts_file import check_alone, read_facts
-from mechanisms.public.schema.fields import FieldDict, Fields
+from mechanisms.public.schema.discover_fields import FieldDict, Fields
 from mechanisms.public.schema.hierarchy import first_repeat
+from mechanisms.public.schema.schema_text import check_alone, read_facts
 
 WEST_EAST = {"longitude", "lon", "lng", "long"}
 SOUTH_NORTH = {"latitude", "lat"}

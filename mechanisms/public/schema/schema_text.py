@@ -1,18 +1,104 @@
-"""The text of a schema, YAML or JSON, as a mapping, and back; nothing in it grows when it is read."""
+"""The text of a schema, where its facts come from, and small CSV files beside it; nothing grows when it is read."""
 
 from __future__ import annotations
 
+import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from mechanisms.public.errors import UserError
-from mechanisms.public.plain_files import DEEPEST, check_depth, read_text, unique_keys
-from mechanisms.public.schema.facts_file import within_release
+from mechanisms.public.errors import AS_UTF8, UserError
+from mechanisms.public.plain_files import DEEPEST, FIX, check_depth, read_text, unique_keys
+
+_ALONE = ContextVar("alone", default=False)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """A schema that is read within opens no other file: one from a release holds all that it needs."""
+    token = _ALONE.set(True)
+    try:
+        yield
+    finally:
+        _ALONE.reset(token)
+
+
+def within_release() -> bool:
+    """Whether the schema that is read is that of a release."""
+    return _ALONE.get()
+
+
+def check_alone(*, field: str, where: str) -> None:
+    """Asked before a file beside a schema is opened.
+
+    Raises:
+        UserError: the schema is that of a release.
+    """
+    if within_release():
+        raise UserError(f"{field}: names another file, which the schema of a release never does", where=where, fix=FIX)
+
+
+def facts_in_order(path: Path, names: Sequence[str], *, field: str, where: str, weight: str = "") -> list[list[Any]]:
+    """The rows of a CSV whose header names these columns, in this order.
+
+    Args:
+        weight: a column that may stand there too: it comes last, as 1 where it is absent; empty for none.
+    Raises:
+        UserError: another header.
+    """
+    header, lines = read_facts(path, field=field, where=where)
+    if sorted(h for h in header if h != weight) != sorted(names):
+        fix = f"the header {','.join(names)}" + (f", and perhaps {weight}" if weight else "")
+        raise UserError(f"{field}: {path.name}: the header is {','.join(header)}", where=where, fix=fix)
+    rows: list[list[Any]] = [[line[header.index(n)] for n in names] for line in lines]
+    if weight:
+        place = header.index(weight) if weight in header else None
+        return [[*row, 1 if place is None else line[place]] for row, line in zip(rows, lines, strict=True)]
+    return rows
+
+
+def read_facts(path: Path, *, field: str, where: str) -> tuple[list[str], list[list[str]]]:
+    """The header and the rows of a CSV file (commas, UTF-8); empty lines are skipped.
+
+    Args:
+        field: the field that names the file, for messages.
+        where: the schema and the column, for messages.
+
+    Raises:
+        UserError: no such file, not text, no row, or a row that is longer or shorter than the header; names its line.
+    """
+    check_alone(field=field, where=where)
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            lines = [(reader.line_num, cells) for cells in reader if cells]
+    except UnicodeDecodeError as error:
+        raise UserError(f"{field}: {path} is not UTF-8 text", where=where, fix=AS_UTF8) from error
+    except OSError as error:
+        fix = "check the path; a relative one in a schema starts at the schema's own folder"
+        raise UserError(f"{field}: cannot read {path}: {error.strerror}", where=where, fix=fix) from error
+    except csv.Error as error:
+        raise UserError(f"{field}: {path} is no CSV: {error}", where=where, fix="close every quote") from error
+    if len(lines) < 2:
+        raise UserError(f"{field}: {path} holds no row below its header", where=where, fix="a header, then the rows")
+    header = lines[0][1]
+    for number, cells in lines[1:]:
+        if len(cells) != len(header):
+            problem = f"{path}, line {number}, with {cells[0]!r}: {len(cells)} cells below {len(header)} in the header"
+            raise UserError(
+                f"{field}: {problem}",
+                where=where,
+                fix="every row as long as the header; quotes around texts with commas",
+            )
+    return header, [cells for _, cells in lines[1:]]
+
 
 #: The largest schema of a release that is read, in bytes.
 LARGEST = 2**26
@@ -138,3 +224,77 @@ for _tag, _pattern, _starts in (
     ("tag:yaml.org,2002:int", r"^(?:0|-?[1-9][0-9]*)$", "-0123456789"),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), list(_starts))
+
+
+#: What a draft says until a person has named the source.
+DRAFTED = "a draft from the table itself"
+#: What names no source, as it is said.
+OWN = "the table, this file, own data, min and max of each column, what its rows show"
+#: A file's name is looked for without up to so many endings: a foreign schema may be called anything.
+MOST_ENDINGS = 5
+_THINGS = "table data dataset set file rows row records record csv excel sheet spreadsheet extract export dump sample "
+_THINGS += "database values value columns column entries contents frame dataframe"
+#: Words that name nothing beside the table: a source of these alone says nothing more.
+_BESIDE = (
+    "a an the this that these those our my own its it itself themselves s of in from by at as on is are was were and "
+    "all same very real raw private actual original input given here what which found seen taken read derived inferred "
+    "each every computed observed guessed looked looking look inspected inspection minimum maximum min max range "
+    "ranges unique only distinct stand stands"
+)
+_OF_TABLE, _ALLOWED = set(_THINGS.split()), {*_THINGS.split(), *_BESIDE.split()}
+_ITSELF = re.compile(rf"\b({'|'.join(_THINGS.split())}) (itself|themselves)\b|\bdraft(ed)? from\b")
+
+
+def names_the_table(source: str, *names: str) -> bool:
+    """Whether a source is the very table that it should tell about: a person's words, of which this knows a few forms.
+
+    It is where it holds the name of the table's file, or where no word in it names anything else; Unicode's ways to
+    write a character (NFKC), case, and marks between words are the same.
+
+    Args:
+        names: the table's file and the schema's name, where they are known.
+    """
+    text = re.sub(r"\b(?!file:)[a-z][a-z0-9+.-]{0,30}://\S+", " address ", _folded(source))
+    glued = "".join(_words(text))
+    if _ITSELF.search(" ".join(text.split())):
+        return True
+    for name in sorted((Path(_folded(n)).name for n in names), key=len, reverse=True):
+        parts = name.rsplit(".", MOST_ENDINGS)
+        for form in filter(None, (".".join(parts[:k]) for k in range(len(parts), 0, -1))):
+            text, times = re.subn(rf"(?<![\w.-]){re.escape(form)}(?!\w|\.\w)", " table ", text)
+            if times and "." in form:
+                return True
+            bare = _words(form)
+            if bare and glued == "".join(bare):
+                return True
+            if len(bare) > 1:  # marks between the words are as good as any others
+                spaced, times = re.subn(rf"\b{' '.join(bare)}\b", "table", " ".join(_words(text)))
+                if times and "." in form:
+                    return True
+                text = spaced if times else text
+    words = _words(text)
+    return any(w in _OF_TABLE for w in words) and all(w in _ALLOWED for w in words)
+
+
+def _folded(text: str) -> str:
+    """As NFKC, without capitals and without characters that nobody sees."""
+    seen = "".join(c for c in text if unicodedata.category(c) != "Cf")
+    return unicodedata.normalize("NFKC", seen).casefold()
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text)
+
+
+def check_source(source: str, *names: str, confirmed: bool, where: str) -> None:
+    """A release that was made already says itself what it is worth (`why_not_private`, `verify`).
+
+    Raises:
+        UserError: a confirmed schema whose source is the table itself.
+    """
+    if confirmed and names_the_table(source, *names) and not within_release():
+        problem = f"source: {source!r} is the table itself: confirmed or not, what only its rows show is not public"
+        problem += f" (no source is {OWN}, or the name of its file)"
+        fix = "source: where the lists and bounds are published (a codebook, a form, a law), once you compared them; "
+        fix += "values: discover, bounds: discover for what stands nowhere; or confirmed_public: false"
+        raise UserError(problem, where=where, fix=fix)

@@ -11,9 +11,9 @@ from typing import Any
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, require_columns, together
 from mechanisms.public.rules.calendar_parts import named_parts, part_columns
+from mechanisms.public.rules.computed import check_mapped
 from mechanisms.public.rules.engineering import Engineering, build_engineering
 from mechanisms.public.rules.lengths import length_columns, with_fine_lengths
-from mechanisms.public.rules.mapped import check_mapped
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
 from mechanisms.public.rules.transforms import FINE
@@ -21,22 +21,29 @@ from mechanisms.public.schema.code_labels import written_bins, written_bound
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.column_parse import parse_column
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
-from mechanisms.public.schema.discover_fields import check_rules, discover_fields
-from mechanisms.public.schema.facts_file import check_alone
-from mechanisms.public.schema.fields import FieldDict, as_text, check_fields, text_list, texts_in, true_or_false
+from mechanisms.public.schema.discover_fields import (
+    FieldDict,
+    as_text,
+    check_fields,
+    check_rules,
+    discover_fields,
+    text_list,
+    texts_in,
+    true_or_false,
+)
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
-from mechanisms.public.schema.readings import (
+from mechanisms.public.schema.schema_text import check_alone, check_source, dump_yaml, names_the_table, schema_content
+from mechanisms.public.schema.spellings import (
     constant_fields,
+    flag_fields,
     parse_gaps,
     reading_fields,
+    spelling_fields,
     with_gaps,
     zip_fields,
 )
-from mechanisms.public.schema.schema_text import dump_yaml, schema_content
-from mechanisms.public.schema.sources import check_source, names_the_table
-from mechanisms.public.schema.spellings import flag_fields, spelling_fields
 
 TOP = ("name", "source", "confirmed_public", "dialect", "gaps", "columns", "leave_out", *RULES)
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from mechanisms.public.schema.bins import Codes
 from mechanisms.public.schema.column import DATE_KINDS, Column
-from mechanisms.public.schema.readings import SAMPLE, moment_of
+from mechanisms.public.schema.spellings import SAMPLE, moment_of
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Drawn, Owned, draw, draw_table
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.schema.bins import DAY, double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
-from mechanisms.public.schema.readings import ISO
-from mechanisms.public.schema.spellings import loose_codes
+from mechanisms.public.schema.spellings import ISO, loose_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.scan import COPIED, Source, listed, literal
 from mechanisms.public.tables.text_forms import NumberForm

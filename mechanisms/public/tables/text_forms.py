@@ -14,8 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mechanisms.public.schema.readings import ISO, moment_of
-from mechanisms.public.schema.spellings import NO_ANSWER, short_words
+from mechanisms.public.schema.spellings import ISO, NO_ANSWER, moment_of, short_words
 from mechanisms.public.tables.persons import PERSONS, STAFF
 
 #: Texts that often stand for a missing value; the zeros are days that MySQL, SAP and forms write where there is none.

@@ -21,11 +21,11 @@ from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.pairs import possible_pairs
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
+from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.designs.dense import combined, dense
 from mechanisms.public.designs.tree import pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.marginals import count_cliques
 from mechanisms.public.noise_kinds import AUTO, possible_kinds
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.public_rows import read_public

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import STEP, CodedTable, add_counts, code_dtype
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.marginals import STEP, add_counts
 from mechanisms.sensitive.engines.spark_files import StoredRows
 from mechanisms.sensitive.engines.spark_session import spark_errors
 from mechanisms.sensitive.engines.spark_tasks import WEIGHT, code_name, without_values

@@ -23,8 +23,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
-from mechanisms.public.tables.codec import EncodingReport
-from mechanisms.public.tables.out_of_schema import with_apart
+from mechanisms.public.tables.codec import EncodingReport, with_apart
 from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, UnitSizes, needs_content

@@ -16,8 +16,7 @@ import yaml
 
 from evaluation.score import BANNER
 from mechanisms.public.errors import UserError, choices_fix
-from mechanisms.public.files import write_whole
-from mechanisms.public.json_values import JsonDict
+from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.text_table import markdown
 from pipeline.conf_folder import CONF
 from pipeline.experiments.experiment_settings import settings_of

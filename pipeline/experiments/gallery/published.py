@@ -11,7 +11,7 @@ from mechanisms.accounting.events import NoiseEvent
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, check_names
-from mechanisms.public.json_values import Json, JsonDict, is_number
+from mechanisms.public.files import Json, JsonDict, is_number
 from mechanisms.public.units import Neighbouring
 
 

@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.persons.person_features import Feature, Trait, sizes, times_of
 from mechanisms.public.persons.person_questions import (
+    Feature,
     PersonQuestion,
+    Trait,
     asked_columns,
     person_questions,
     questions_of,
+    sizes,
+    times_of,
     with_shares,
 )
 from mechanisms.public.persons.person_unit import PersonUnit

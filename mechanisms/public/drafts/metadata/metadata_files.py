@@ -15,8 +15,7 @@ import yaml
 from mechanisms.public.errors import UserError
 from mechanisms.public.extras import need_extra
 from mechanisms.public.schema.dialect import PLAIN, Dialect
-from mechanisms.public.schema.discover_fields import WITHIN
-from mechanisms.public.schema.fields import FieldDict, Fields
+from mechanisms.public.schema.discover_fields import WITHIN, FieldDict, Fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.fetched import is_address
