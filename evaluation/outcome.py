@@ -14,8 +14,8 @@ from evaluation.readings.reading import Ends, Reading, figure, reading
 from evaluation.references import Ladder, Reference, floor, independent, ladder
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.extras import absent_extra
 from mechanisms.public.files import JsonDict
+from mechanisms.public.members import absent_extra
 from mechanisms.public.schema.table_schema import Schema
 
 #: The note of a scorer that has no formula for the score of an honest table.

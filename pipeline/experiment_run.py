@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.extras import need_extra
+from mechanisms.public.members import need_extra
 from pipeline.plugins.offers import offered_by
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.experiment_list import EXPERIMENTS, described, running

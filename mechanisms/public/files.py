@@ -1,4 +1,4 @@
-"""Files are written whole or not at all; what JSON holds by name, on whose kinds mypy has no say."""
+"""Files are written whole or not at all; values of JSON by name, on whose kinds mypy has no say."""
 
 from __future__ import annotations
 

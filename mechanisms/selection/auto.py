@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import BoughtBefore, allocate
 from mechanisms.public.designs.dense import combined_questions
-from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, sides_of, tree_of
-from mechanisms.public.designs.tree import pairs_looked_at, passed_over_line
+from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, pairs_looked_at, passed_over_line, sides_of, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.queries.merged_cells import coarse_groups, merged_query, solid_groups

@@ -14,7 +14,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.pairs import POWER, possible_pairs
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import reserve
-from mechanisms.public.designs.tree import forest_edges, pairs
+from mechanisms.public.designs.pair_view import forest_edges, pairs
 from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import JsonDict

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.designs.dense import combined_questions, whole_questions
-from mechanisms.public.designs.tree import joining
+from mechanisms.public.designs.pair_view import joining
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.selection.base import CHOOSE, GIVEN

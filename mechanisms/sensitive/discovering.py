@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import NoiseEvent, as_noise
+from mechanisms.accounting.events import NoiseEvent, as_noise, weight_of
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
-from mechanisms.accounting.thresholds import weight_of
 from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.discovery.discovery_questions import OF_UNITS, VALUES
 from mechanisms.public.files import Json, JsonDict
@@ -29,9 +28,15 @@ from mechanisms.public.tables.inspect_file import check_unchanged
 from mechanisms.public.units import WEIGHT_BITS, Norm
 from mechanisms.sensitive.contribution import Aside, UnitRows
 from mechanisms.sensitive.engines.engine import Engine
-from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, exact_marginals, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
-from mechanisms.sensitive.measurement import MarginalQuestion, check_clipped
+from mechanisms.sensitive.measurement import (
+    ExactAnswers,
+    MarginalQuestion,
+    check_clipped,
+    check_drawable,
+    exact_marginals,
+    noisy,
+)
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 

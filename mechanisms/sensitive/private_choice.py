@@ -1,4 +1,4 @@
-"""Private choice of marginals: scores stay left of the wall; what leaves is a name, charged before it is drawn."""
+"""Private choices, in whole numbers, and noisy distances: scores stay left of the wall, and each is charged first."""
 
 from __future__ import annotations
 
@@ -6,25 +6,99 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.events import Exponential, NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
+from mechanisms.accounting.plan import PlannedCharge
 from mechanisms.public.candidates import Candidate, Expected
+from mechanisms.public.coded_table import (
+    BATCH_CELLS,
+    AnyTable,
+    CodedTable,
+    check_same_domain,
+    count_cliques,
+    in_batches,
+)
+from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, as_matrix, check_cells, sensitivity
-from mechanisms.public.units import WEIGHT_BITS, Neighbouring
-from mechanisms.sensitive.exact_answers import exact_marginals
+from mechanisms.public.units import WEIGHT_BITS, Neighbouring, joint_sensitivity
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
-from mechanisms.sensitive.exponential import choose_index, rate_of
+from mechanisms.sensitive.measurement import LARGEST, ExactAnswers, NoisyNumbers, exact_marginals
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import PrivateTable
+
+#: Weights are whole multiples of 2**-WEIGHT_DIGITS of the largest.
+WEIGHT_DIGITS = 140
+#: No weight is below e**-LOWEST_EXPONENT of the largest: scores further down count as if they lay there.
+LOWEST_EXPONENT = 64
+#: The part of ε that pays for rounding the weights.
+ROUNDING = Decimal(2) ** -40
+#: Random 64-bit words of one choice.
+WORDS = 4
+
+_EXACT = Context(prec=60)
+
+
+def choice_weights(scores: Sequence[int], sensitivity: int, epsilon: float) -> list[int]:
+    """Whole numbers in proportion to e^(ε s / 2Δ), one per score.
+
+    Guarantee: a choice with these odds is ε-DP, and its privacy loss stays in an interval of length ε (bounded range:
+        ρ = ε²/8 under zCDP), if no score moves by more than Δ between neighbours, in whatever direction. Scores are
+        raised to the largest less a constant, which moves by at most Δ too; a weight is rounded down by less than one
+        part in 2⁴⁷, which ε gives up 2⁻⁴⁰ for.
+    Args:
+        scores: larger is better; whole numbers.
+        sensitivity: Δ ≥ 1, in the scores' unit.
+    Raises:
+        UserError: ε is too small for the rounding.
+    """
+    if sensitivity < 1 or not scores:
+        raise ValueError(f"{len(scores)} scores of sensitivity {sensitivity}")
+    rate = rate_of(epsilon)
+    best, one = max(scores), Decimal(1 << WEIGHT_DIGITS)
+    per_unit = _EXACT.divide(rate, Decimal(2 * sensitivity))
+    weights = []
+    for score in scores:
+        exponent = max(_EXACT.multiply(Decimal(score - best), per_unit), Decimal(-LOWEST_EXPONENT))
+        weights.append(int(_EXACT.multiply(_EXACT.exp(exponent), one)))
+    return weights
+
+
+def rate_of(epsilon: float) -> Decimal:
+    """What is left of ε when the rounding of the weights is paid.
+
+    Raises:
+        UserError: nothing is left; ask before the charge.
+    """
+    rate = Decimal(epsilon) - ROUNDING
+    if rate <= 0:
+        raise UserError(f"ε = {epsilon:.3g} is too small for a choice", where="privacy.epsilon", fix="a larger ε")
+    return rate
+
+
+def choose_index(scores: Sequence[int], sensitivity: int, event: Exponential, source: NoiseSource) -> int:
+    """One draw of the exponential mechanism at `event.epsilon`: the place of the chosen score.
+
+    The draw is a 256-bit number; each choice's odds are those of `choice_weights` to within 2⁻²⁵⁶, less than 2⁻¹⁴⁰ of
+    the smallest, which the guarantee's reserve covers. Charge the event before the call.
+    """
+    weights = choice_weights(scores, sensitivity, event.epsilon)
+    number = int.from_bytes(source.stream(event.id)(WORDS).tobytes(), "little")
+    place = (number * sum(weights)) >> (64 * WORDS)
+    return next(i for i, upto in enumerate(accumulate(weights)) if place < upto)
+
 
 #: Weights of candidates are whole multiples of 2**-SCORE_BITS.
 SCORE_BITS = 16
@@ -171,3 +245,100 @@ class _Choice(JsonAnswer):
     def draw(self, exact: Exact[list[int]], source: NoiseSource) -> JsonDict:
         clique = self.among[choose_index(exact.value, int(exact.sensitivity), self.event, source)]
         return {"event": self.event.id, "choice": list(clique)}
+
+
+def noisy_scores(
+    cliques: Sequence[Clique],
+    scores: Callable[[], PrivateScores],
+    event: NoiseEvent,
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    path: Path,
+) -> NDArray[np.float64] | None:
+    """Scores of weight 1 with noise, in records, in the order of the cliques; None where they were charged and lost.
+
+    InDif here is d(a, b) = ‖M_ab − E_ab‖₁ in counts, with E_ab = N̂ p̂_a p̂_b from noisy one-way marginals and the noisy
+    total that were released before. To whoever computes the sensitivity they are constants, and so is the n of the
+    product. So by the triangle inequality d moves by no more than M_ab does in L1:
+
+        add_remove: a unit adds a non-negative vector of total weight ≤ C: |d − d′| ≤ C.
+        replace: two such vectors are exchanged: |d − d′| ≤ 2C.
+
+    Both are attained, by every pair at once, hence √m times that in L2 over m pairs (m times in L1). With the exact
+    one-way marginals and a fixed N in the product, as PrivSyn's InDif is often written, d is not bounded at all: adding
+    a row moves Σ a_x b_y / N by (2n + 1)/N, which depends on the private n. With the exact n it is bounded by 4C and 8C
+    (M_ab moves by C; in the product each side moves by C, and dividing by n + C instead of n by another C). The noisy
+    sides cost nothing more, and their own error is small against the distances that matter; so ours needs a quarter of
+    that noise.
+
+    Guarantee: that of the event, whose sensitivity is checked against the scores' own.
+    Args:
+        scores: counts and distances; called only where a draw is due.
+        path: where the noisy scores are kept, whole or not at all.
+    Raises:
+        UserError: kept scores that the ledger does not know, or of other marginals.
+    """
+    facts = {"cliques": [list(c) for c in cliques]}
+    question = NoisyNumbers(path, event, "distances from independence", facts, len(cliques))
+
+    def exact(due: Sequence[NoisyNumbers]) -> list[Exact[ExactAnswers]]:
+        computed = scores()
+        if any(v % (1 << SCORE_BITS) for v in computed.values.values()):
+            raise ValueError("scores of other weights than 1 are not on the lattice of the noise")
+        whole = np.array([computed.values[c] >> SCORE_BITS for c in cliques], np.int64)
+        each = computed.sensitivity * 2.0 ** -(WEIGHT_BITS + SCORE_BITS)
+        return [q.exact(whole, joint_sensitivity(each, len(cliques), event.norm)) for q in due]
+
+    answer = leave([question], exact, ledger, source)[0]
+    return None if answer is None else np.array(answer["values"], np.float64)
+
+
+def exact_distance(table: AnyTable, synthetic: CodedTable, criterion: Criterion, *, scale: float = 1.0) -> int:
+    """The criterion's distance in lattice units of 2**-WEIGHT_BITS records, rounded down; NOT private.
+
+    Guarantee: for a fixed synthetic table it moves by no more than `criterion.sensitivity`, exactly: a mean of m whole
+        numbers that move by at most d together moves by at most d after rounding down too.
+    Args:
+        table: the rows of the private table, clipped.
+        synthetic: rows over the same measured domain; fixed, whatever the private table is.
+        scale: what a synthetic row counts, in records.
+    """
+    check_same_domain(table, synthetic)
+    batches = in_batches(synthetic.domain, criterion.cliques, BATCH_CELLS)
+    theirs = (counts for batch in batches for counts in count_cliques(synthetic, batch))
+    exact = exact_marginals(table, criterion.cliques, batch_cells=BATCH_CELLS)
+    in_units = (np.rint(counts * (scale * 2.0**WEIGHT_BITS)).astype(np.int64) for counts in theirs)
+    distances = [int(np.abs(a - b).sum()) for a, b in zip(exact, in_units, strict=True)]
+    return max(distances) if criterion.over == "largest" else sum(distances) // len(distances)
+
+
+def noisy_distance(
+    planned: PlannedCharge,
+    distance: Callable[[], int],
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    budget: Budget,
+    path: Path,
+) -> float | None:
+    """The distance with noise, in records; None where it was charged and lost.
+
+    Guarantee: that of the event, whose sensitivity is checked against the criterion's own.
+    Args:
+        distance: the exact one, in lattice units; called only where a draw is due.
+        budget: whose C the table is clipped to.
+        path: where the noisy distance is kept, whole or not at all.
+    Raises:
+        UserError: a kept distance that the ledger does not know, or of another criterion.
+    """
+    event, criterion = as_noise(planned.event), planned.criterion
+    question = NoisyNumbers(path, event, criterion.title, {"accept": criterion.to_json()}, 1)
+
+    def exact(due: Sequence[NoisyNumbers]) -> list[Exact[ExactAnswers]]:
+        """The distance, capped where answers end: a cap moves no further than what it caps."""
+        capped = np.array([min(distance(), LARGEST - 1)], np.int64)
+        return [q.exact(capped, budget.moved(criterion, event.norm)) for q in due]
+
+    answer = leave([question], exact, ledger, source)[0]
+    return None if answer is None else float(answer["values"][0])

@@ -27,12 +27,11 @@ from mechanisms.accounting.bookings import (
     note_charge,
     opened,
 )
-from mechanisms.accounting.filters import Limit
+from mechanisms.accounting.filters import Limit, Spend, spend_of_plan
 from mechanisms.accounting.ledger import Mark, marks_of
 from mechanisms.accounting.ledger_lock import place_of, recorded
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
-from mechanisms.accounting.spend import Spend, spend_of_plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.schema.table_schema import Schema

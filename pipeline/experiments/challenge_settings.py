@@ -16,8 +16,8 @@ from mechanisms.public.errors import UserError, check_names
 from mechanisms.public.files import Json, JsonDict, is_number, whole_file
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.settings import setting
-from mechanisms.public.tables.arrow_columns import arrow_table
 from mechanisms.public.tables.decode import with_units
+from mechanisms.public.tables.write_table import arrow_table
 from pipeline.experiments.experiment_settings import ExperimentSource
 
 T = TypeVar("T")

@@ -24,11 +24,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.extras import need_extra
 from mechanisms.public.files import JsonDict, write_whole
+from mechanisms.public.members import need_extra
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.arrow_columns import arrow_type
+from mechanisms.public.tables.write_table import arrow_type
 from pipeline.statement.digests import MANIFEST, file_digest
 
 #: What `sample` gives: a frame of pandas, of polars, or an Arrow table.

@@ -17,7 +17,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.arrow_columns import arrow_table
+from mechanisms.public.tables.write_table import arrow_table
 from pipeline.frames import frame_kinds
 from pipeline.frames.frame_files import Frame, Kinds, opened_stream
 from pipeline.measuring.public_tables import ready_again

@@ -28,7 +28,7 @@ from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.units import plain_digits
 from mechanisms.sensitive.measurement import check_clipped
 from mechanisms.sensitive.noise import NoiseSource, noise_source
-from mechanisms.sensitive.noisy_distances import exact_distance, noisy_distance
+from mechanisms.sensitive.private_choice import exact_distance, noisy_distance
 from pipeline.measuring.attempts import check_answers, measured, synthesized
 from pipeline.run_context import Attempt, State, Taken, present
 from pipeline.statement.statement import unit_fields, why_not_private

@@ -29,8 +29,7 @@ from mechanisms.selection.context import Part, Payment, Reserve, Scores, Slot, o
 from mechanisms.selection.selections import method_of
 from mechanisms.sensitive.measurement import measure_some
 from mechanisms.sensitive.noise import NoiseSource
-from mechanisms.sensitive.noisy_distances import noisy_scores
-from mechanisms.sensitive.private_choice import PrivateCounts, PrivateScores, choose, distance_scores
+from mechanisms.sensitive.private_choice import PrivateCounts, PrivateScores, choose, distance_scores, noisy_scores
 from mechanisms.sensitive.private_table import PrivateTable
 from synthesis.contract import Synthesizer
 from synthesis.independent import independent_marginals

@@ -10,7 +10,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import Values
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
-from mechanisms.public.designs.tree import MOST_PAIRS, passed_over_line
+from mechanisms.public.designs.pair_view import MOST_PAIRS, passed_over_line
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import first_few
 from mechanisms.public.persons.person_questions import Trait, by_label, questions_of

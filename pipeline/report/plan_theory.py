@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.gaussian_curve import gaussian_mu
+from mechanisms.accounting.currencies import gaussian_mu
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.files import JsonDict
 from mechanisms.public.noise_kinds import KINDS, upper_quantile

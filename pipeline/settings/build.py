@@ -17,8 +17,7 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.pairs import Pair, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.plan import Beside, Plan, PlannedCharge, Reservation
-from mechanisms.accounting.planned_discovery import plan_discovery
-from mechanisms.accounting.planning import Request, make_plan, with_least_noise
+from mechanisms.accounting.planning import Request, make_plan, plan_discovery, with_least_noise
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.criterion import Criterion, Over
 from mechanisms.public.discovery.discovered_columns import questions_of

@@ -10,7 +10,7 @@ from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.filters import USUAL
 from mechanisms.public.errors import UserError, did_you_mean, one_of
-from mechanisms.public.extras import need_extra
+from mechanisms.public.members import need_extra
 from mechanisms.public.noise_kinds import AUTO
 from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import SELECTIONS

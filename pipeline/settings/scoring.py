@@ -12,7 +12,7 @@ import yaml
 from evaluation.metric import ROW_FACTS, Options, check_columns, unmet
 from evaluation.metrics import METRICS, ON_TOP, ScoreSpec, column_roles, declared_settings
 from mechanisms.public.errors import UserError, one_of, require_columns
-from mechanisms.public.extras import absent_extra, need_extra
+from mechanisms.public.members import absent_extra, need_extra
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.settings.config import Config, EvaluationConfig

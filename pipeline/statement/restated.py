@@ -12,7 +12,7 @@ from typing import Any
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
-from mechanisms.accounting.planned_discovery import plan_discovery
+from mechanisms.accounting.planning import plan_discovery
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.discovery_questions import DISCOVERY, INVENTED, OF_UNITS, VALUES, DiscoveryQuestion
 from mechanisms.public.domain import Attribute, Domain

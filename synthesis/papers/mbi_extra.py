@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.extras import need_extra
+from mechanisms.public.members import need_extra
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.public.axis_sums import add_over, summed_over
 from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Domain
+from mechanisms.public.jit import add_over, summed_over
 from mechanisms.public.queries.query_matrices import Identity
 from synthesis.pgm.inference import JunctionTreeInference, onto
 from synthesis.pgm.terms import Statistics, Term

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.public.coded_table import Values
-from mechanisms.public.designs.tree import heaviest_forest
+from mechanisms.public.designs.pair_view import heaviest_forest
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements

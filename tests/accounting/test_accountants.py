@@ -10,8 +10,8 @@ from scipy.stats import norm
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS, accountant_class
 from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.currencies import gaussian_epsilon, gaussian_mu
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
 from mechanisms.accounting.plan import Reservation
 from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.public.domain import Attribute, Domain

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS, accountant_class, check_filter
 from mechanisms.accounting.autodp_check import check_with_autodp
+from mechanisms.accounting.currencies import SLACK, ULPS, gaussian_epsilon, log_ndtr
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential, Gaussian, Laplace, event_of
-from mechanisms.accounting.gaussian_curve import SLACK, ULPS, gaussian_epsilon, log_ndtr
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS, OWN_KINDS, possible_kinds
 from mechanisms.public.units import Delta, Mu, joint_sensitivity

@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.extras import need_extra
+from mechanisms.public.members import need_extra
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import WEIGHT_BITS
@@ -22,7 +22,7 @@ from mechanisms.sensitive.engines.spark_counts import CountCodes
 from mechanisms.sensitive.engines.spark_engine import SparkSettings
 from mechanisms.sensitive.engines.spark_files import KeepRows
 from mechanisms.sensitive.engines.spark_session import check_java
-from mechanisms.sensitive.exact_answers import exact_marginals
+from mechanisms.sensitive.measurement import exact_marginals
 from mechanisms.sensitive.private_table import load_private
 from pipeline.settings.config import MethodConfig
 from tests.audit import replay

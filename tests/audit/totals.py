@@ -13,8 +13,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from mpmath import mp, mpf
 
 from mechanisms.accounting.events import Exponential
+from mechanisms.accounting.filters import spend_of_plan
 from mechanisms.accounting.restatements import guarantee, worst_case
-from mechanisms.accounting.spend import spend_of_plan
 from mechanisms.public.units import Neighbouring
 from tests.audit.cases import ACCEPT, ASKED, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
 from tests.audit.hooks import Broken, Summed, numbers

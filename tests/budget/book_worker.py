@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.bookings import Booking, LedgerTerms, Refused, Scope, book_runs, load_book
-from mechanisms.accounting.filters import Limit
-from mechanisms.accounting.spend import spend_of_pair
+from mechanisms.accounting.filters import Limit, spend_of_pair
 
 SCOPE = Scope("town", {"column": None}, "add_remove")
 

@@ -21,11 +21,10 @@ from mechanisms.accounting.bookings import (
     set_limit,
 )
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.filters import Limit
+from mechanisms.accounting.filters import Limit, spend_of_pair
 from mechanisms.accounting.ledger import NONE, Ledger, Mark
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.running_total import running_total
-from mechanisms.accounting.spend import spend_of_pair
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring

@@ -15,13 +15,11 @@ from scipy.special import expit, ndtr
 
 from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.currencies import zcdp_epsilon, zcdp_rho
+from mechanisms.accounting.currencies import gaussian_log_delta, zcdp_epsilon, zcdp_rho
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
-from mechanisms.accounting.filters import Filter, Limit
-from mechanisms.accounting.gaussian_curve import gaussian_log_delta
+from mechanisms.accounting.filters import Filter, Limit, Spend, spend_of_pair, spend_of_plan
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import Request, make_plan, reserve
-from mechanisms.accounting.spend import Spend, spend_of_pair, spend_of_plan
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Delta, Neighbouring

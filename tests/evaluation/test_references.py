@@ -224,7 +224,7 @@ def test_too_few_records_are_a_reason():
 
 
 def test_without_its_library_a_metric_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("mechanisms.public.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("mechanisms.public.members.find_spec", lambda name: None)
     real = crowd(100, np.random.default_rng(1))
     for name in ("two_sample_auc", "tstr"):
         outcome = compute(METRICS[name], real, real, None, Options())

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from mechanisms.accounting.currencies import Mu
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu
+from mechanisms.accounting.currencies import Mu, gaussian_epsilon, gaussian_mu
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mechanisms.public.extras import EXTRAS
+from mechanisms.public.members import EXTRAS
 from pipeline.cli import main
 from pipeline.settings.config import load_config
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from mechanisms.accounting.accountants.registered import accountant_class
+from mechanisms.accounting.currencies import gaussian_mu
 from mechanisms.accounting.events import booked_event
-from mechanisms.accounting.gaussian_curve import gaussian_mu
 from mechanisms.accounting.restatements import Composition
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.statement.papers import write_papers

@@ -17,7 +17,7 @@ from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.public.coded_table import CodedTable, count_cliques
-from mechanisms.public.designs.tree import pairs
+from mechanisms.public.designs.pair_view import pairs
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery

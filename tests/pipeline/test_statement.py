@@ -17,8 +17,8 @@ import yaml
 import pipeline
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.accountants.registered import accountant_class
+from mechanisms.accounting.currencies import gaussian_log_delta
 from mechanisms.accounting.events import Exponential, Gaussian, Laplace
-from mechanisms.accounting.gaussian_curve import gaussian_log_delta
 from mechanisms.accounting.restatements import DELTAS, Composition, all_of_budget
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring, rounded_up

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.schema.table_schema import Schema, parse_schema
-from mechanisms.public.tables.arrow_columns import arrow_table
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.decode import with_units
 from mechanisms.public.tables.scan import Source, open_table
+from mechanisms.public.tables.write_table import arrow_table
 
 GIGABYTE = 1_000_000_000
 

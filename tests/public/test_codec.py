@@ -21,11 +21,10 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.fine_cells import finest
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from mechanisms.public.tables.arrow_columns import arrow_type, decode_column, text_column
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.decode import draw
 from mechanisms.public.tables.text_forms import NumberForm
-from mechanisms.public.tables.write_table import write_table
+from mechanisms.public.tables.write_table import arrow_type, decode_column, text_column, write_table
 from tests.conftest import few
 from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
 

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.calibrate import Charge, calibrate
+from mechanisms.accounting.budget import Budget, Charge, calibrate
 from mechanisms.accounting.events import as_noise
-from mechanisms.accounting.planned_discovery import plan_discovery
+from mechanisms.accounting.planning import plan_discovery
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.discovered_columns import questions_of
 from mechanisms.public.discovery.discovery_questions import (

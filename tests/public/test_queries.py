@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from mechanisms.public.coded_table import STEP, CodedTable, code_dtype, count_cliques, count_sparse
-from mechanisms.public.designs.tree import forest_edges, joining, pairs
+from mechanisms.public.designs.pair_view import forest_edges, joining, pairs
 from mechanisms.public.domain import Attribute, Domain, subsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query

@@ -16,9 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.tvd import tvd_cliques
-from mechanisms.public.designs import tree
-from mechanisms.public.designs.pair_view import FALSE_SHARE, discovered, shrunk
-from mechanisms.public.designs.tree import MOST_PAIRS, heaviest_forest, pairs_looked_at
+from mechanisms.public.designs import pair_view
+from mechanisms.public.designs.pair_view import (
+    FALSE_SHARE,
+    MOST_PAIRS,
+    discovered,
+    heaviest_forest,
+    pairs_looked_at,
+    shrunk,
+)
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.merged_cells import MergedQuery
@@ -325,7 +331,7 @@ def test_pairs_are_all_or_those_of_important_columns_and_never_too_many(columns,
     names = [f"c{i:02}" for i in range(columns)]
     important = {n for i, n in enumerate(names) if i in marked}
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(tree, "MOST_PAIRS", most)
+        changed.setattr(pair_view, "MOST_PAIRS", most)
         looked_at = pairs_looked_at(names, important)
     every = list(itertools.combinations(names, 2))
     held = [[p for p in every if len(important & set(p)) >= least] for least in (0, 1, 2)]

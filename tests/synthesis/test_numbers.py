@@ -17,8 +17,8 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.fine_cells import cells_of_bins, finest, plain_edges
 from mechanisms.public.schema.table_schema import parse_schema
-from mechanisms.public.tables.arrow_columns import decode_column
 from mechanisms.public.tables.decode import draw
+from mechanisms.public.tables.write_table import decode_column
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.expected_errors import expected_error
 from synthesis.numbers.far_cells import _Cells, with_far_cells_cleared

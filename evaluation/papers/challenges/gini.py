@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evaluation.metric import Inputs, OneScore
 from evaluation.papers.paper_metrics import GiniSettings
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.tables.arrow_columns import decode_column
+from mechanisms.public.tables.write_table import decode_column
 
 #: Wages from this code on mean "not available" in the 1940 census.
 NOT_AVAILABLE = 999_998

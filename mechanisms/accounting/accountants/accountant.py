@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.accounting.currencies import Currency
+from mechanisms.accounting.currencies import Currency, gaussian_epsilon, gaussian_mu, needs_delta
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import gaussian_epsilon, gaussian_mu, needs_delta
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
 from mechanisms.public.units import Delta
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from mechanisms.accounting.accountants.accountant import Approximate, PrivacyLoss, Share, within_slots
-from mechanisms.accounting.currencies import above
-from mechanisms.accounting.events import Event
-from mechanisms.accounting.gaussian_curve import needs_delta
-from mechanisms.accounting.thresholds import failures
+from mechanisms.accounting.currencies import above, needs_delta
+from mechanisms.accounting.events import Event, failures
 from mechanisms.public.units import Delta
 
 

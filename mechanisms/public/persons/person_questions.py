@@ -1,4 +1,4 @@
-"""Features of persons and of their records, and what is asked about them: histograms in which a person has weight 1.
+"""Features of persons and of their records, and questions about them: in each histogram a person weighs 1 at most.
 
 Sources: the weights follow from the definition of sensitivity alone; neighbouring records as a pair are those of a
 Markov chain of order one (Chen, Acs & Castelluccia 2012, n-grams, of length two), each person's normalized to 1.

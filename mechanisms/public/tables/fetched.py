@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.extras import need_extra
 from mechanisms.public.files import whole_file
+from mechanisms.public.members import need_extra
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 #: Names of an address's parameters that hold secrets; a `passfile` only says where one lies.

@@ -23,7 +23,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.designs.dense import combined, dense
-from mechanisms.public.designs.tree import pairs
+from mechanisms.public.designs.pair_view import pairs
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO, possible_kinds

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.extras import need_extra
+from mechanisms.public.members import need_extra
 
 #: The oldest Java that Spark 4 runs on.
 JAVA = 17

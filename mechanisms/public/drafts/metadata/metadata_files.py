@@ -13,7 +13,7 @@ from xml.etree.ElementTree import ParseError
 import yaml
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.extras import need_extra
+from mechanisms.public.members import need_extra
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.schema.discover_fields import WITHIN, FieldDict, Fields
 from mechanisms.public.schema.schema_text import dump_yaml
