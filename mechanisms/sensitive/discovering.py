@@ -28,15 +28,9 @@ from mechanisms.public.tables.inspect_file import check_unchanged
 from mechanisms.public.units import WEIGHT_BITS, Norm
 from mechanisms.sensitive.contribution import Aside, UnitRows
 from mechanisms.sensitive.engines.engine import Engine
+from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, exact_marginals, noisy
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
-from mechanisms.sensitive.measurement import (
-    ExactAnswers,
-    MarginalQuestion,
-    check_clipped,
-    check_drawable,
-    exact_marginals,
-    noisy,
-)
+from mechanisms.sensitive.measurement import MarginalQuestion, check_clipped
 from mechanisms.sensitive.noise import NoiseSource
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 

@@ -31,7 +31,7 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import Delta, Neighbouring, Norm
-from mechanisms.sensitive.measurement import ExactAnswers
+from mechanisms.sensitive.exact_answers import ExactAnswers
 from pipeline import stages
 from pipeline.budget import admission
 from pipeline.error_messages import explained

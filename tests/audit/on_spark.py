@@ -22,7 +22,7 @@ from mechanisms.sensitive.engines.spark_counts import CountCodes
 from mechanisms.sensitive.engines.spark_engine import SparkSettings
 from mechanisms.sensitive.engines.spark_files import KeepRows
 from mechanisms.sensitive.engines.spark_session import check_java
-from mechanisms.sensitive.measurement import exact_marginals
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.private_table import load_private
 from pipeline.settings.config import MethodConfig
 from tests.audit import replay

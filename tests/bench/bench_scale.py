@@ -22,7 +22,7 @@ from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.tables.scan import open_table
 from mechanisms.sensitive.contribution import PrivacyUnit
 from mechanisms.sensitive.engines.engines import opened_engine
-from mechanisms.sensitive.measurement import exact_marginals
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.private_table import load_private
 from pipeline.cli import main
 from pipeline.settings.config import MethodConfig

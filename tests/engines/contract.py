@@ -19,7 +19,7 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit
-from mechanisms.sensitive.measurement import exact_marginals
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.private_table import PrivateTable, load_private
 
 KEY = b"a secret of 32 bytes, at least..."

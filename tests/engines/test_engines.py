@@ -27,7 +27,7 @@ from mechanisms.sensitive.engines import slices as slicing
 from mechanisms.sensitive.engines.spark_counts import BLOCK, CountCodes, sum_blocks, summed
 from mechanisms.sensitive.engines.spark_session import explained
 from mechanisms.sensitive.engines.spark_tasks import FAULT, EncodeSlices
-from mechanisms.sensitive.measurement import exact_marginals
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.private_table import load_private
 from tests.engines.contract import HEAD, IDS_OF_TYPES, KEY, NO_IDS, SETTINGS, TABLES, Row, contract_schema, loaded, seen
 from tests.pipeline.conftest import TOWN, reply

@@ -20,7 +20,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit, unit_numbers
 from mechanisms.sensitive.engines import spark_engine
 from mechanisms.sensitive.engines.spark_files import coded_parts
 from mechanisms.sensitive.engines.spark_session import NEEDED
-from mechanisms.sensitive.measurement import exact_marginals
+from mechanisms.sensitive.exact_answers import exact_marginals
 from tests.audit.on_spark import check_rewritten
 from tests.engines.contract import IDS_OF_TYPES, SETTINGS, Setting, loaded, seen
 from tests.engines.test_engine_contract import mixed

@@ -12,7 +12,7 @@ import pytest
 from mechanisms.accounting.events import NOISE_EVENTS, Laplace
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
-from mechanisms.sensitive.measurement import ExactAnswers, noisy
+from mechanisms.sensitive.exact_answers import ExactAnswers, noisy
 from mechanisms.sensitive.noise import SAMPLERS, noise_source
 from pipeline import stages
 from pipeline.plugins import offers, plugin_discovery

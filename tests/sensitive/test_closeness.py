@@ -31,17 +31,16 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import WEIGHT_BITS, Delta, Neighbouring
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.papers.indif import Indif
-from mechanisms.sensitive import private_choice
+from mechanisms.sensitive import exponential
 from mechanisms.sensitive.contribution import PrivacyUnit
+from mechanisms.sensitive.exponential import choice_weights, choose_index
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
 from mechanisms.sensitive.private_choice import (
     SCORE_BITS,
     Candidate,
     PrivateCounts,
     PrivateScores,
-    choice_weights,
     choose,
-    choose_index,
     distance_scores,
     exact_distance,
     noisy_distance,
@@ -373,7 +372,7 @@ class OneStream:
 
 
 def test_draws_follow_the_odds_in_both_directions(monkeypatch):
-    monkeypatch.setattr(private_choice, "choice_weights", cache(choice_weights))  # to 60 digits: most of a draw's time
+    monkeypatch.setattr(exponential, "choice_weights", cache(choice_weights))  # to 60 digits: most of a draw's time
     scores, n = (0, 1000, 2500, 2500), 40_000
     expected = np.array([math.exp(0.8 * s / 2000) for s in scores])
     source, event = OneStream(SeededNoise(4)), Exponential("choice", 0.8)

@@ -29,8 +29,8 @@ from mechanisms.public.tables.scan import open_table
 from mechanisms.public.units import ID_RULES, NO_UNIT, WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows, unit_numbers
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.id_rules import _PLAIN, _decomposed, _once, normal_form
-from mechanisms.sensitive.measurement import exact_marginals
 from mechanisms.sensitive.private_table import PrivateTable, load_private
 from tests.conftest import few
 from tests.public.table_worlds import csv, schema, source

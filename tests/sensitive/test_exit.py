@@ -31,8 +31,9 @@ from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, Quer
 from mechanisms.public.release import Measurements
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.sensitive import exit as the_exit
+from mechanisms.sensitive.exact_answers import exact_marginals
 from mechanisms.sensitive.exit import leave
-from mechanisms.sensitive.measurement import exact_marginals, marginal_question, measure_some
+from mechanisms.sensitive.measurement import marginal_question, measure_some
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise
 from mechanisms.sensitive.private_choice import PrivateScores, choose
 

@@ -15,7 +15,7 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.units import MAX_UNITS, WEIGHT_BITS
 from mechanisms.sensitive import deviates, noise
 from mechanisms.sensitive.deviates import SATURATED, Dyadic, Reader, exponential, half_normal, signed
-from mechanisms.sensitive.measurement import LARGEST, LIMIT, ExactAnswers, noisy
+from mechanisms.sensitive.exact_answers import LARGEST, LIMIT, ExactAnswers, noisy
 from mechanisms.sensitive.noise import SecureNoise, SeededNoise, noise_source
 from tests.sensitive.lattice import lattice_noise
 
