@@ -140,7 +140,7 @@ SINGLING_OUT = ATTACK(
     says="an attacker singles out {score:.1%} of those whom guessing would not",
     reference="guesses on the holdout",
     source="Giomi et al. 2023, section 4.1",
-    run="evaluation.attacks.singling_out:singling_out_of",
+    run="evaluation.attacks.unit_attacks:singling_out_of",
     settings=SinglingOutSettings,
 )
 
@@ -150,7 +150,7 @@ LINKAGE = ATTACK(
     says="an attacker links {score:.1%} of those whom guessing would not link",
     reference="links of the holdout",
     source="Giomi et al. 2023, section 4.2",
-    run="evaluation.attacks.linkage:linkage_of",
+    run="evaluation.attacks.unit_attacks:linkage_of",
     settings=AttackSettings,
 )
 
@@ -160,7 +160,7 @@ ATTRIBUTE_INFERENCE = ATTACK(
     says="an attacker who knows all else wins {score:.1%} of what is left to guess about the column at most risk",
     reference="guesses about the holdout",
     source="Giomi et al. 2023, section 4.3",
-    run="evaluation.attacks.attribute_inference:attribute_inference",
+    run="evaluation.attacks.unit_attacks:attribute_inference",
     settings=InferenceSettings,
 )
 

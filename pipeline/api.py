@@ -42,7 +42,7 @@ from pipeline.settings.inputs import NO_SCHEMA, check_release
 from pipeline.settings.overrides import overrides_of
 from pipeline.stages import Run as Run
 from pipeline.stages import run as run
-from synthesis.consistency.total import estimate_total
+from synthesis.consistency.agree import estimate_total
 
 #: Several tables, in a list or by name.
 Tables: TypeAlias = "list[Table] | tuple[Table, ...] | Mapping[str, Table]"

@@ -36,7 +36,7 @@ from pipeline.inference.ratio_intervals import errors_of_interval
 from pipeline.release_folder import add_figures, attribute_labels, cells_frame, check_columns, names_asked, read_release
 from pipeline.settings.overrides import encoded
 from pipeline.statement.words import noted
-from synthesis.numbers.range_counts import RangeCount, curve_shares, range_count
+from synthesis.numbers.fine_evidence import RangeCount, curve_shares, range_count
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
 
 Weights = NDArray[np.float64]

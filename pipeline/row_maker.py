@@ -22,11 +22,10 @@ from pipeline.release_folder import NewRows
 from pipeline.release_query import Weights, asked_ranges, code_weights, left_out
 from pipeline.settings.memory import no_room
 from pipeline.stage_bars import Stages
-from synthesis.consistency.total import default_rows
-from synthesis.contract import RowModel, Synthesizer
+from synthesis.consistency.agree import default_rows
+from synthesis.contract import RowModel, Synthesizer, rows_of_model, synthesize
 from synthesis.given_rows import POOL, GivenRows, Wish, rows_given
 from synthesis.numbers.value_shapes import as_columns, as_written, for_synthesis
-from synthesis.synthesize import rows_of_model, synthesize
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,13 +19,12 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import setting
-from synthesis.consistency.agree import Target
+from synthesis.consistency.agree import Target, estimate_total
 from synthesis.consistency.association import associated
 from synthesis.consistency.evidence import Evidence, gathered, lifted
 from synthesis.consistency.projection import norm_sub, product, raked, soften, soften_alike
 from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.shrinkage import with_likely_columns
-from synthesis.consistency.total import estimate_total
 from synthesis.contract import RowModel, Synthesizer, row_bytes
 from synthesis.convergence import FitRecord, Synthesized
 from synthesis.gum.descent import descend
@@ -33,9 +32,9 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import outermost
 from synthesis.impossible import Impossible, Zeros
 from synthesis.independent import IndependentSpec
+from synthesis.pgm.graphical_model import ModelSettings
 from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
-from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.pgm_settings import usefulness
 
 #: A target differs from the model where its cells do by this share of the total.

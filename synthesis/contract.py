@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
 
 from mechanisms.public.coded_table import CodedTable, Values, code_dtype
-from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.domain import Attribute, Clique, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.settings import BoundedSettings
+from synthesis.consistency.agree import ConsistentTargets, consistent, default_rows
+from synthesis.consistency.merged_values import Groups, compressed, expanded, merged_values, one_way_counts, rare_zeros
+from synthesis.consistency.residual_parts import completed
 from synthesis.convergence import FitRecord, Synthesized
-from synthesis.impossible import Zeros
-from synthesis.pgm.model_settings import ModelSettings
+from synthesis.impossible import Zeros, check_zeros, mended
+from synthesis.pgm.graphical_model import ModelSettings
 
 #: Rows that are made at a time, where they are drawn from a model and not changed to fit each other.
 CHUNK_ROWS = 4_000_000
@@ -140,3 +144,110 @@ class Synthesizer(BoundedSettings, ABC):
 def row_bytes(domain: Domain, rows: int) -> int:
     """What the rows take while they are made: the columns three times, and buffers of 60 bytes per row."""
     return rows * (3 * sum(code_dtype(a.size).itemsize for a in domain.attributes) + 60)
+
+
+@dataclass(frozen=True)
+class ByTargets(Synthesizer):
+    """Rows by way of consistent marginals (Li et al. 2021b, section 5.3)."""
+
+    #: Below which noisy counts values may never occur: in standard deviations, and in records; see `rare_zeros`.
+    rare, floor = 0.0, 0.0
+
+    def make(
+        self,
+        measurements: Measurements,
+        *,
+        rows: int,
+        rng: np.random.Generator,
+        zeros: Zeros = (),
+        progress: Progress | None = None,
+    ) -> Synthesized:
+        """Rows that follow the consistent marginals; columns that a rule names keep their values apart."""
+        groups = merged_values(measurements, apart={name for clique, _ in zeros for name in clique})
+        reduced = compressed(completed(measurements), groups) if groups else measurements
+        never = rare_zeros(measurements, groups, rare=self.rare, floor=self.floor)
+        targets = consistent(reduced, zeros=[*zeros, *never])
+        synthesized = (self.over(groups) if groups else self).follow(targets, rows=rows, rng=rng, progress=progress)
+        counts = one_way_counts(measurements, groups)
+        return replace(synthesized, table=expanded(synthesized.table, measurements.domain, groups, counts, rng))
+
+    def over(self, groups: Groups) -> ByTargets:
+        """The same settings where some values are merged."""
+        return self
+
+    @abstractmethod
+    def follow(
+        self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
+    ) -> Synthesized:
+        """So many rows over the domain of the targets."""
+
+
+def rows_of_model(
+    measurements: Measurements,
+    model: RowModel,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    zeros: Zeros = (),
+    progress: Progress | None = None,
+) -> CodedTable:
+    """Rows of a model that was fitted before (`Synthesizer.model`), as `synthesize` makes them of the measurements.
+
+    Guarantee: post-processing; costs no privacy.
+    """
+    count = default_rows(measurements) if rows is None else rows
+    table = _as_asked(model.rows(count, rng, progress), model, measurements, count)
+    return mended(table, check_zeros(measurements.domain, zeros), rng)
+
+
+def synthesize(
+    measurements: Measurements,
+    synthesizer: Synthesizer,
+    *,
+    rows: int | None,
+    rng: np.random.Generator,
+    zeros: Zeros = (),
+    progress: Progress | None = None,
+) -> Synthesized:
+    """Synthetic rows from noisy measurements, and the record of their convergence where one is kept.
+
+    Guarantee: post-processing; costs no privacy. No row has an impossible combination, whatever the synthesizer made.
+    Args:
+        rows: how many; None: the estimated total, rounded.
+        zeros: combinations that no row may have.
+    Raises:
+        UserError: a negative number of rows; zeros that do not fit the domain or leave no row possible.
+    """
+    if rows is not None and rows < 0:
+        raise UserError(f"got {rows}", where="synthesis.rows", fix="a whole number of at least 0, or null")
+    count = default_rows(measurements) if rows is None else rows
+    impossible = check_zeros(measurements.domain, zeros)
+    synthesized = synthesizer.make(measurements, rows=count, rng=rng, zeros=impossible, progress=progress)
+    table = _as_asked(getattr(synthesized, "table", None), synthesizer, measurements, count)
+    return replace(synthesized, table=mended(table, impossible, rng))
+
+
+def _as_asked(table: CodedTable | None, maker: object, measurements: Measurements, count: int) -> CodedTable:
+    """The table, if it has as many rows, the columns and codes that were asked for: a plugin may make others.
+
+    Raises:
+        UserError: it has not; compiled loops would read and write beyond their arrays by a code that is none.
+    """
+    if not isinstance(table, CodedTable):
+        problem, fix = f"{type(maker).__name__} made no rows of codes", "Synthesized(table), with a CodedTable"
+        raise UserError(problem, where="synthesis.name", fix=fix)
+    problem, names = "", ", ".join(table.domain.names)[:80]
+    if table.rows != count or table.domain != measurements.domain or table.weighted:
+        problem = f"{table.rows:,} rows of {names}{' with weights' * table.weighted}"
+    elif wrong := [a.name for a, c in zip(table.domain.attributes, table.columns, strict=True) if not _codes(c, a)]:
+        problem = f"a column {wrong[0]!r} that is no array of whole numbers from 0 to {table.domain[wrong[0]].size - 1}"
+    if problem:
+        fix = f"a synthesizer that makes {count:,} rows of the domain"
+        raise UserError(f"{type(maker).__name__} made {problem}", where="synthesis.name", fix=fix)
+    return table
+
+
+def _codes(column: object, attribute: Attribute) -> bool:
+    if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "ui":
+        return False
+    return not column.size or bool(column.min() >= 0 and column.max() < attribute.size)

@@ -12,11 +12,10 @@ from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from synthesis.consistency.total import default_rows
-from synthesis.contract import RowModel, Synthesizer
+from synthesis.consistency.agree import default_rows
+from synthesis.contract import RowModel, Synthesizer, synthesize
 from synthesis.impossible import Zeros, rule_against
 from synthesis.rounding import systematic
-from synthesis.synthesize import synthesize
 
 #: Rows that are tried for each requested row, and in all, before a condition counts as rare.
 MOST_TIMES, MOST_ROWS = 200, 2_000_000

@@ -15,10 +15,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
-from synthesis.by_targets import ByTargets
 from synthesis.consistency.agree import ConsistentTargets, consistent
 from synthesis.consistency.merged_values import merged_values
 from synthesis.consistency.projection import product
+from synthesis.contract import ByTargets
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 from synthesis.rounding import codes_of

@@ -11,7 +11,7 @@ HOME = Path(__file__).parents[1]
 #: A word of a contract's name → the module that breaks it, and its import.
 PLANTED = {
     "one-way doors": ("mechanisms/public/domain.py", "from mechanisms.sensitive import exit"),
-    "nothing but the public words": ("synthesis/synthesize.py", "from mechanisms.accounting import ledger"),
+    "nothing but the public words": ("synthesis/contract.py", "from mechanisms.accounting import ledger"),
     "second opinion": ("pipeline/folders.py", "import autodp"),
     "knows Hydra": ("evaluation/counts.py", "import hydra"),
     "without its papers": ("evaluation/score.py", "from evaluation.papers import anita"),

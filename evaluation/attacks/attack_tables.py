@@ -14,7 +14,7 @@ from evaluation.learning.features import some_rows
 from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
-from evaluation.verdict.random_split import wilson
+from evaluation.verdict.rare_matches import wilson
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
 

@@ -17,7 +17,7 @@ from evaluation.learning.features import auc_with_error, boosted_trees, features
 from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
-from evaluation.verdict.random_split import Share, clopper_pearson, per_unit
+from evaluation.verdict.rare_matches import Share, clopper_pearson, per_unit
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
 

@@ -16,8 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from evaluation.core_metrics import SOLVERS
 from evaluation.counts import Cells
 from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
-from evaluation.mgd.aemc_graph import MOST_ARCS, FlowParts, graph_size, split
-from evaluation.mgd.geometry import Axis
+from evaluation.mgd.aemc_graph import MOST_ARCS, Axis, FlowParts, graph_size, split
 from mechanisms.public.errors import UserError, check_names
 
 Solver = Literal["auto", "flow"]

@@ -14,8 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.mgd.aemc_graph import MOST_ARCS, Graph, graph_of
-from evaluation.mgd.geometry import TRIANGLE_SLACK, Axis, Weight, rational
+from evaluation.mgd.aemc_graph import MOST_ARCS, TRIANGLE_SLACK, Axis, Graph, Weight, graph_of, rational
 from evaluation.mgd.network_simplex import network_simplex
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS

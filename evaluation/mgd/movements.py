@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from evaluation.counts import Cells
 from evaluation.mgd.aemc import check_graph, check_settings, dense_parts
 from evaluation.mgd.aemc_flow import Flow, flow_cost
-from evaluation.mgd.aemc_graph import FlowParts, graph_of, split
-from evaluation.mgd.geometry import Axis
+from evaluation.mgd.aemc_graph import Axis, FlowParts, graph_of, split
 from mechanisms.public.jit import compiled
 
 #: Masses below this, in records, are rounding; weights are multiples of 2^-20.

@@ -15,8 +15,7 @@ import yaml
 
 from evaluation.core_metrics import MgdSettings
 from evaluation.metric import Inputs
-from evaluation.mgd.aemc_graph import graph_size
-from evaluation.mgd.geometry import Axis
+from evaluation.mgd.aemc_graph import Axis, graph_size
 from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.targets import (
     GROUPS,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.counts import Table, counted_over
-from evaluation.mgd.geometry import Axis
+from evaluation.mgd.aemc_graph import Axis
 from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, check_names, did_you_mean

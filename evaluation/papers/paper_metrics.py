@@ -90,14 +90,14 @@ DENSITY = MATCH_3(
     name="density",
     title="2018: density estimation",
     says="{score:,.0f} of 1,000,000 points for tables of three columns",
-    run="evaluation.papers.challenges.density:density_of",
+    run="evaluation.papers.challenges.match_2018:density_of",
 )
 
 RANGE_2018 = MATCH_3(
     name="range_2018",
     title="2018: range queries",
     says="{score:,.0f} of 1,000,000 points for shares of records in random ranges",
-    run="evaluation.papers.challenges.range_2018:range_score_of",
+    run="evaluation.papers.challenges.match_2018:range_score_of",
 )
 
 #: The entry of a metric of a temporal map.
@@ -137,7 +137,7 @@ SPRINT3 = POINTS(
     says="{score:.0f} of 1,000 points for marginals, flows between places and kinds of subjects",
     reference="1 %, 10 %, 50 % of the contest's trips: 472-547, 703-721, 887-889",
     source="NIST challenge 2020-21, sprint 3",
-    run="evaluation.papers.challenges.sprint3:sprint3_of",
+    run="evaluation.papers.challenges.kmarginal:sprint3_of",
     settings=TripSettings,
     needs=("time", "segment", "to"),  # without subjects two of its three parts
     referable=False,
@@ -198,7 +198,7 @@ GINI = MATCH_3(
     name="gini",
     title="2018: Gini index and rank of the gender pay gap",
     says="{score:,.0f} of 1,000,000 points for the Gini indices and the order of the cities' pay gaps",
-    run="evaluation.papers.challenges.gini:gini_of",
+    run="evaluation.papers.challenges.match_2018:gini_of",
     settings=GiniSettings,
     needs=("group", "sex", "income"),
     on_values=True,

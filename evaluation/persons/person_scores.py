@@ -13,8 +13,16 @@ from numpy.typing import NDArray
 
 from evaluation.core_metrics import PersonsSettings
 from evaluation.metric import Inputs, Options
-from evaluation.persons.person_figures import Level, PersonFigures, cuts_of, errors, person_figures
-from evaluation.persons.person_rows import Floats, PersonRows, RowColumn
+from evaluation.persons.person_figures import (
+    Floats,
+    Level,
+    PersonFigures,
+    PersonRows,
+    RowColumn,
+    cuts_of,
+    errors,
+    person_figures,
+)
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable

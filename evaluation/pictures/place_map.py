@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.counts import row_shares
-from evaluation.cube import map_cubes
+from evaluation.counts import map_cubes, row_shares
 from evaluation.metric import MapColumns, Options
 from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.files import Json, JsonDict

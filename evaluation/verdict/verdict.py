@@ -11,8 +11,22 @@ from numpy.typing import NDArray
 from evaluation.metric import ROW_FACTS, Options
 from evaluation.verdict.drift import Drift, at_least, drift, one_each
 from evaluation.verdict.near_rows import affordable_rows, affordable_search, nearest_rows, places
-from evaluation.verdict.random_split import TOLERATED, Excess, Share, clopper_pearson, excess, per_unit
-from evaluation.verdict.rare_matches import COPIES, LEVEL, REPEATS, MatchTest, Pool, least_noticed, match_test, row_sums
+from evaluation.verdict.rare_matches import (
+    COPIES,
+    LEVEL,
+    REPEATS,
+    TOLERATED,
+    Excess,
+    MatchTest,
+    Pool,
+    Share,
+    clopper_pearson,
+    excess,
+    least_noticed,
+    match_test,
+    per_unit,
+    row_sums,
+)
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
 

@@ -34,10 +34,9 @@ from pipeline.scores.read_values import wants_values, with_schema
 from pipeline.scores.table_sources import open_with
 from pipeline.settings.config import Config, SynthesisConfig
 from pipeline.settings.methods import build_synthesizer
-from synthesis.contract import Synthesizer
+from synthesis.contract import Synthesizer, synthesize
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
 from synthesis.papers.multiplicative_weights import WeightsSpec
-from synthesis.synthesize import synthesize
 
 #: Scores that are means of parts.
 PARTS = {"sprint3": ("k_marginal", "pickup_dropoff", "higher_order_conjunction")}

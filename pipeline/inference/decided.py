@@ -21,7 +21,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.marginal_estimates import ReleaseEvidence, distance_noise, marginal_estimate
-from synthesis.consistency.total import estimate_total
+from synthesis.consistency.agree import estimate_total
 from synthesis.independent import independent_marginals
 
 #: Noise that misplaces this share of a pair's records is worth a setting, and this one coarser pairs.

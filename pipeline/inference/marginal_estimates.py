@@ -31,7 +31,7 @@ from pipeline.inference.noise_bounds import (
     sum_bound,
     tail,
 )
-from synthesis.consistency.least_squares import least_weights
+from synthesis.consistency.evidence import least_weights
 from synthesis.consistency.residual_parts import Layers, rebuilt_of
 from synthesis.independent import independent_marginals
 

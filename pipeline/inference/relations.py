@@ -20,8 +20,8 @@ from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from pipeline.inference.marginal_estimates import ReleaseEvidence, distance_noise, marginal_estimate
+from synthesis.consistency.agree import estimate_total
 from synthesis.consistency.residual_parts import completed
-from synthesis.consistency.total import estimate_total
 from synthesis.independent import independent_marginals
 
 #: Relations that are named, and that are looked at for these: those with the largest distances.

@@ -32,7 +32,7 @@ from mechanisms.sensitive.private_choice import exact_distance, noisy_distance
 from pipeline.measuring.attempts import check_answers, measured, synthesized
 from pipeline.run_context import Attempt, State, Taken, present
 from pipeline.statement.statement import unit_fields, why_not_private
-from synthesis.consistency.total import estimate_total
+from synthesis.consistency.agree import estimate_total
 
 
 class Withheld(UserError):

@@ -34,11 +34,10 @@ from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.run_context import Attempt, State, present
 from pipeline.settings import memory
 from pipeline.stage_bars import Stages
-from synthesis.consistency.total import default_rows
-from synthesis.contract import RowModel
+from synthesis.consistency.agree import default_rows
+from synthesis.contract import RowModel, rows_of_model, synthesize
 from synthesis.convergence import Convergence, FitRecord
 from synthesis.numbers.value_shapes import as_columns, for_synthesis
-from synthesis.synthesize import rows_of_model, synthesize
 
 #: Makes the parts of these numbers somewhere, and gives their columns in this order.
 Spread: TypeAlias = Callable[[Callable[[int], CodedTable], range], Iterator[tuple[Any, ...]]]

@@ -24,8 +24,8 @@ from mechanisms.public.schema.spellings import digit_lines, zip_fields
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from pipeline.inference.decided import pairs_of_columns
 from pipeline.inference.marginal_estimates import marginal_estimate as counts_of
+from synthesis.consistency.agree import estimate_total
 from synthesis.consistency.residual_parts import completed
-from synthesis.consistency.total import estimate_total
 
 #: Bounds C that the report compares, besides that of the run.
 BOUNDS = (1, 2, 3, 5, 10, 20, 50, 100)

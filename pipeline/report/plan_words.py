@@ -19,7 +19,7 @@ from pipeline.report.answer_noise import cell_lines
 from pipeline.settings import build
 from pipeline.settings.config import Config
 from pipeline.settings.specs import build_specs
-from synthesis.numbers.expected_errors import expected_error
+from synthesis.numbers.noise_errors import expected_error
 
 #: A marginal is useful where noise alone is expected to move at most this share of the records to wrong cells.
 USEFUL = 0.1

@@ -19,7 +19,7 @@ from mechanisms.selection.selections import method_of
 from pipeline.settings.config import Config, LimitsConfig
 from pipeline.settings.methods import engine_of
 from pipeline.settings.specs import Specs
-from synthesis.consistency.total import default_rows
+from synthesis.consistency.agree import default_rows
 from synthesis.contract import CHUNK_ROWS, Synthesizer
 from synthesis.numbers.value_shapes import for_synthesis
 from synthesis.pgm.junction_tree import model_cells

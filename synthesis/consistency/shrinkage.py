@@ -14,9 +14,9 @@ import numpy as np
 from mechanisms.public.coded_table import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
+from synthesis.consistency.agree import estimate_total
 from synthesis.consistency.evidence import gathered
 from synthesis.consistency.projection import norm_sub
-from synthesis.consistency.total import estimate_total
 
 #: Widths of the neighbourhoods that a cell's prior mean is taken from, in cells.
 WIDTHS = (0.7, 1.5, 3.0)

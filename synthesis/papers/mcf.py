@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from synthesis.consistency.agree import Target
 from synthesis.gum.gradual_update import UpdateWork, pick_rows
-from synthesis.gum.passes import Passes
+from synthesis.gum.gum_settings import Passes
 from synthesis.rounding import systematic
 from synthesis.xorshift import shuffle
 

@@ -14,8 +14,8 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.settings import setting
+from synthesis.consistency.agree import estimate_total
 from synthesis.consistency.residual_parts import completed
-from synthesis.consistency.total import estimate_total
 from synthesis.contract import Synthesizer
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros

@@ -17,11 +17,11 @@ from mechanisms.public.rules.structural_zeros import broken
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned, agreeing, draw, draw_agreeing, in_order
-from synthesis.consistency.total import default_rows
+from synthesis.consistency.agree import default_rows
 from synthesis.numbers.fine_evidence import mean_of
 from synthesis.persons.linking import linked_persons
-from synthesis.persons.person_answers import answered
 from synthesis.persons.person_sizes import all_records
+from synthesis.persons.person_targets import answered
 
 
 def with_persons(schema: Schema, measurements: Measurements) -> Schema:

@@ -28,9 +28,8 @@ from synthesis.persons.opening import (
     stays,
     tokens_of_slots,
 )
-from synthesis.persons.person_answers import Asked, answered
 from synthesis.persons.person_sizes import persons_by_size
-from synthesis.persons.person_targets import PersonTarget, targets_of
+from synthesis.persons.person_targets import Asked, PersonTarget, answered, targets_of
 from synthesis.persons.swaps import Aims, sweep
 
 #: Proposals per record.

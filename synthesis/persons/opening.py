@@ -16,8 +16,7 @@ from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from synthesis.consistency.shrinkage import smoothed
 from synthesis.persons.allowed import Bans, broken
-from synthesis.persons.person_answers import Asked
-from synthesis.persons.person_targets import PersonTarget
+from synthesis.persons.person_targets import Asked, PersonTarget
 from synthesis.persons.swaps import below
 from synthesis.rounding import codes_of
 

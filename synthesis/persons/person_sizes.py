@@ -15,7 +15,7 @@ from mechanisms.public.persons.tally import Ints
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.consistency.projection import norm_sub
-from synthesis.persons.person_answers import Asked
+from synthesis.persons.person_targets import Asked
 
 #: Added to variances, which may be 0 where there is no noise.
 TINY = 1e-9

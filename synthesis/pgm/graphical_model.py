@@ -1,31 +1,222 @@
-"""The graphical model: fitted to noisy answers, asked for marginals and rows."""
+"""The graphical model: fitted to noisy answers, judged by a part of them, asked for marginals and rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.coded_table import CodedTable, Values, code_dtype, extend_keys
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.jit import compiled
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
-from synthesis.consistency.total import estimate_total
+from mechanisms.public.settings import BoundedSettings, setting
+from synthesis.consistency.agree import estimate_total
 from synthesis.convergence import FitRecord
 from synthesis.impossible import Impossible, check_zeros
 from synthesis.pgm.estimation import Point, Stopping, lbfgs, mirror_descent
-from synthesis.pgm.holdout import Optimizer, held_out_target
-from synthesis.pgm.inference import JunctionTreeInference, spread
+from synthesis.pgm.inference import MAX_CELLS, JunctionTreeInference, largest_table, model_marginal, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
-from synthesis.pgm.loss import FitLoss, plan_loss
-from synthesis.pgm.model_settings import ModelSettings
-from synthesis.pgm.observed import MAX_CELLS, largest_table, model_marginal
-from synthesis.pgm.sampling import model_rows
-from synthesis.pgm.terms import sufficient
+from synthesis.pgm.loss import FitLoss, plan_loss, sufficient
+from synthesis.xorshift import shuffle
+
+#: Rows made together; each such chunk is rounded on its own.
+CHUNK = 1 << 22
+#: The fractional part of the golden ratio: its multiples fill the unit interval evenly.
+GOLDEN = (math.sqrt(5.0) - 1) / 2
+
+
+@compiled
+def draw_cells(
+    keys: NDArray[np.int32],
+    chances: NDArray[np.float64],
+    offset: float,
+    state: NDArray[np.uint64],
+    order: NDArray[np.int32],
+    drawn: NDArray[np.int32],
+    cells: NDArray[np.int32],
+) -> None:
+    """For each row a cell, by the chances of its group: row `keys[i]` of the matrix `chances`, which sums to 1.
+
+    Systematic sampling in each group: every cell gets its exact share of the group's rows, rounded up or down, without
+    bias. The groups' offsets are multiples of the golden ratio from one random start, so that roundings of many small
+    groups cancel. Which row of the group gets which cell is random. `order` and `drawn` are room for one entry a row.
+    """
+    ends = np.zeros(chances.shape[0] + 1, np.int64)
+    for i in range(len(keys)):
+        ends[keys[i] + 1] += 1
+    for group in range(chances.shape[0]):
+        ends[group + 1] += ends[group]
+    starts = ends[:-1].copy()
+    for i in range(len(keys)):
+        order[starts[keys[i]]] = i
+        starts[keys[i]] += 1
+    for group in range(chances.shape[0]):
+        low, high = ends[group], ends[group + 1]
+        if low == high:
+            continue
+        offset = (offset + GOLDEN) % 1.0
+        total, at, last = offset, low, 0
+        for cell in range(chances.shape[1]):
+            chance = chances[group, cell]
+            if chance <= 0.0:
+                continue
+            last = cell
+            total += chance * (high - low)
+            until = min(high, low + np.int64(total))
+            while at < until:
+                drawn[at] = cell
+                at += 1
+            if at == high:
+                break
+        while at < high:  # the chances sum to a little less than 1
+            drawn[at] = last
+            at += 1
+        shuffle(drawn[low:high], state)
+    for i in range(len(order)):
+        cells[order[i]] = drawn[i]
+
+
+def model_rows(
+    engine: JunctionTreeInference,
+    conditionals: Values,
+    *,
+    rows: int,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> CodedTable:
+    """`rows` rows whose marginals are those of the model but for the rounding, in random order.
+
+    Cost: time rows × columns plus cells; memory the columns and 16 bytes per row of a chunk.
+    Args:
+        conditionals: of every node given its separator, flat (`Engine.conditionals`).
+    """
+    domain = engine.tree.domain
+    columns = tuple(np.empty(rows, code_dtype(a.size)) for a in domain.attributes)
+    steps = [(start, min(start + CHUNK, rows)) for start in range(0, rows, CHUNK)]
+    nodes = len(engine.tree.cliques)
+    room = np.empty((4, min(rows, CHUNK)), np.int32)
+    state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
+    for number, (start, stop) in enumerate(steps):
+        part = [c[start:stop] for c in columns]
+        for node in range(nodes):
+            _fill(engine, conditionals, node, part, room[:, : stop - start], state, rng.random())
+            if progress is not None:
+                progress(number * nodes + node + 1, len(steps) * nodes, "rows")
+    return CodedTable(domain, columns)
+
+
+def _fill(
+    engine: JunctionTreeInference,
+    conditionals: Values,
+    node: int,
+    columns: list[NDArray[np.unsignedinteger]],
+    room: NDArray[np.int32],
+    state: NDArray[np.uint64],
+    offset: float,
+) -> None:
+    """The columns that a node adds to those of its parents."""
+    tree, domain = engine.tree, engine.tree.domain
+    keys, order, drawn, cells = room
+    keys[:] = 0
+    for name in tree.separators[node]:
+        extend_keys(keys, columns[domain.index(name)], domain[name].size)
+    chances = engine.rows(node, engine.view(conditionals, node))
+    draw_cells(keys, chances, offset, state, order, drawn, cells)
+    stride = chances.shape[1]
+    for name in tree.cliques[node][len(tree.separators[node]) :]:
+        stride //= domain[name].size
+        columns[domain.index(name)][:] = cells // stride % domain[name].size
+
+
+#: Noise added to the answers that are fitted, in σ; the others get as much divided by its square.
+SHARE = 0.5
+#: Steps between two evaluations on the holdout, and evaluations without progress that end the fit.
+LOOK_EVERY = 4
+PATIENCE = 6
+SEED = 0
+
+Optimizer = Callable[[FitLoss, Values, Stopping, Progress | None], tuple[Point, FitRecord]]
+
+
+@dataclass
+class Judge:
+    """The loss on the answers held out, and the loss that the fit had (`best`) where this one was least."""
+
+    loss: FitLoss
+    steps: int = 0
+    least: float = float("inf")
+    looks: int = 0
+    best: float | None = None
+    slope: Values | None = None
+
+    def __call__(self, point: Point) -> bool:
+        """Whether to end here."""
+        self.steps += 1
+        if self.steps % LOOK_EVERY != 1:
+            return False
+        value, self.slope = self.loss.evaluate(point.marginals, self.slope)
+        self.looks += 1
+        if value < self.least:
+            self.least, self.best, self.looks = value, point.loss, 0
+        return self.looks >= PATIENCE
+
+
+def split(loss: FitLoss, rng: np.random.Generator) -> tuple[FitLoss, FitLoss]:
+    """Two losses from one: to answers y + aσz and to answers y − σz/a, for standard normal z.
+
+    Where the noise of y is normal, the two are independent, with variances (1 + a²)σ² and (1 + 1/a²)σ² (data thinning;
+    Rasines and Young 2023): what is fitted to one and comes closer to the other is not noise. Both keep the weights
+    1/σ².
+    """
+    plans = [[(part, [t.split(SHARE, rng) for t in part.terms]) for part in plan] for plan in loss.plans]
+    fitted, judged = (
+        tuple(tuple(replace(part, terms=tuple(t[side] for t in terms)) for part, terms in plan) for plan in plans)
+        for side in (0, 1)
+    )
+    return replace(loss, plans=fitted, constant=0.0), replace(loss, plans=judged, constant=0.0)
+
+
+def held_out_target(
+    loss: FitLoss, start: Values, rules: Stopping, optimizer: Optimizer, progress: Progress | None
+) -> float:
+    """The loss at which to stop, found on answers with a little more noise.
+
+    A fit to one half is judged by the other after every few steps. Where the judge saw the least loss, the fit had
+    reached a share of its own noise floor; the fit to all answers stops at the same share of theirs, or at the floor
+    itself if that is lower. That fit starts anew: the potentials found here have seen noise that is in no answer.
+    """
+    fitted, judged = split(loss, np.random.default_rng(SEED))
+    judge = Judge(judged)
+    optimizer(fitted, start, replace(rules, target=0.0, gap=0.0, judge=judge), progress)
+    if judge.best is None:
+        return loss.floor
+    values = sum(t.size for plan in loss.plans for part in plan for t in part.terms)
+    share = judge.best / (1 + SHARE**2)
+    return loss.constant + min(share, 0.5 * values)
+
+
+@dataclass(frozen=True)
+class ModelSettings(BoundedSettings):
+    """Settings of the graphical model; conf/synthesis/pgm.yaml says what each is.
+
+    Where `stop` is holdout, it fits as closely as answers with independent noise, split off, are met better.
+    """
+
+    settings_group: ClassVar[str] = "synthesis"
+    iterations: int = setting(1000, least=0)
+    stop: str = setting("holdout", choices=("holdout", "floor", "least"))
+    tolerance: float = setting(1e-6, least=0)
+    optimizer: str = setting("mirror", choices=("mirror", "lbfgs"))
+    max_cells: int = setting(10_000_000, least=1)
+
 
 OPTIMIZERS: dict[str, Optimizer] = {"mirror": mirror_descent, "lbfgs": lbfgs}
 

@@ -12,16 +12,14 @@ from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.domain import Domain
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
+from synthesis.consistency.agree import estimate_total
 from synthesis.consistency.merged_values import Groups, alike_values, compressed, expanded, one_way_counts
-from synthesis.consistency.total import estimate_total
 from synthesis.convergence import FitRecord
 from synthesis.impossible import Zeros
 from synthesis.independent import independent_marginals
-from synthesis.pgm.graphical_model import GraphicalModel, fit_model
-from synthesis.pgm.inference import JunctionTreeInference
+from synthesis.pgm.graphical_model import GraphicalModel, ModelSettings, fit_model
+from synthesis.pgm.inference import MAX_CELLS, JunctionTreeInference
 from synthesis.pgm.junction_tree import junction_tree
-from synthesis.pgm.model_settings import ModelSettings
-from synthesis.pgm.observed import MAX_CELLS
 
 #: Records: what a code that no answer shows starts from; a fit moves no code away from 0.
 LEAST = 0.5

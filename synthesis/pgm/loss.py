@@ -2,17 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mechanisms.public.coded_table import Values
-from mechanisms.public.domain import Domain
+from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.jit import add_over, summed_over
-from mechanisms.public.queries.query_matrices import Identity
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.queries.residual_query import ResidualQuery
+from mechanisms.public.release import NoisyMarginal
 from synthesis.pgm.inference import JunctionTreeInference, onto
-from synthesis.pgm.terms import Statistics, Term
+from synthesis.pgm.kernels import residual_gap, squared_gap
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """½ weight · ‖Q · μ − mean‖² as a function of one flattened marginal μ, in records: answers of one weight.
+
+    Attributes:
+        mean: of all answers to the query.
+        weight: 1/σ² of that mean.
+        query: Q.
+    """
+
+    mean: Values
+    weight: float
+    query: QueryMatrix
+
+    @property
+    def size(self) -> int:
+        """How many answers it has left."""
+        return len(self.mean)
+
+    def evaluate(self, probabilities: Values, total: float, slope: Values) -> float:
+        """The value at total · probabilities; the gradient with respect to these records is added to `slope`."""
+        if isinstance(self.query, Identity):
+            return float(squared_gap(probabilities, total, self.mean, self.weight, slope))
+        if isinstance(self.query, ResidualQuery) and len(shape := self.query.shape) == 2:
+            cells, mean, out = (values.reshape(shape) for values in (probabilities, self.mean, slope))
+            return float(residual_gap(cells, total, mean, self.weight, self.query.unit, out))
+        gap = total * self.query.answer(probabilities) - self.mean
+        slope += self.query.transpose(self.weight * gap)
+        return 0.5 * self.weight * float(np.einsum("i,i", gap, gap))  # a BLAS product waits for threads
+
+    def split(self, share: float, rng: np.random.Generator) -> tuple[Term, Term]:
+        """Terms to answers with `share`·σ of noise added, and with the same noise over the share's square taken off."""
+        noise = rng.normal(0, self.weight**-0.5, self.size)
+        return replace(self, mean=self.mean + share * noise), replace(self, mean=self.mean - noise / share)
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """All answers about one clique, summed up: the cost of a step does not grow with how often a query is repeated.
+
+    Attributes:
+        clique: in domain order; the terms are about its flattened marginal.
+        terms: what depends on the model.
+        constant: what does not: the spread of repeated answers about their mean.
+    """
+
+    clique: Clique
+    terms: tuple[Term, ...]
+    constant: float
+
+
+def sufficient(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Statistics]:
+    """The answers, summed up by clique: repeated queries become one with the weighted mean of their answers.
+
+    Raises:
+        UserError: an unknown attribute, a query that does not fit its marginal, answers that are not finite, a
+            standard deviation that is not above 0.
+    """
+    return [_summed(clique, group) for clique, group in by_clique(domain, answers).items()]
+
+
+def by_clique(domain: Domain, answers: Iterable[NoisyMarginal]) -> dict[Clique, list[NoisyMarginal]]:
+    """The answers about each marginal, in the order first seen; UserError for one that cannot be used."""
+    groups: dict[Clique, list[NoisyMarginal]] = defaultdict(list)
+    for answer in answers:
+        _check_answer(domain, answer)
+        groups[answer.clique].append(answer)
+    return groups
+
+
+def _check_answer(domain: Domain, answer: NoisyMarginal) -> None:
+    """UserError for an answer that cannot be used, naming it."""
+    name = " × ".join(answer.clique)
+    fix = "take the release folder of a run, unchanged"
+    if domain.canonical(answer.clique) != answer.clique:
+        raise UserError(f"{name} is not in the order of the schema", where="measurements", fix=fix)
+    cells, rows = domain.cells(answer.clique), answer.query.rows
+    if answer.query.columns != cells or answer.values.shape != (rows,):
+        problem = (
+            f"{answer.values.size} answers to {rows} × {answer.query.columns} queries about {name}, of {cells} cells"
+        )
+        raise UserError(problem, where="measurements", fix=fix)
+    if not np.isfinite(answer.values).all():
+        raise UserError(f"the answers to {name} are not all finite", where="measurements", fix=fix)
+    if not 0 < answer.stddev < np.inf:
+        raise UserError(f"the noise scale of {name} is {answer.scale}", where="measurements", fix=fix)
+
+
+def _summed(clique: Clique, group: Sequence[NoisyMarginal]) -> Statistics:
+    constant, terms = 0.0, []
+    for same in by_query(group):
+        weights = np.array([a.stddev**-2 for a in same])
+        mean = np.average(np.stack([a.values for a in same]), axis=0, weights=weights / weights.max())
+        constant += sum(0.5 * float(np.sum((a.values - mean) ** 2)) * w for a, w in zip(same, weights, strict=True))
+        terms.append(Term(mean, float(weights.sum()), same[0].query))
+    whole_first = sorted(terms, key=lambda t: not isinstance(t.query, Identity))
+    return Statistics(clique, tuple(whole_first), constant)
+
+
+def by_query(answers: Iterable[NoisyMarginal]) -> list[list[NoisyMarginal]]:
+    """Answers about one marginal, those to the same query together, in the order first seen."""
+    alike: list[list[NoisyMarginal]] = []
+    for answer in answers:
+        same = next((group for group in alike if _same(answer.query, group[0].query)), None)
+        if same is None:
+            alike.append([answer])
+        else:
+            same.append(answer)
+    return alike
+
+
+def _same(one: QueryMatrix, two: QueryMatrix) -> bool:
+    """Whether two queries ask the same: what is read from a release are other objects than what was asked in a run."""
+    if one is two:
+        return True
+    if type(one) is not type(two):
+        return False
+    a, b = one.arrays(), two.arrays()
+    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
 @dataclass(frozen=True, eq=False)

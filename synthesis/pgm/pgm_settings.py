@@ -24,9 +24,8 @@ from synthesis.contract import Synthesizer, row_bytes
 from synthesis.convergence import Synthesized
 from synthesis.impossible import Zeros
 from synthesis.independent import independent_marginals
-from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.graphical_model import GraphicalModel, ModelSettings, fit_model
 from synthesis.pgm.junction_tree import fit_cliques, junction_tree, model_cells
-from synthesis.pgm.model_settings import ModelSettings
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ POINTS = {
     "scores": "mechanisms.sensitive.private_choice:distance_scores",
     "measure plan": "pipeline.measuring.attempts:measure_plan",
     "rare groups": "mechanisms.public.queries.merged_cells:rare_groups",
-    "default rows": "synthesis.consistency.total:default_rows",
+    "default rows": "synthesis.consistency.agree:default_rows",
     "write release": "pipeline.release_folder:write_release",
     "statement": "pipeline.statement.statement:make_statement",
     "calibrate": "mechanisms.accounting.budget:calibrate",

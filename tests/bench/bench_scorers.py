@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from evaluation.papers.challenges.kmarginal import PLACE, TIME
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
-from evaluation.papers.challenges.sprint3 import PLACE, TIME
 from tests.bench.clock import timed
 from tests.evaluation import transcribed
 from tests.evaluation.contest_frames import SURVEY_EDGES, TO, TRIP_EDGES, UNIT, sprint2_table, sprint3_table

@@ -8,8 +8,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.metric import OneScore
-from evaluation.papers.challenges.kmarginal import draw_marginals, k_marginal
-from evaluation.papers.challenges.sprint3 import PLACE, TIME, sprint3_parts
+from evaluation.papers.challenges.kmarginal import PLACE, TIME, draw_marginals, k_marginal, sprint3_parts
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from tests.evaluation.transcribed import LEFT, RIGHT, SURVEY, TRIP

@@ -9,8 +9,8 @@ import pytest
 
 from evaluation.counts import Cells
 from evaluation.mgd.aemc import aemc, marginal_cost
+from evaluation.mgd.aemc_graph import Axis
 from evaluation.mgd.deep_dive import deep_dive, dive_worst
-from evaluation.mgd.geometry import Axis
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.movements import movements
 from evaluation.mgd.targets import Targets, target

@@ -9,10 +9,9 @@ import pytest
 
 from evaluation.mgd.targets import draw_schemas
 from evaluation.papers.challenges import pie_chart as module
-from evaluation.papers.challenges.gini import gini_index, gini_score
-from evaluation.papers.challenges.kmarginal import draw_marginals
+from evaluation.papers.challenges.kmarginal import PLACE, TIME, draw_marginals
+from evaluation.papers.challenges.match_2018 import answer, draw_query, gini_index, gini_score
 from evaluation.papers.challenges.pie_chart import pie_chart_counts
-from evaluation.papers.challenges.range_2018 import answer, draw_query
 from evaluation.papers.challenges.range_query import (
     answerable_queries,
     draw_queries,
@@ -20,7 +19,6 @@ from evaluation.papers.challenges.range_query import (
     range_answers,
     relative_error,
 )
-from evaluation.papers.challenges.sprint3 import PLACE, TIME
 from mechanisms.public.coded_table import CodedTable, code_dtype, count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -11,8 +11,17 @@ import pytest
 from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import compute
-from evaluation.persons.person_figures import Cuts, cuts_of, distance, errors, likeness, person_figures, size_buckets
-from evaluation.persons.person_rows import PersonRows, RowColumn
+from evaluation.persons.person_figures import (
+    Cuts,
+    PersonRows,
+    RowColumn,
+    cuts_of,
+    distance,
+    errors,
+    likeness,
+    person_figures,
+    size_buckets,
+)
 from evaluation.persons.person_scores import drawn_shares, scored_persons, violations, whole_persons
 from evaluation.values.value_tables import NOBODY
 from mechanisms.public.coded_table import CodedTable

@@ -13,7 +13,7 @@ from evaluation.core_metrics import MgdSettings
 from evaluation.counts import Cells
 from evaluation.metric import Metric, Options
 from evaluation.metrics import ScoreSpec
-from evaluation.mgd.geometry import Axis
+from evaluation.mgd.aemc_graph import Axis
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.presets import MAX_FLOW_NODES, MOST_WORK, chosen_targets, predicted_work
 from evaluation.mgd.targets import GROUPS, Targets, at_levels, axes_at, cell_labels, read_targets, target

@@ -14,7 +14,7 @@ from scipy import stats
 from evaluation.accuracy.anita_accuracy import apart_edges
 from evaluation.correlation import cramers_v
 from evaluation.papers.anita.anita_privacy import matches
-from evaluation.papers.challenges.gini import gini_score
+from evaluation.papers.challenges.match_2018 import gini_score
 from evaluation.pictures.pair_maps import ASKED, CELLS, chosen_pairs, pair_maps
 from evaluation.pictures.pictures import DRAWN, POINTS, densities, principal_axes
 from evaluation.pictures.validity import broken_rules, valid_columns

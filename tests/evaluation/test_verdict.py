@@ -10,18 +10,25 @@ from scipy.special import ndtri
 from scipy.stats import binomtest, hypergeom, norm
 
 from evaluation.attacks.attack_tables import rate, risk, sides_of
-from evaluation.attacks.attribute_inference import worst_of
 from evaluation.attacks.membership import ATTACKS, separation
 from evaluation.attacks.promise_bounds import AttackPromise
-from evaluation.attacks.singling_out import _conditions, _meets
+from evaluation.attacks.unit_attacks import _conditions, _meets, worst_of
 from evaluation.core_metrics import AttackSettings
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import compute
 from evaluation.verdict.drift import equal_pairs
 from evaluation.verdict.near_rows import APART, affordable_rows, affordable_search, nearest_rows, places
-from evaluation.verdict.random_split import DRAWS, clopper_pearson, excess, split_p, wilson
-from evaluation.verdict.rare_matches import Pool, match_test, neighbours
+from evaluation.verdict.rare_matches import (
+    DRAWS,
+    Pool,
+    clopper_pearson,
+    excess,
+    match_test,
+    neighbours,
+    split_p,
+    wilson,
+)
 from evaluation.verdict.verdict import verdict
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain

@@ -16,8 +16,7 @@ from scipy.optimize import linprog
 from evaluation.counts import Cells
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
-from evaluation.mgd.aemc_graph import Graph
-from evaluation.mgd.geometry import Axis
+from evaluation.mgd.aemc_graph import Axis, Graph
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain

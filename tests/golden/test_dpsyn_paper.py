@@ -33,12 +33,12 @@ from pipeline.settings.methods import build_synthesizer
 from pipeline.settings.specs import build_specs
 from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.consistency.merged_values import merged_values, rare_zeros
+from synthesis.contract import synthesize
 from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import lay_out
 from synthesis.papers.mcf import McfSpec
 from synthesis.papers.multiplicative_weights import WeightsSpec, updated, weights_table
-from synthesis.synthesize import synthesize
 
 
 def test_ten_times_the_rows_ten_times_the_pure_marginals_and_a_hundred_times_the_others():

@@ -11,8 +11,7 @@ from evaluation.core_metrics import MgdSettings
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.aemc import aemc
-from evaluation.mgd.aemc_graph import graph_of
-from evaluation.mgd.geometry import Axis
+from evaluation.mgd.aemc_graph import Axis, graph_of
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.presets import chosen_targets
 from evaluation.mgd.targets import Targets, target

@@ -14,8 +14,8 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import build_synthesizer
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
+from synthesis.contract import synthesize
 from synthesis.papers.maxent import SOLUTIONS, MaxentSpec, ViewModel, largest_entropy, least_norm, linear_programme
-from synthesis.synthesize import synthesize
 
 SHAPE = (2, 3, 2)
 SIDES = [(0, 1), (1, 2), (0, 2)]

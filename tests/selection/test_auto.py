@@ -36,8 +36,8 @@ from pipeline.report.plan_tables import as_text, describe
 from pipeline.settings import build
 from pipeline.settings.config import load_config
 from pipeline.settings.specs import build_specs
+from synthesis.contract import synthesize
 from synthesis.pgm.elimination import maximal
-from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.cell import ours
 from tests.bench.grid.coded import coded_table

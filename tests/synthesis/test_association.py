@@ -13,7 +13,7 @@ from synthesis.auto_model import AutoSpec
 from synthesis.consistency.association import associated
 from synthesis.consistency.evidence import Evidence
 from synthesis.consistency.projection import product
-from synthesis.synthesize import synthesize
+from synthesis.contract import synthesize
 from tests.synthesis.pgm_worlds import told
 
 CODES, RECORDS = 12, 4000.0

@@ -21,15 +21,14 @@ from synthesis.auto_model import AutoSpec, unmeasured
 from synthesis.consistency.agree import Target, consistent
 from synthesis.consistency.evidence import gathered
 from synthesis.consistency.shrinkage import with_likely_columns
+from synthesis.contract import synthesize
 from synthesis.given_rows import Wish, rows_given
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.papers.mbi_extra import MbiSpec
-from synthesis.pgm.graphical_model import GraphicalModel, fit_model
+from synthesis.pgm.graphical_model import GraphicalModel, ModelSettings, fit_model
 from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
-from synthesis.pgm.model_settings import ModelSettings
 from synthesis.pgm.pgm_settings import PgmSpec, _shown
-from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.errors import distance as off
 from tests.synthesis.pgm_worlds import joint, noisy_counts, told

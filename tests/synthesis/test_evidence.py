@@ -27,8 +27,7 @@ from synthesis.consistency.residual_parts import ResidualParts, completed, noise
 from synthesis.consistency.shrinkage import neighbours, with_likely_columns
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.marginal_tables import marginal_tables
-from synthesis.pgm.graphical_model import fit_model
-from synthesis.pgm.model_settings import ModelSettings
+from synthesis.pgm.graphical_model import ModelSettings, fit_model
 from tests.conftest import few
 
 ABC = Domain((Attribute("a", 3), Attribute("b", 2), Attribute("c", 4), Attribute("one", 1)))

@@ -14,6 +14,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
 from synthesis.consistency.merged_values import compressed, expanded, merged_values, one_way_counts
+from synthesis.contract import synthesize
 from synthesis.gum.descent import descend
 from synthesis.gum.gradual_update import UpdateWork, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
@@ -22,7 +23,6 @@ from synthesis.impossible import mended
 from synthesis.independent import IndependentSpec
 from synthesis.papers.maxent import MaxentSpec, ViewModel
 from synthesis.papers.mcf import McfSpec, fewest_changes
-from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 
 WORLD = Domain(tuple(Attribute(n, k) for n, k in zip("abcde", (4, 3, 5, 2, 3), strict=True)))

@@ -20,10 +20,9 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.decode import draw
 from mechanisms.public.tables.write_table import decode_column
 from synthesis.numbers.clearing import cleared
-from synthesis.numbers.expected_errors import expected_error
 from synthesis.numbers.far_cells import _Cells, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import evidence_of
-from synthesis.numbers.noise_errors import group_errors, noise_errors
+from synthesis.numbers.noise_errors import expected_error, group_errors, noise_errors
 from synthesis.numbers.value_shapes import as_written, reshaped, shape_of, shapes_of
 
 CHARGE = {"kind": "float", "min": 0, "max": 1_000_000, "bins": {"count": 20}, "decimals": 2, "missing": False}

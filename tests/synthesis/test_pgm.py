@@ -19,15 +19,13 @@ from mechanisms.public.queries.merged_cells import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
 from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from synthesis.consistency.total import estimate_total
-from synthesis.pgm import sampling
-from synthesis.pgm.graphical_model import OPTIMIZERS, fit_model
-from synthesis.pgm.inference import JunctionTreeInference
+from synthesis.consistency.agree import estimate_total
+from synthesis.pgm import graphical_model
+from synthesis.pgm.graphical_model import OPTIMIZERS, fit_model, model_rows
+from synthesis.pgm.inference import JunctionTreeInference, largest_table, model_marginal
 from synthesis.pgm.junction_tree import JunctionTree, fit_cliques, junction_tree, model_cells, still_small
-from synthesis.pgm.observed import largest_table, model_marginal
+from synthesis.pgm.loss import Term, sufficient
 from synthesis.pgm.pgm_settings import PgmSpec
-from synthesis.pgm.sampling import model_rows
-from synthesis.pgm.terms import Term, sufficient
 from tests.synthesis.pgm_worlds import CLIQUES, NAMES, SHAPES, SIZES, cliques_of, joint, side, sums, told, world
 
 
@@ -143,7 +141,7 @@ def test_fitting_drops_the_least_useful():
 def test_a_marginal_across_the_model_that_is_too_large_is_refused(monkeypatch):
     tree = junction_tree(world(), cliques_of(SHAPES["chain"]))
     engine = JunctionTreeInference(tree)
-    monkeypatch.setattr("synthesis.pgm.observed.MAX_CELLS", 4)
+    monkeypatch.setattr("synthesis.pgm.inference.MAX_CELLS", 4)
     with pytest.raises(UserError, match="needs a table"):
         model_marginal(engine, engine.infer(np.zeros(tree.cells)), ("a", "d", "f"))
     assert largest_table(tree, ("a", "d", "f")) > 4
@@ -180,9 +178,11 @@ def rows_of(engine, potentials, rows: int, seed: int = 0):
     return model_rows(engine, conditionals, rows=rows, rng=np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize(("shape", "chunk"), [*((s, sampling.CHUNK) for s in SHAPES), ("tree of triples", 30_000)])
+@pytest.mark.parametrize(
+    ("shape", "chunk"), [*((s, graphical_model.CHUNK) for s in SHAPES), ("tree of triples", 30_000)]
+)
 def test_marginals_of_large_samples_are_those_of_the_model_in_chunks_too(shape, chunk, monkeypatch):
-    monkeypatch.setattr(sampling, "CHUNK", chunk)
+    monkeypatch.setattr(graphical_model, "CHUNK", chunk)
     engine, potentials = random_model(shape)
     whole, _ = joint(engine, potentials)
     made = rows_of(engine, potentials, 400_500)

@@ -16,13 +16,11 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.conf_folder import CONF
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import build_synthesizer
-from synthesis.consistency.agree import ConsistentTargets, Target
-from synthesis.consistency.total import default_rows, estimate_total
-from synthesis.contract import Synthesizer
+from synthesis.consistency.agree import ConsistentTargets, Target, default_rows, estimate_total
+from synthesis.contract import Synthesizer, synthesize
 from synthesis.convergence import Synthesized
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.rounding import systematic
-from synthesis.synthesize import synthesize
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.errors import distance
 from tests.synthesis.pgm_worlds import noisy_counts

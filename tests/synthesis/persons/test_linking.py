@@ -50,9 +50,17 @@ from synthesis.persons.arranged import _drawn
 from synthesis.persons.arrangement import cost_of
 from synthesis.persons.linking import Linked, linked_persons
 from synthesis.persons.opening import _by_group, exchanged_begins, exchanged_steps, planned_times, tokens_of_slots
-from synthesis.persons.person_answers import Asked, answered
 from synthesis.persons.person_sizes import all_records, persons_by_size
-from synthesis.persons.person_targets import PersonTarget, _beside, _by_rows, _one_row, _signal, targets_of
+from synthesis.persons.person_targets import (
+    Asked,
+    PersonTarget,
+    _beside,
+    _by_rows,
+    _one_row,
+    _signal,
+    answered,
+    targets_of,
+)
 from tests.bench.planted import FAMILIES, kinship
 from tests.conftest import few
 
