@@ -629,6 +629,31 @@ def test_values_of_two_columns_that_exclude_each_other_are_proposed_and_none_tha
     assert "in no row" not in drafted(csv(tmp_path, "a,b\n" + "".join(f"a{i % 4},b{i % 2}\n" for i in range(900))))[0]
 
 
+def test_of_values_that_exclude_each_other_the_strongest_are_asked_about_none_twice_and_no_habits(tmp_path) -> None:
+    """People of three towns never shop in two branches: such questions stood before those of what cannot be."""
+    rng = np.random.default_rng(0)
+    town, ended = rng.integers(0, 12, 6_000), rng.random(6_000) < 0.2
+    branch = rng.integers(0, 10, 6_000)
+    branch += 2 * (branch >= town // 3 * 2)
+    columns = {"town": np.char.add("t", town.astype(str)), "branch": np.char.add("b", branch.astype(str))}
+    columns |= {"why": np.where(ended, rng.choice(["moved", "died"], 6_000), ""), "on": np.where(ended, town, -1)}
+    kinds = rng.integers(0, 6, 6_000)
+    columns |= {f"k{k}": np.where(kinds == k, "none", rng.choice(["one", "two"], 6_000)) for k in range(6)}
+    rows = "".join(f"{','.join(map(str, own))}\n" for own in zip(*columns.values(), strict=True)).replace(",-1", ",")
+    text, _ = drafted(csv(tmp_path, f"{','.join(columns)}\n{rows}"))
+    asked = [line for line in text.splitlines() if "in no row; unrelated columns would have" in line]
+    assert len(asked) == 12 and not any('"branch"' in line or '"why"' in line for line in asked)
+    rows_of = [int(line.split("would have ")[1].split(":")[0].replace(",", "")) for line in asked]
+    assert rows_of == sorted(rows_of, reverse=True)
+    assert {'{"on": [null], "why": {}}', '{"why": [null], "on": {}}'} <= {*skipped(text)[0]}
+
+
+def test_a_list_of_what_stands_beside_a_number_in_bins_is_not_followed_by_a_part_of_it(tmp_path) -> None:
+    lines = [f"{'yes' if i % 5 == 0 else 'no'},{0 if i % 5 == 0 else 50 + i * 7 % 900}.00\n" for i in range(2_000)]
+    text, _ = drafted(csv(tmp_path, "cancelled,paid\n" + "".join(lines)))
+    assert text.count('- {columns: ["paid", "cancelled"], possible: ') == 1 and not skipped(text)[0]
+
+
 def test_each_column_that_tells_another_is_proposed_unless_two_others_say_so(tmp_path: Path) -> None:
     """A courier rides in one city, a kitchen stands in one district of one: a release had couriers everywhere."""
     places = [(i % 24, (i + 4 * (i % 7 % 3)) % 12) for i in range(4_800)]  # both of one city

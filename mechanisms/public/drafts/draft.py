@@ -78,6 +78,8 @@ CODES = {"categorical", "zip"}
 LOST_PARTS = "; `ordered` below loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
 BARE = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[^\W\d_][\w -]*")
+#: Columns that follow from others, that are empty or 0 beside some values, and values that exclude each other.
+Dependent = tuple[Sequence[Determined], Sequence[Skipped], Sequence[Never]]
 
 
 def draft_schema(
@@ -140,8 +142,7 @@ def draft_schema(
     needed = {*held, *computed, order or ""}
     lengths, days = guess_times(source, varied, [pair[:2] for pair in orders], needed)
     orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
-    free, batches = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
-    dependent = guess_determined(free, batches, constant), guess_skipped(free, batches), guess_never(free, batches)
+    dependent = _dependent(source, [c for n, c in columns.items() if n not in computed], constant)
     parts = guess_parts(source, varied, held)
     remark_of = _pair_remarks(orders, alike, parts, days)
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
@@ -153,6 +154,13 @@ def draft_schema(
     rule = _calendar(held, parts, drafted, orders, {*computed, *(one.later for one in lengths)})
     head = _head(source, who, guessed=unit == GUESS)
     return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lengths, rule, derived, dependent)
+
+
+def _dependent(source: Source, free: Sequence[Column], constant: Collection[str]) -> Dependent:
+    """What columns that no expression computes say of each other."""
+    batches = partial(code_batches, source)
+    skipped = guess_skipped(free, batches)
+    return guess_determined(free, batches, constant), skipped, guess_never(free, batches, skipped)
 
 
 def _head(source: Source, who: str | None, *, guessed: bool) -> str:
@@ -280,7 +288,7 @@ def _rules(
     lengths: Sequence[Length],
     calendar: Mapping[str, object],
     computed: Sequence[tuple[str, str, str]],
-    dependent: tuple[Sequence[Determined], Sequence[Skipped], Sequence[Never]],
+    dependent: Dependent,
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
     follows, skipped, never = dependent
@@ -296,6 +304,7 @@ def _rules(
         for f in follows
         if not f.complete
     ]
+    listed = [{f.source, f.target} for f in follows if not f.complete]  # a list says more
     measured = {one.later: length_name(one.later) for one in lengths}  # in its place
     pairs += [
         f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}"
@@ -303,6 +312,7 @@ def _rules(
         f"is it {'not asked' if one.above is None else 'always 0'} there?"
         f"{'; a length stands for its date by the rule `derive` above' * bool(one.rule.keys() & measured.keys())}"
         for one in skipped
+        if {one.source, one.target} not in listed
     ]
     mapped = {m.target for m in follows if m.complete}
     pairs += [
