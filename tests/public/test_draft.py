@@ -13,7 +13,7 @@ import yaml
 
 from mechanisms.public.drafts import column_facts, rule_guess
 from mechanisms.public.drafts.draft import draft_schema
-from mechanisms.public.drafts.text_guess import classes_in_order
+from mechanisms.public.drafts.text_guess import classes_in_order, in_order
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import csv, encoded, loosened, source
@@ -985,3 +985,15 @@ def test_ids_with_letters_and_many_digits_are_no_list_however_many_rows_each_has
 )
 def test_classes_of_a_number_are_drafted_in_their_order(classes: list[str], ordered: bool) -> None:
     assert classes_in_order(sorted(classes)) == (classes if ordered else [])
+
+
+@pytest.mark.parametrize("sizes", ["klein mittel groß", "small medium large", "S M L XL", "niedrig mittel hoch"])
+def test_sizes_and_grades_are_drafted_in_their_order(sizes: str) -> None:
+    assert in_order(sorted(sizes.split())) == sizes.split()
+
+
+def test_salaries_name_no_persons_and_ids_are_asked_about_once(tmp_path: Path) -> None:
+    lines = [f"c{i * 7919 % 2_000:06},{20_000 + i * 37 % 450 * 100}\n" for i in range(2_500)]
+    text, _ = drafted(csv(tmp_path, "candidate,salary\n" + "".join(lines)))
+    assert "multiples of 100" in text and text.count("privacy.unit=") == 1, "the head names it"
+    assert text.count("Where they are persons', privacy.unit names the column") == 1

@@ -34,7 +34,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_spans,
 )
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
-from mechanisms.public.drafts.text_guess import FEW_IDS, unused
+from mechanisms.public.drafts.text_guess import FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others
 from mechanisms.public.rules.lengths import length_name
 from mechanisms.public.schema.column import Column
@@ -122,7 +122,8 @@ def draft_schema(
             if fields is not None and column in places:
                 fields |= place_fields(places[column])
             guess += _in_order(fields or {}, (orders_given or {}).get(column, ()))
-            guesses[column] = guess + (_of_whom(look, index, fields) if who is None and unit == GUESS else "")
+            asks = who is None and unit == GUESS and OF_OTHERS not in guess
+            guesses[column] = guess + (_of_whom(look, index, fields) if asks else "")
             drafted |= {} if fields is None else {column: fields}
     kin = {} if who is None else ids_of_others(source, who, many)
     gone = {c: f"{remark}: {KIN}" for c, remark in kin.items()}
@@ -276,7 +277,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
     if kind in CODES and facts.distinct > ROW_SHARE * facts.filled and (twice := look.repeated(index)):
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
-    if not codes or not facts.may_be_id(name):
+    if not codes or not facts.may_be_id(name) or (fields is not None and "multiple_of" in fields):
         return ""
     each = f"{facts.filled / facts.distinct:.1f} rows each"
     unit = quote(f"privacy.unit={name}")
