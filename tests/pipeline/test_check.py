@@ -284,6 +284,7 @@ BOTH = ["1.234,50", "12,75", "1.234", "2.000", "702.49", "1,500.10"]
         (ENGLISH, ["1.234,50", "1,234"], 1, "30 of the 30 numbers with a point or a comma, such as 1.234,"),
         (GERMAN, ["1.234", "2.000"], 0, "would be others with a decimal point: no cell shows which way is meant"),
         (GERMAN, BOTH[:4], 0, None),
+        ({"strip": ["£", ","]}, ["£1,234", "£2,000"], 0, None),
         ({}, ["1.234", "72.125"], 0, "60 rows hold numbers such as 1.234, and hardly any others"),
         ({"decimals": 3}, ["1.234", "72.125"], 0, None),
         ({}, ["1.234", "72"], 0, "30 rows hold numbers such as 1.234, and hardly any others 1000 or more"),

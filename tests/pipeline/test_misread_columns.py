@@ -251,6 +251,7 @@ def test_lengths_that_an_order_alone_would_lose_are_measured_by_a_proposed_rule(
     _, text = drafted(cells)
     assert (f"#   {rule}  # half take at most 3 days; without it a release loses that" in text) == said
     assert ('"left"' in "".join(line for line in text.splitlines() if line.startswith("#   - "))) != said
+    assert ('#   "paid": {"from": "left", "length": {"max": 90}}' in text) == said, "`ordered` takes no sums"
     hints = checked(capsys, cells)["hints"]
     assert any(f"derive: {{{rule}}}, in place of `ordered`" in h for h in hints) == said
     assert any("'came' ≤ 'left'" in h for h in hints) != said, "one rule or the other"

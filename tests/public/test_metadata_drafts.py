@@ -378,6 +378,10 @@ def test_school_years_and_quarters_are_in_order_and_order_where_there_is_no_date
     lines = [f"{i},{'fm'[i % 2]},{1940 + i % 50},{terms[k]},{(i * 7 + k) % 90}" for k in range(4) for i in range(90)]
     text = drafted(tmp_path, "who,sex,born,term,score\n" + "\n".join(lines) + "\n")
     assert "ordinal: true" in text and "in the order of years" in text and "\n  order: term\n" in text
+    postal = drafted(
+        tmp_path, "who,postcode,score\n" + "".join(f"{i // 3},{19102 + i % 9},{i % 90}\n" for i in range(720))
+    )
+    assert "'19102'" in postal and "years" not in postal, "of one town"
 
 
 def test_no_date_orders_that_differs_within_few_persons(tmp_path: Path) -> None:

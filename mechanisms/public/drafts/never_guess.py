@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.drafts.rule_guess import LAMBDA, BatchesOf, is_listed
 from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.drafts.skip_guess import Skipped
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import Column
 
@@ -19,6 +20,8 @@ from mechanisms.public.schema.column import Column
 EXPECTED_EACH, EXPECTED = 20, 100
 #: Of more columns pairs are not tried; of columns that need more rules, or values in one, nothing is proposed.
 MOST_TRIED, MOST_RULES, MOST_LISTED = 40, 4, 60
+#: Two columns that both have more values exclude each other by habit: towns and branches. So many rules are proposed.
+MANY, MOST_PROPOSED = 10, 12
 
 
 @dataclass(frozen=True)
@@ -46,15 +49,20 @@ class Never:
         return f"in no row; unrelated columns would have {self.expected:,}"
 
 
-def guess_never(given: Sequence[Column], batches_of: BatchesOf) -> list[Never]:
+def guess_never(given: Sequence[Column], batches_of: BatchesOf, skipped: Collection[Skipped] = ()) -> list[Never]:
     """Of each two columns of texts or flags, neither of which tells the other, the values that exclude each other.
 
     And of each column that may be empty the texts of the one that tells most of it beside which it never is. NOT
-    private. Cost: rows × pairs of columns, of which those go early of which all values stand together.
+    private. The strongest come first. Cost: rows × pairs of columns, of which those go early of which all values stand
+    together.
+
+    Args:
+        skipped: of columns that are empty where others are, which nothing repeats.
     """
     columns = [c for c in given if is_listed(c) and c.kind != "integer" and c.value_codes > 1][:MOST_TRIED]
     gaps = [c for c in given if c.missing_code is not None][:MOST_TRIED]
-    asked = [(a, b, False) for a, b in itertools.combinations(columns, 2)]
+    both = itertools.combinations(columns, 2)
+    asked = [(a, b, False) for a, b in both if min(a.value_codes, b.value_codes) <= MANY]
     asked += [(a, b, True) for a, b in itertools.product(columns, gaps) if a is not b]  # whether it is empty
     tried = {(a, b, gap): np.zeros((a.size, 2 if gap else b.size), np.int64) for a, b, gap in asked}
     for codes in batches_of([*{c.name: c for c in (*columns, *gaps)}.values()]) if tried else ():
@@ -72,7 +80,9 @@ def guess_never(given: Sequence[Column], batches_of: BatchesOf) -> list[Never]:
     for (a, b, _), counts in (item for item in tried.items() if item[0][2]):
         own = _rules(a, b, counts, (None, b.missing_code))
         filled[b] = max(filled.get(b, []), own, key=lambda every: sum(one.expected for one in every))
-    return [*rules, *itertools.chain(*filled.values())]
+    empty = {(one.target, one.source) for one in skipped if one.at == (None,) and one.above is None}
+    rules += [one for own in filled.values() for one in own if (one.source, one.target) not in empty]
+    return sorted(rules, key=lambda one: -one.expected)[:MOST_PROPOSED]
 
 
 def _fewest(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
