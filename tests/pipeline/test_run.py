@@ -1,7 +1,5 @@
 """`run` from end to end: a table in; a private table, its statement and scores out; its look before, rows in chunks."""
 
-from __future__ import annotations
-
 import filecmp
 import itertools
 import json

@@ -1,7 +1,5 @@
 """Computed columns: an expression means what Python's dates and numbers mean, and every written row keeps to it."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from pathlib import Path

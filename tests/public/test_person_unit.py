@@ -1,7 +1,5 @@
 """The unit of a schema: saved, apart from rules that it contradicts; sizes of units, counted, and of synthetic ones."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Questions about persons: what one of them adds, against counts made one by one."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

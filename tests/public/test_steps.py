@@ -1,7 +1,5 @@
 """Declared steps, and columns that ascend in every row: what is measured instead, and that decoding undoes it."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from datetime import date

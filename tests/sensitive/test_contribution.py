@@ -1,7 +1,5 @@
 """The clipper: no unit counts more than C records, nor moves a marginal further, however its ids are written."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
