@@ -1,7 +1,5 @@
 """Without an optional library, or the papers' rooms, all else goes on; what commands load, and folders of one's own."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """The Python functions beside `fit`, and `where=`: rows that satisfy a condition, in words that nobody can overlook."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import shutil

@@ -1,7 +1,5 @@
 """`check` says what a schema would do to a table; `run` looks the same way first, and refuses before any charge."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

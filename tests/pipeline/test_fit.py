@@ -1,7 +1,5 @@
 """`pipeline.fit`: frames in and out, by the very stages of the command."""
 
-from __future__ import annotations
-
 import datetime
 import enum
 import json

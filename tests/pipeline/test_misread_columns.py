@@ -1,7 +1,5 @@
 """What a draft and `check` ask about columns: forms that were guessed or lost, persons of several ids."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -1,7 +1,5 @@
 """A mistake, and a command at an odd moment or beside another: one message with a cure, and every file as it was."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

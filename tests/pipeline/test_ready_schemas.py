@@ -1,7 +1,5 @@
 """Every ready data entry loads, names its source and has the published sizes; the demo city keeps its promises."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import asdict, fields
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A steward's way from a table to a release: what the draft gets right, and what it and `check` ask of odd values."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

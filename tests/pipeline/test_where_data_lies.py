@@ -1,7 +1,5 @@
 """Tables of databases, behind addresses, and in other bytes than most: the same rows, the same release."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import sqlite3

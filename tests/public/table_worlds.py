@@ -1,7 +1,5 @@
 """Small helpers to open, encode and write tables in tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Encoding and decoding of tiny tables of every kind, text and typed files alike; and the law that both hold."""
 
-from __future__ import annotations
-
 import datetime
 import tempfile
 from collections.abc import Iterator

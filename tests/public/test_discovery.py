@@ -117,7 +117,7 @@ def test_whatever_the_answers_are_a_schema_comes_out(name, answer) -> None:
 
 
 @given(st.integers(1, 300), st.integers(0, 2), st.integers(0, 2**32))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_estimates_of_answers_without_noise_are_the_leaves(leaves, specials, seed) -> None:
     tree = LeafTree(leaves, specials)
     counts = np.random.default_rng(seed).integers(0, 50, leaves + specials)

@@ -1,7 +1,5 @@
 """A drafted schema says that it looked, says what to check, loads, and encodes the table it came from."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import date, timedelta

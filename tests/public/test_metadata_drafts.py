@@ -1,7 +1,5 @@
 """Drafts from metadata, which read no rows; what a draft proposes about the unit, and how seldom it guesses wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

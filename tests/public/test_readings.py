@@ -1,7 +1,5 @@
 """How texts are read: formats, signs, gaps, spellings; a folder or a pattern is read as one table of its parts."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

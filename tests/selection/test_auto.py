@@ -1,7 +1,5 @@
 """The default selection: what it looks at, what it spends, and wide tables."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """The clipper: no unit counts more than C records, nor moves a marginal further, however its ids are written."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -320,7 +318,7 @@ NUMBERS = st.from_regex(r"[+-]?0{0,2}[0-9]{0,3}(\.[0-9]{0,3})?([eE][+-]?[0-9]{1,
 TEXTS = st.text(max_size=8) | NUMBERS
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TEXTS)
 def test_a_text_in_every_case_and_way_of_writing_it_in_unicode_is_one_id_whose_form_is_its_own(text):
     form = normal_form(text, ALL)
@@ -333,7 +331,7 @@ def test_a_text_in_every_case_and_way_of_writing_it_in_unicode_is_one_id_whose_f
 MARKS = st.sampled_from("\u0301\u0327\u0345\u0f71\u0f73\u0344\u00e9\ufdfa\u1e69\uac01a ")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(MARKS | st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_marks_are_ordered_as_the_library_does(text):
     assert _decomposed(text) == unicodedata.normalize("NFKD", text)
@@ -359,7 +357,7 @@ def test_every_character_keeps_its_id_in_any_case_and_composition():
 DECIMALS = st.from_regex(r"[+-]?[0-9]{1,4}([.][0-9]{0,3})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(DECIMALS, DECIMALS, st.integers(0, 60))
 def test_two_texts_of_numbers_are_one_id_where_the_numbers_are_equal(one, other, zeros):
     mantissa, _, power = one.lower().partition("e")
@@ -372,7 +370,7 @@ def test_two_texts_of_numbers_are_one_id_where_the_numbers_are_equal(one, other,
     assert (normal_form(one, ALL) == normal_form(other, ALL)) == (Fraction(one) == Fraction(other))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.characters(max_codepoint=127), max_size=8) | NUMBERS, st.sets(st.sampled_from(ALL)))
 def test_texts_of_plain_characters_have_the_form_that_all_others_would_have(text, rules):
     slow = text

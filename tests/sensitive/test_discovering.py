@@ -1,7 +1,5 @@
 """What is discovered, and how many records units have: counted once for each unit."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

@@ -1,7 +1,5 @@
 """What is counted of persons: records, constants, orders; each once, and constants that are open."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The private table: its rows, ids and files; and two tables joined by the id, however odd they are."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable

@@ -148,7 +148,7 @@ def test_rows_are_mended_from_nothing_and_zeros_without_any_row_are_refused():
         mended(table, [*zeros, (("a", "c"), differ)], np.random.default_rng(0))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6))
 def test_min_cost_flow_changes_the_fewest_codes(seed):
     """Against the plain transport programme over all pairs of cells."""
