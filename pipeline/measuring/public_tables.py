@@ -22,8 +22,8 @@ from mechanisms.sensitive.private_table import fingerprint
 from mechanisms.sensitive.same_rows import same_rows
 from pipeline.settings.config import SynthesisConfig
 from pipeline.settings.methods import usable_synthesizer
-from pipeline.statement.format_2 import starts_from
 from pipeline.statement.start_table import START, Start, start_in, start_of
+from pipeline.statement.words import starts_from
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec, StartedGum
 
