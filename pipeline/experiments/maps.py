@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.counts import cubes_from_arrays
-from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.challenges.range_query import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import JsonDict, stored_values, write_whole

@@ -27,7 +27,7 @@ from pipeline.statement.statement import NO_HOLDOUT, unit_of
 if TYPE_CHECKING:
     from pandas import DataFrame  # slow to load
 from mechanisms.public.release import STATEMENT_VERSION
-from pipeline.statement.start_table import Start
+from pipeline.statement.statement import Start
 
 #: Keys whose content is a sentence, or a list of them → what stands for one that is absent.
 TEXTS: Json = {
