@@ -186,7 +186,7 @@ TWO_SAMPLE_AUC = LEARNED(
     perfect=0.5,
     reference="½ by guessing, and real records told from other real ones",
     source="Lopez-Paz & Oquab 2017",
-    run="evaluation.learning.two_sample_auc:two_sample_auc_of",
+    run="evaluation.learning.tstr:two_sample_auc_of",
     settings=AucSettings,
 )
 

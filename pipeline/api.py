@@ -19,12 +19,12 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline import synth_again as other
 from pipeline.comparison.compared_tables import Comparison as Comparison
 from pipeline.comparison.compared_tables import score_several, tables_by_name
-from pipeline.frames.before_fit import CommandResult as CommandResult
-from pipeline.frames.before_fit import check as check
-from pipeline.frames.before_fit import draft as draft
-from pipeline.frames.before_fit import plan as plan
-from pipeline.frames.before_fit import rehearse as rehearse
+from pipeline.frames.fit import CommandResult as CommandResult
+from pipeline.frames.fit import check as check
+from pipeline.frames.fit import draft as draft
 from pipeline.frames.fit import fit as fit
+from pipeline.frames.fit import plan as plan
+from pipeline.frames.fit import rehearse as rehearse
 from pipeline.frames.frame_files import AnySchema, Table, schema_file, table_files
 from pipeline.frames.release_object import Release as Release
 from pipeline.frames.release_object import load as load

@@ -29,7 +29,7 @@ from pipeline.settings.config import Config, DataConfig
 from pipeline.settings.design import bound_settings, post_processing
 from pipeline.settings.inputs import check_ready, generated
 from pipeline.settings.specs import check_unit
-from pipeline.statement.start_table import start_in
+from pipeline.statement.statement import start_in
 from pipeline.version import __version__
 
 

@@ -27,8 +27,7 @@ from pipeline.settings.config import Config
 from pipeline.settings.design import Design
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import Signer, WhoPublishes
-from pipeline.statement.start_table import Start
-from pipeline.statement.statement import Bought
+from pipeline.statement.statement import Bought, Start
 from pipeline.statement.words import sentence
 
 T = TypeVar("T")

@@ -27,7 +27,7 @@ from synthesis.consistency.residual_parts import completed
 from synthesis.consistency.shrinkage import with_likely_columns
 from synthesis.contract import RowModel, Synthesizer, row_bytes
 from synthesis.convergence import FitRecord, Synthesized
-from synthesis.gum.descent import descend
+from synthesis.gum.gradual_update import descend
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import outermost
 from synthesis.impossible import Impossible, Zeros

@@ -149,7 +149,7 @@ SDNIST = POINTS(
     says="{score:.0f} of 1,000 points for all pairs of columns",
     reference="10, 40 and 90 % of the real rows, in the details; independent columns",
     source="NIST, SDNist 2.3; Collaborative Research Cycle",
-    run="evaluation.papers.challenges.sdnist:sdnist_of",
+    run="evaluation.papers.challenges.kmarginal:sdnist_of",
     settings=AreaSettings,
     on_values=True,
 )
@@ -177,7 +177,7 @@ PIE_CHART = ON_MAP(
     perfect=1,
     reference="its floor; the sum over places and times, as published, is in the details",
     source="NIST challenge 2020-21, sprint 1; Li et al. 2021a, Appendix B",
-    run="evaluation.papers.challenges.pie_chart:pie_chart_of",
+    run="evaluation.papers.challenges.range_query:pie_chart_of",
     score="mean",
     quick=True,
 )

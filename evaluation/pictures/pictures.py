@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from evaluation.learning.features import some_rows
 from evaluation.metric import Options
 from evaluation.outcome import plain
-from evaluation.pictures.pair_maps import chosen_pairs, grouped_codes, pair_maps
-from evaluation.pictures.place_map import map_of_places
+from evaluation.pictures.pair_maps import chosen_pairs, grouped_codes, map_of_places, pair_maps
 from evaluation.pictures.validity import broken_rules, valid_columns
 from evaluation.products import inner, times
 from evaluation.readings.distance_ends import expected_tvd

@@ -9,9 +9,8 @@ from functools import cached_property
 from typing import Literal, TypeVar
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
-from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.budget import POWER, Budget, PairNoise
 from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, NoiseEvent, as_noise
-from mechanisms.accounting.pairs import POWER, PairNoise
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
 from mechanisms.public.criterion import Criterion

@@ -13,9 +13,18 @@ from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import accountant_class, check_filter
 from mechanisms.accounting.accountants.zcdp import Zcdp
-from mechanisms.accounting.budget import Budget, Charge, calibrate
+from mechanisms.accounting.budget import (
+    POWER,
+    Budget,
+    Charge,
+    Pair,
+    PairNoise,
+    calibrate,
+    mean_stddev,
+    possible_pairs,
+    shares_power,
+)
 from mechanisms.accounting.events import Event, NoiseEvent, as_noise, safe_failure, safe_threshold
-from mechanisms.accounting.pairs import POWER, Pair, PairNoise, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.plan import RESERVE, Beside, Plan, PlannedCharge, Reservation
 from mechanisms.public import units
 from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion

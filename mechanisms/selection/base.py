@@ -10,8 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
 from mechanisms.accounting.accountants.registered import check_filter, serves_as_filter
-from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.pairs import POWER, possible_pairs
+from mechanisms.accounting.budget import POWER, Budget, possible_pairs
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import reserve
 from mechanisms.public.designs.pair_view import forest_edges, pairs

@@ -18,8 +18,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.text_table import lined_up, notebook_table
 from pipeline.report.charts import marks
-from pipeline.report.header_cards import LABELS, STYLES
-from pipeline.report.page import Card, Cell, Gauge, HeadCard, Page, Section, Table, Words
+from pipeline.report.page import LABELS, STYLES, Card, Cell, Gauge, HeadCard, Page, Section, Table, Words
 from pipeline.scores import two_tables
 from pipeline.scores.release_beside import with_own_schema
 from pipeline.scores.table_sources import shown_name

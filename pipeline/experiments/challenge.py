@@ -49,11 +49,9 @@ from pipeline.experiments.challenge_settings import (
     variants_of,
     write_coded,
 )
-from pipeline.experiments.experiment_settings import settings_of
+from pipeline.experiments.experiment_settings import opened_table, run_seed, settings_of
 from pipeline.experiments.findings import Findings, closing_text, setting_of, write_findings
 from pipeline.experiments.gallery.published import beside_printed, compared_scales, in_words, published_of
-from pipeline.experiments.opened_table import opened_table
-from pipeline.experiments.repeats import run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1_histograms import promise
 from pipeline.folders import RunFolder

@@ -30,8 +30,7 @@ from pipeline.experiments.challenge_settings import ChallengeSettings, rounds, w
 from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.gallery.published import reported
 from pipeline.folders import RunFolder
-from pipeline.scores.read_values import wants_values, with_schema
-from pipeline.scores.table_sources import open_with
+from pipeline.scores.table_sources import open_with, wants_values, with_schema
 from pipeline.settings.config import Config, SynthesisConfig
 from pipeline.settings.methods import build_synthesizer
 from synthesis.contract import Synthesizer, synthesize

@@ -13,8 +13,8 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.units import Neighbouring
 from pipeline.budget.admission import PlannedRelease
+from pipeline.experiments.experiment_settings import save, write_rows
 from pipeline.experiments.gallery.published import Beside, as_json, shared_equally
-from pipeline.experiments.written import save, write_rows
 from pipeline.folders import claimed, logged
 from pipeline.load_stage import keep_settings
 from pipeline.settings.config import Config

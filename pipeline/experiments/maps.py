@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.counts import cubes_from_arrays
-from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.challenges.range_query import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import JsonDict, stored_values, write_whole
@@ -23,12 +23,17 @@ from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
 from pipeline.demo import DEMO_ROWS, write_demo
 from pipeline.experiments import table1_histograms as tables
-from pipeline.experiments.experiment_settings import MapSettings, RowSpec, rows_of, settings_of
+from pipeline.experiments.experiment_settings import (
+    MapSettings,
+    RowSpec,
+    mean_beside,
+    opened_table,
+    rows_of,
+    settings_of,
+)
 from pipeline.experiments.findings import Findings, closing_text, setting_of, write_findings
 from pipeline.experiments.gallery.published import reported
 from pipeline.experiments.ncript_figures import Table2, beside_table2, facts_of, write_figures
-from pipeline.experiments.opened_table import opened_table
-from pipeline.experiments.repeats import mean_beside
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1 import (
     COMPARED,

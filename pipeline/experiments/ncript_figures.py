@@ -20,8 +20,8 @@ from evaluation.score import BANNER
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.text_table import markdown
+from pipeline.experiments.experiment_settings import save, write_rows
 from pipeline.experiments.gallery.published import Beside, shown
-from pipeline.experiments.written import save, write_rows
 
 Histogram = NDArray[np.float64]
 

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 
 from evaluation.metrics import METRICS
 from mechanisms.public.files import Json
+from pipeline.experiments.experiment_settings import mean_of, mean_rows, save, write_rows
 from pipeline.experiments.gallery.published import Beside
-from pipeline.experiments.repeats import mean_of, mean_rows
 from pipeline.experiments.table1 import spearman
-from pipeline.experiments.written import save, write_rows
 
 #: (dataset, ε) → metric → a row of the findings.
 Tables = dict[tuple[str, float | None], dict[str, Json]]

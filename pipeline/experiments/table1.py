@@ -15,8 +15,13 @@ from evaluation.counts import cells_in_records
 from evaluation.metric import MAP
 from evaluation.mgd.aemc import aemc
 from evaluation.mgd.aemc_graph import Axis
-from evaluation.papers.challenges.pie_chart import pie_chart_counts
-from evaluation.papers.challenges.range_query import answerable_queries, occupied, range_answers, relative_error
+from evaluation.papers.challenges.range_query import (
+    answerable_queries,
+    occupied,
+    pie_chart_counts,
+    range_answers,
+    relative_error,
+)
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, require_columns

@@ -26,8 +26,7 @@ from mechanisms.sensitive.private_table import PrivateTable, load_private
 from pipeline import stages
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
-from pipeline.experiments.experiment_settings import MapSettings, RowSpec, rows_of, settings_of
-from pipeline.experiments.opened_table import OpenTable
+from pipeline.experiments.experiment_settings import MapSettings, OpenTable, RowSpec, rows_of, settings_of
 from pipeline.experiments.table1 import MAX_CELLS, TemporalMap
 from pipeline.scores.table_sources import open_with
 from pipeline.settings import build

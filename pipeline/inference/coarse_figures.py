@@ -10,8 +10,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique
-from pipeline.inference.cell_limits import Limits, cell_limits
-from pipeline.inference.coarse_answers import Coarse
+from pipeline.inference.coarse_answers import Coarse, Limits, cell_limits
 from pipeline.inference.estimate_questions import BinValues, EstimateQuestion, Groups, codes_of
 from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.ratio_intervals import (

@@ -21,7 +21,7 @@ from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import WEIGHT_BITS
 from pipeline.inference import estimates
-from pipeline.inference.cell_limits import cell_limits
+from pipeline.inference.coarse_answers import cell_limits
 from pipeline.inference.estimate_questions import EstimateQuestion
 from pipeline.inference.marginal_estimates import FRECHET, INSIDE, MEASURED, MarginalEstimate, ReleaseEvidence
 from pipeline.inference.noise_bounds import NoiseTerm, tail
@@ -33,8 +33,7 @@ from pipeline.report.answer_noise import cell_lines, coverage
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
 from pipeline.statement.digests import read_manifest
-from pipeline.statement.format_2 import as_fields
-from pipeline.statement.words import noted, refuse_part
+from pipeline.statement.words import as_fields, noted, refuse_part
 
 #: Marginals of more cells are not counted for a bound.
 MAX_CELLS = 4_000_000

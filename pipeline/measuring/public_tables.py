@@ -15,15 +15,15 @@ from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.public_rows import read_public
+from mechanisms.public.tables.codec import read_public
 from mechanisms.public.tables.scan import Source
 from mechanisms.selection.base import Selection
+from mechanisms.sensitive.joined_units import same_rows
 from mechanisms.sensitive.private_table import fingerprint
-from mechanisms.sensitive.same_rows import same_rows
 from pipeline.settings.config import SynthesisConfig
 from pipeline.settings.methods import usable_synthesizer
-from pipeline.statement.format_2 import starts_from
-from pipeline.statement.start_table import START, Start, start_in, start_of
+from pipeline.statement.statement import START, Start, start_in, start_of
+from pipeline.statement.words import starts_from
 from synthesis.contract import Synthesizer
 from synthesis.gum.gum_settings import GumSpec, StartedGum
 

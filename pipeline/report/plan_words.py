@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from statistics import median
 
-from mechanisms.accounting.pairs import POWER
+from mechanisms.accounting.budget import POWER
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.files import Json, JsonDict

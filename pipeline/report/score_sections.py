@@ -10,8 +10,7 @@ from typing import Any
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.text_table import lined_up
 from pipeline.report.charts import Drawing, Line, lines
-from pipeline.report.header_cards import LABELS, STYLES
-from pipeline.report.page import BOTH, Card, Cell, Gauge, Section, Table, Words, number
+from pipeline.report.page import BOTH, LABELS, STYLES, Card, Cell, Gauge, Section, Table, Words, number
 from pipeline.report.scale import ChartAxis
 
 #: Marginals, values and cells that cost most.

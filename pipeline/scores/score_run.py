@@ -25,11 +25,17 @@ from mechanisms.sensitive.private_table import PrivateTable
 from mechanisms.sensitive.shared_table import shared_truth
 from pipeline.run_context import State, present
 from pipeline.scores.first_look import first_look
-from pipeline.scores.read_values import shared_schema, subject_texts, wants_values, with_schema
 from pipeline.scores.release_beside import facts_of
 from pipeline.scores.score_files import write_scores
 from pipeline.scores.scored_tables import ScoredTables, floors_file, keep_floors, over_one_schema
-from pipeline.scores.table_sources import file_facts, open_released
+from pipeline.scores.table_sources import (
+    file_facts,
+    open_released,
+    shared_schema,
+    subject_texts,
+    wants_values,
+    with_schema,
+)
 from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable, roles_of, with_subjects
 

@@ -21,10 +21,18 @@ from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.frames.frame_files import Table
 from pipeline.scores.first_look import first_look, value_look
-from pipeline.scores.read_values import shared_schema, subject_texts, with_schema, without_schema
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
-from pipeline.scores.table_sources import declared_dialect, file_facts, opened, scored_whole
+from pipeline.scores.table_sources import (
+    declared_dialect,
+    file_facts,
+    opened,
+    scored_whole,
+    shared_schema,
+    subject_texts,
+    with_schema,
+    without_schema,
+)
 from pipeline.settings.config import ScoreConfig, schema_path
 from pipeline.settings.inputs import check_tables
 from pipeline.settings.read_where import check_read, check_tables_read

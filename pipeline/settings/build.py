@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast, get_args
 
-from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.budget import Budget, Pair, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.events import as_noise
-from mechanisms.accounting.pairs import Pair, mean_stddev, possible_pairs, shares_power
 from mechanisms.accounting.plan import Beside, Plan, PlannedCharge, Reservation
 from mechanisms.accounting.planning import Request, make_plan, plan_discovery, with_least_noise
 from mechanisms.accounting.private_selection import PrivateSelection

@@ -27,7 +27,7 @@ from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.scoring import scores_of_run
 from pipeline.settings.specs import Specs, as_released, build_specs, two_tables
 from pipeline.statement.signing import Signer, WhoPublishes, build_publication, load_signer
-from pipeline.statement.start_table import Start, start_in
+from pipeline.statement.statement import Start, start_in
 
 
 @dataclass(frozen=True, eq=False)

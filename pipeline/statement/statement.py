@@ -14,17 +14,55 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, worst_case
 from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.discovery_questions import OF_UNITS
+from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.schema_text import names_the_table
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.settings.config import SynthesisConfig
 from pipeline.settings.inputs import asked_query
 from pipeline.settings.specs import Specs, budget_warnings, unit_warnings
+from pipeline.statement.digests import file_digest
 from pipeline.statement.signing import FIELDS, WhoPublishes
-from pipeline.statement.start_table import Start
 from pipeline.version import __version__
+
+#: The setting that names it.
+START = "synthesis.public"
+
+
+#: The table as its entry among the public facts of a statement: the name of its file, and the SHA-256 of its bytes.
+Start = Json
+
+
+def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | None:
+    """The table that the settings name.
+
+    Args:
+        discovering: whether bounds or values of the schema are open still.
+    Raises:
+        UserError: no file that can be read; a schema that is not whole before the run.
+    """
+    path = start_of(config)
+    if path is None:
+        return None
+    if discovering:
+        fix = "declare the bounds and values that are to be discovered, or leave it out"
+        raise UserError("a public start needs a schema without discover", where=START, fix=fix)
+    try:
+        digest = file_digest(Path(path).expanduser())
+    except OSError as error:
+        fix = "a table of the same columns that is public; or leave it out"
+        raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error
+    return {"fact": "public_start", "name": Path(path).name, "sha256": digest}
+
+
+def start_of(config: SynthesisConfig) -> str | None:
+    """The file that the settings name, or None."""
+    path = config.options.get("public")
+    return str(path) if path else None
+
 
 LIBRARIES = ("autodp", "duckdb", "numba", "numpy", "scipy")
 #: Where the noise of a private release is from, and of one that anybody can repeat.

@@ -20,17 +20,15 @@ from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import bound_in_words, delta
 from pipeline.plugins.origins import check_loaded
 from pipeline.settings.config import VerifyConfig
-from pipeline.statement.advisories import advisories_of
 from pipeline.statement.digests import Manifest, check_files, read_manifest
-from pipeline.statement.format_2 import as_fields, is_older
-from pipeline.statement.other_files import other_files, written_with
+from pipeline.statement.other_files import advisories_of, other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import BROKEN, texts_of
 from pipeline.statement.restated import FROM_RUN, restated
 from pipeline.statement.signing import check_signature, public_key
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
 from pipeline.statement.statement import SECURE
-from pipeline.statement.words import condition_in_words, reasons_in_words, sentence
+from pipeline.statement.words import as_fields, condition_in_words, is_older, reasons_in_words, sentence
 from pipeline.version import __version__
 
 #: A loss that says nothing: of a large δ, ε near 0 follows from its original parameter no closer.

@@ -1,4 +1,7 @@
-"""A statement in words: its fields, through the sentences of `sentences.j2`; conditions on rows too."""
+"""A statement in words: its fields, through the sentences of `sentences.j2`; older formats, and conditions on rows.
+
+Format 2 said in sentences whom it protects and what it takes as public. Its numbers, names and receipts are as today's.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,55 @@ from mechanisms.public.units import ID_RULES, bound_in_words
 from pipeline.inference.person_level import COUNTED
 from pipeline.report.page import environment
 from pipeline.settings.specs import budget_warnings, unit_warnings
-from pipeline.statement.format_2 import TEXTS, is_older
 from pipeline.statement.statement import NO_HOLDOUT, unit_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # slow to load
+from mechanisms.public.release import STATEMENT_VERSION
+from pipeline.statement.statement import Start
+
+#: Keys whose content is a sentence, or a list of them → what stands for one that is absent.
+TEXTS: Json = {
+    **dict.fromkeys(("unit", "clip", "missing_unit", "unit_ids", "holdout", "noise_source", "conversion"), ""),
+    **dict.fromkeys(("public_facts", "outside", "reasons_not_private", "warnings"), ()),
+    "running_total": "",
+}
+
+
+def is_older(statement: Json) -> bool:
+    """Whether its sentences are no fields."""
+    return bool(statement.get("version", 1) in range(1, STATEMENT_VERSION))
+
+
+def as_fields(statement: Json) -> Json:
+    """The same with the fields of today that its numbers tell; what only sentences say is None.
+
+    A unit whose column is unknown has an empty name: no column has.
+    """
+    if not is_older(statement):
+        return statement
+    events, chosen = statement["events"], statement.get("selection")
+    limits = [e["accept"]["at_most"] for e in events if e.get("accept")]
+    if chosen is not None:
+        chosen = {**chosen, "threshold": bool(limits) and None not in limits}
+    column = None if statement.get("unit_ids") == "" else ""
+    unit = {"column": column, "max_records": statement["max_records"], "clip": None, "missing": None, "ids": None}
+    aside = str(statement.get("holdout", "none"))
+    return {**statement, "unit": unit, "selection": chosen, "holdout": "none" if aside.startswith("none") else None}
+
+
+def starts_from(statement: Json, start: Start) -> bool:
+    """Whether a statement names this table as the start of its rows."""
+    if is_older(statement):  # its digest is in one of the sentences
+        return any(start["sha256"] in fact for fact in statement["public_facts"])
+    return start in statement["public_facts"]
+
+
+def start_named(statement: Json) -> str | None:
+    """The file of the public table that rows start from; None where there is none, or a sentence alone names it."""
+    facts = () if is_older(statement) else statement["public_facts"]
+    return next((str(fact["name"]) for fact in facts if fact["fact"] == "public_start"), None)
+
 
 #: Said of answers of a release that was accepted, or chosen from several tries, by its own noisy scores.
 CHOSEN = "the release was accepted by its noisy score: which noise is released depends on it, and 95 % may be less"

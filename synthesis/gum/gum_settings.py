@@ -17,8 +17,7 @@ from synthesis.consistency.agree import ConsistentTargets, Target
 from synthesis.consistency.merged_values import Groups, merged_domain
 from synthesis.contract import ByTargets
 from synthesis.convergence import Record, Synthesized, convergence
-from synthesis.gum.descent import descend
-from synthesis.gum.gradual_update import UpdateWork
+from synthesis.gum.gradual_update import UpdateWork, descend
 from synthesis.gum.layout import Layout, draw_lone, lay_out, tree_columns
 from synthesis.impossible import Zeros, mended
 from synthesis.independent import independent_rows

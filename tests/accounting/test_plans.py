@@ -14,11 +14,10 @@ from mpmath import mp, mpf
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class, check_filter
-from mechanisms.accounting.budget import Budget
+from mechanisms.accounting.budget import POWER, Budget, Pair, possible_pairs
 from mechanisms.accounting.events import Gaussian, booked_event, event_of, safe_failure, safe_threshold, weight_of
 from mechanisms.accounting.filters import spend_of_plan
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
-from mechanisms.accounting.pairs import POWER, Pair, possible_pairs
 from mechanisms.accounting.plan import Reservation
 from mechanisms.accounting.planning import Request, _shares, make_plan, plan_discovery
 from mechanisms.accounting.private_selection import PrivateSelection

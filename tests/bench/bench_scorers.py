@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from evaluation.papers.challenges.kmarginal import PLACE, TIME
-from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.challenges.range_query import pie_chart_counts
 from tests.bench.clock import timed
 from tests.evaluation import transcribed
 from tests.evaluation.contest_frames import SURVEY_EDGES, TO, TRIP_EDGES, UNIT, sprint2_table, sprint3_table

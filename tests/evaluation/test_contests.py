@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from evaluation.mgd.targets import draw_schemas
-from evaluation.papers.challenges import pie_chart as module
+from evaluation.papers.challenges import range_query as module
 from evaluation.papers.challenges.kmarginal import PLACE, TIME, draw_marginals
 from evaluation.papers.challenges.match_2018 import answer, draw_query, gini_index, gini_score
-from evaluation.papers.challenges.pie_chart import pie_chart_counts
 from evaluation.papers.challenges.range_query import (
     answerable_queries,
     draw_queries,
     occupied,
+    pie_chart_counts,
     range_answers,
     relative_error,
 )

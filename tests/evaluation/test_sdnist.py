@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
-from evaluation.papers.challenges.sdnist import SUBSAMPLES, distances, in_bins, matches
+from evaluation.papers.challenges.kmarginal import SUBSAMPLES, distances, in_bins, matches
 from evaluation.values.value_tables import Values
 from mechanisms.public.schema.table_schema import load_schema, part_of
 from pipeline.conf_folder import SCHEMAS

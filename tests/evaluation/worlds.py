@@ -22,8 +22,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.scores.read_values import with_schema, without_schema
-from pipeline.scores.table_sources import opened
+from pipeline.scores.table_sources import opened, with_schema, without_schema
 
 
 def result_of(

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from evaluation.counts import cubes_from_arrays
-from evaluation.papers.challenges.pie_chart import pie_chart_counts
+from evaluation.papers.challenges.range_query import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript, total_loss
 from evaluation.papers.ncript.ncript_rows import (
     NcriptSpec,

@@ -17,8 +17,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.scan import open_table
 from pipeline.scores import score_run
-from pipeline.scores.read_values import with_schema
 from pipeline.scores.scored_tables import measure_floors
+from pipeline.scores.table_sources import with_schema
 from pipeline.scores.two_tables import encoded
 from pipeline.stage_bars import Stages
 from tests.pipeline.conftest import TOWN, command, people, reply

@@ -20,7 +20,7 @@ from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from pipeline import bounds
 from pipeline.inference import release_bounds
-from pipeline.inference.cell_limits import cell_limits
+from pipeline.inference.coarse_answers import cell_limits
 from pipeline.inference.marginal_estimates import ReleaseEvidence, marginal_estimate
 from pipeline.inference.noise_bounds import BLOCK, NoiseTerm, draws_of_sum, in_blocks, sum_bound, tail
 from pipeline.inference.release_bounds import ALPHA, error_bound, error_bounds, scale_of, scored_error

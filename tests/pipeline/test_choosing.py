@@ -27,7 +27,7 @@ from pipeline.settings.config import SynthesisConfig, load_config
 from pipeline.settings.methods import build_synthesizer
 from pipeline.settings.specs import build_specs
 from pipeline.statement.restated import restated
-from pipeline.statement.start_table import start_in
+from pipeline.statement.statement import start_in
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.pipeline.conftest import TOWN, command, people, reply, statement_of, worded
 

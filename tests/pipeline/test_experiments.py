@@ -18,11 +18,19 @@ from pipeline.conf_folder import CONF, SCHEMAS
 from pipeline.experiments import maps
 from pipeline.experiments.challenge_settings import ChallengeSettings, stand_in, subjects, variants_of
 from pipeline.experiments.dpsyn_figure2 import PANELS, SMOKE_KS, crossing, panel
-from pipeline.experiments.experiment_settings import ExperimentSource, MapSettings, rows_of, settings_of
+from pipeline.experiments.experiment_settings import (
+    ExperimentSource,
+    MapSettings,
+    mean_beside,
+    mean_of,
+    mean_rows,
+    rows_of,
+    run_seed,
+    settings_of,
+)
 from pipeline.experiments.gallery.all_experiments import AllSettings, names_of_all, table_of
 from pipeline.experiments.gallery.published import Beside, Published, beside_rows, published_of, reported
 from pipeline.experiments.nist_crc import WHERE, _exact, parts_of
-from pipeline.experiments.repeats import mean_beside, mean_of, mean_rows, run_seed
 from pipeline.experiments.scores_against import beside_pairs, pairs_of
 from pipeline.experiments.table1 import MARGINALS, as_printed, map_schema, printed_scores, spearman, weighted
 from pipeline.experiments.table1_histograms import laplace_plan

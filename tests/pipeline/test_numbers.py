@@ -17,8 +17,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema, part_of
 from pipeline import release_folder
 from pipeline.release_folder import cells_frame, read_release
-from pipeline.report.header_cards import in_short
 from pipeline.report.last_lines import scored_lines
+from pipeline.report.page import in_short
 from tests.evaluation.worlds import values_of
 from tests.pipeline.conftest import TOWN, command, done_in, edit, reply, statement_of
 from tests.pipeline.looks import checked, drafted

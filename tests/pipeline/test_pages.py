@@ -27,8 +27,19 @@ from mechanisms.public.text_table import lined_up, markdown, notebook_table
 from pipeline.report import run_page
 from pipeline.report.answer_noise import losses_of_bounds, signal_to_noise, size_bars
 from pipeline.report.charts import Line, Place, bars, heat, lines, place_map
-from pipeline.report.header_cards import header_cards, in_short, not_computed
-from pipeline.report.page import Card, Gauge, Page, Section, Table, chart_style, number, rendered
+from pipeline.report.page import (
+    Card,
+    Gauge,
+    Page,
+    Section,
+    Table,
+    chart_style,
+    header_cards,
+    in_short,
+    not_computed,
+    number,
+    rendered,
+)
 from pipeline.report.scale import ChartAxis, Scale
 from pipeline.report.score_sections import numbers_lines, numbers_section
 from pipeline.report.table_sections import accuracy_section, columns_section, dependence_section

@@ -15,8 +15,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent
 from synthesis.consistency.merged_values import compressed, expanded, merged_values, one_way_counts
 from synthesis.contract import synthesize
-from synthesis.gum.descent import descend
-from synthesis.gum.gradual_update import UpdateWork, shrink_factor
+from synthesis.gum.gradual_update import UpdateWork, descend, shrink_factor
 from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import components, lay_out
 from synthesis.impossible import mended

@@ -27,7 +27,7 @@ from evaluation.papers.ncript.ncript_rows import (
     violating_types,
 )
 from evaluation.papers.paper_metrics import NcriptSettings
-from evaluation.pictures.place_map import named
+from evaluation.pictures.pair_maps import named
 from mechanisms.public.errors import check_names
 from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema

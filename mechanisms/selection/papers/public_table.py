@@ -18,7 +18,7 @@ from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.accountants.zcdp import Zcdp
-from mechanisms.accounting.pairs import possible_pairs
+from mechanisms.accounting.budget import possible_pairs
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.public.coded_table import count_cliques
@@ -28,7 +28,7 @@ from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO, possible_kinds
 from mechanisms.public.settings import setting
-from mechanisms.public.tables.public_rows import read_public
+from mechanisms.public.tables.codec import read_public
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import COMBINED, Facts, Schedule, Selection, large_pairs
 

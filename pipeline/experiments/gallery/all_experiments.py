@@ -19,9 +19,8 @@ from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.text_table import markdown
 from pipeline.conf_folder import CONF
-from pipeline.experiments.experiment_settings import settings_of
+from pipeline.experiments.experiment_settings import settings_of, write_rows
 from pipeline.experiments.gallery.published import shown
-from pipeline.experiments.written import write_rows
 from pipeline.folders import RunFolder, claimed, logged
 
 if TYPE_CHECKING:

@@ -176,7 +176,7 @@ def metadata_draft(path: Path) -> str:
     where, form, name = str(path), path.suffix.lower(), path.name.split(".")[0]
     if form in SQL:
         need_extra("sqlglot", where)
-    read = "sql:of_sql" if form in SQL else "ddi:of_ddi" if form == ".xml" else "json_forms:of_json"
+    read = "sql:of_sql" if form in SQL else "codebooks:of_ddi" if form == ".xml" else "codebooks:of_json"
     try:
         with path.open(encoding="utf-8-sig") as file:
             text = file.read(LARGEST + 1)
