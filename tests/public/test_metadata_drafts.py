@@ -44,7 +44,7 @@ SDV = {
 FIELDS = [
     {"name": "id", "type": "integer"},
     {"name": "sex", "type": "string", "title": "Sex", "constraints": {"required": True, "enum": ["F", "M"]}},
-    {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 110, "pattern": "x"}},
+    {"name": "age", "type": "integer", "constraints": {"minimum": "0", "maximum": "110", "pattern": "x"}},
     {"name": "stay", "type": "integer", "constraints": {"minimum": 0}},
     {"name": "cost", "type": "number", "decimalChar": ",", "groupChar": "."},
     {"name": "born", "type": "date", "format": "%d.%m.%Y", "constraints": {"minimum": "1900-01-01"}},
