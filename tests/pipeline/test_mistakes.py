@@ -140,6 +140,11 @@ MISTAKES = {
     "a number for a choice": ([*PLAN, "selection=3"], "no selection called 3", "aim"),
     "a list for a choice": ([*PLAN, "privacy=[1,2]"], "no privacy called [1, 2]", "default"),
     "a list in a list of columns": (["query", "from=R/release", "marginal=[[age]]"], "marginal", "no name of a column"),
+    "letters that are not UTF-8": ([*RUN, "statement.publisher=Z\udcfcrich"], "statement.publisher", "in UTF-8"),
+    "half a record": ([*PLAN, "privacy.max_records=1.5"], "got '1.5', not a whole number", "C ≥ 1"),
+    "no number at all": ([*PLAN, "privacy.epsilon=null"], "got 'None', not a number", "above 0"),
+    "neither yes nor no": ([*PLAN, "plan.details=maybe"], "got 'maybe', not true or false"),
+    "the home of nobody": (["check", "data.path=~no-such-person/t.csv", "data.schema=town.yaml"], "no home folder"),
     "help for no setting": (["run", "--help", "epsilno"], "epsilno", "--help all lists them"),
 }
 

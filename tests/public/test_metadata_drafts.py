@@ -42,7 +42,7 @@ SDV = {
 FIELDS = [
     {"name": "id", "type": "integer"},
     {"name": "sex", "type": "string", "title": "Sex", "constraints": {"required": True, "enum": ["F", "M"]}},
-    {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 110, "pattern": "x"}},
+    {"name": "age", "type": "integer", "constraints": {"minimum": "0", "maximum": "110", "pattern": "x"}},
     {"name": "stay", "type": "integer", "constraints": {"minimum": 0}},
     {"name": "cost", "type": "number", "decimalChar": ",", "groupChar": "."},
     {"name": "born", "type": "date", "format": "%d.%m.%Y", "constraints": {"minimum": "1900-01-01"}},
@@ -233,7 +233,10 @@ def test_a_dump_of_postgresql_says_its_keys_behind_the_table_and_which_of_two_co
 
 DOMAINS = """CREATE DOMAIN public.stars AS smallint CONSTRAINT few CHECK (((VALUE >= 1) AND (VALUE <= 5)));
 CREATE DOMAIN sex varchar(1) NOT NULL CHECK (VALUE IN ('F', 'M'));
-CREATE TABLE public.stays (rating public.stars NOT NULL, again stars, guest sex, kind other);"""
+CREATE DOMAIN public."Own Age" AS integer CHECK (VALUE >= 0 AND VALUE <= 120);
+CREATE DOMAIN adult AS "Own Age" CHECK (VALUE >= 18);
+CREATE DOMAIN mark AS varchar(1) CHECK (VALUE IN (';', ','));
+CREATE TABLE public.stays (rating public.stars NOT NULL, again STARS, guest sex, kind other, age adult, parted mark);"""
 
 
 def test_columns_have_what_their_domain_says(tmp_path):
@@ -244,6 +247,7 @@ def test_columns_have_what_their_domain_says(tmp_path):
     assert columns["again"] == {**columns["rating"], "missing": True} and facts.name == "stays"
     assert columns["guest"] == {"kind": "categorical", "values": ["F", "M"], "missing": False}
     assert columns["kind"]["values"] == "discover" and "Not used" not in text
+    assert (columns["age"]["min"], columns["age"]["max"]) == (18, 120) and columns["parted"]["values"] == [";", ","]
 
 
 @pytest.mark.parametrize(
