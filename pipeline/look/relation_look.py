@@ -37,7 +37,7 @@ from mechanisms.public.tables.value_summaries import rows_that_differ, value_bat
 #: Rows of which codes are read at once, and values that a rule of one line names.
 BATCH, MOST_NAMED = 1 << 17, 6
 #: Said of a relation that no rule keeps.
-NO_RULE = "and a release will not hold to it without the rule"
+NO_RULE = "and only a rule keeps it"
 
 
 def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list[str]:

@@ -422,6 +422,7 @@ def test_a_release_of_no_rows_can_be_read_verified_and_made_again(town, capsys):
         assert code in (0, 1) and "Traceback" not in error and "a fault of" not in error, (asked, error)
         seeded = asked[0] == "verify" and said.count("  NO  ") == 1 and "the noise seed is fixed" in said
         assert code == 0 or "fix: " in error or seeded, (asked, said, error)
+        assert "rows=0" not in asked or said.rstrip().endswith("synthetic.csv (0 rows)")
     assert (town / "none/release/synthetic.csv").read_text().count("\n") == 1
     assert (town / "more/release/synthetic.csv").read_text().count("\n") > 1
 

@@ -160,8 +160,9 @@ def draft_schema(
 def _dependent(source: Source, free: Sequence[Column], constant: Collection[str]) -> Dependent:
     """What columns that no expression computes say of each other."""
     batches = partial(code_batches, source)
-    skipped = guess_skipped(free, batches)
-    return guess_determined(free, batches, constant), skipped, guess_never(free, batches, skipped)
+    follows, skipped = guess_determined(free, batches, constant), guess_skipped(free, batches)
+    mapped = {m.target for m in follows if m.complete}
+    return follows, skipped, guess_never([c for c in free if c.name not in mapped], batches, skipped)
 
 
 def _head(source: Source, who: str | None, *, guessed: bool) -> str:
@@ -315,11 +316,9 @@ def _rules(
         for one in skipped
         if {one.source, one.target} not in listed
     ]
-    mapped = {m.target for m in follows if m.complete}
     pairs += [
         f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}  # {one.in_words}: can it not be?"
         for one in never
-        if not one.rule.keys() & mapped
     ]
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
     public = "is there a public list that says the same?"
