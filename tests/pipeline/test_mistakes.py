@@ -341,36 +341,27 @@ def test_ctrl_c_while_libraries_load_ends_with_130_and_no_traceback(name: str, t
     assert not list(tmp_path.rglob("release"))
 
 
-def test_ctrl_c_of_which_duckdb_tells_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(arguments: list[str]) -> None:
-        raise RuntimeError("Query interrupted")
-
-    monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
-    assert command("check") == 130
-
-
-def test_sigterm_of_which_duckdb_tells_ends_with_143_and_the_words_of_ctrl_c(monkeypatch, capsys) -> None:
-    def work(arguments: list[str]) -> None:
-        with suppress(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
-        raise RuntimeError("Query interrupted")
-
-    monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
-    assert "interrupted" in reply(capsys, "check", code=143).err
-
-
-def test_ctrl_c_that_breaks_a_compilation_off_is_no_fault_of_the_pipeline(monkeypatch, capsys) -> None:
+@pytest.mark.parametrize(
+    ("sent", "words", "code"),
+    [
+        (None, "Query interrupted", 130),
+        (signal.SIGTERM, "Query interrupted", 143),
+        (signal.SIGINT, "no compiled object yet", 130),
+    ],
+)
+def test_a_signal_that_a_library_tells_of_or_breaks_off_at_ends_as_everywhere(monkeypatch, capsys, sent, words, code):
     """Where the compiler of counts was at work, Ctrl-C ended in "a fault of the pipeline" and exit code 1."""
 
     def work(arguments: list[str]) -> None:
         with suppress(KeyboardInterrupt):  # as a call out of C loses it
-            os.kill(os.getpid(), signal.SIGINT)
-        raise RuntimeError("no compiled object yet")
+            if sent:
+                os.kill(os.getpid(), sent)
+        raise RuntimeError(words)
 
     monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        error = reply(capsys, "check", code=130).err
+        error = reply(capsys, "check", code=code).err
     finally:
         signal.signal(signal.SIGINT, before)
     assert "interrupted" in error and "fault" not in error

@@ -437,17 +437,14 @@ def test_a_day_is_written_as_a_time_and_its_length_in_days_before_or_after_it(tm
     assert "a day from a time" in str(refused.value.fix)
 
 
-def test_a_length_survives_saving_and_its_bins_are_those_that_were_declared() -> None:
+def test_a_length_its_declared_bins_and_the_fine_cells_that_a_run_gives_it_survive_saving() -> None:
     schema = loans(max=72, bins={"edges": [0, 6, 24, 72]})
     again = parse_schema(schema.to_fields(), where="again")
     assert again == schema and again["back_length"].value_codes == 3
     assert [c.name for c in again.held] == ["lent", "back"] and "back" not in again.measured
-
-
-def test_the_fine_cells_that_a_run_gives_a_length_survive_saving() -> None:
-    schema = with_fine_columns(loans(max=72, bins={"edges": [0, 6, 24, 72]}), 64)
-    again = parse_schema(schema.to_fields(), where="again")
-    assert again.measured == schema.measured and "back_length (fine)" in again.measured
+    fine = with_fine_columns(schema, 64)
+    again = parse_schema(fine.to_fields(), where="again")
+    assert again.measured == fine.measured and "back_length (fine)" in again.measured
 
 
 def test_a_length_is_no_constant_of_persons() -> None:

@@ -57,16 +57,11 @@ def weighed(tmp_path: Path, rows, unit: PrivacyUnit, norm="l2", holdout=None) ->
     return dict(zip(found.texts, found.units.tolist(), strict=True))
 
 
-def test_each_record_counts_once_where_it_is_the_unit_and_gaps_and_other_do_not(tmp_path: Path) -> None:
-    one = 1 << WEIGHT_BITS
+def test_each_record_or_unit_counts_once_per_value_and_gaps_and_other_do_not(tmp_path: Path) -> None:
+    one, two = 1 << WEIGHT_BITS, weight_of(2, "l2")
     assert weighed(tmp_path, ROWS, PrivacyUnit()) == {"rome": 3 * one, "oslo": one}
-
-
-def test_a_unit_counts_once_per_value_however_many_records_hold_it(tmp_path: Path) -> None:
-    two = weight_of(2, "l2")
-    assert weighed(tmp_path, ROWS, PrivacyUnit("id", 3)) == {"rome": two + (1 << WEIGHT_BITS), "oslo": two}
-    halves = weighed(tmp_path, ROWS, PrivacyUnit("id", 3), norm="l1")
-    assert halves["oslo"] == 1 << (WEIGHT_BITS - 1)
+    assert weighed(tmp_path, ROWS, PrivacyUnit("id", 3)) == {"rome": two + one, "oslo": two}
+    assert weighed(tmp_path, ROWS, PrivacyUnit("id", 3), norm="l1")["oslo"] == one // 2
 
 
 def test_a_unit_with_more_values_than_c_counts_with_c_of_them_at_random(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,7 +26,7 @@ from mechanisms.sensitive.discovering import value_weights
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.joined_units import misfits, with_units
 from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
-from tests.public.table_worlds import csv, schema, source
+from tests.public.table_worlds import STEP, csv, schema, source
 
 KEY = bytes(32)
 FACTS = schema(city={"kind": "categorical", "values": ["x", "y"]}, n={"kind": "integer", "min": 0, "max": 9})
@@ -131,6 +132,7 @@ def read_meanwhile(parts: Path, change: Callable[[], object]) -> None:
     parts.mkdir()
     for name, rows in (("a.csv", "x,1\ny,2\n"), ("b.csv", "x,3\n")):
         csv(parts, "city,n\n" + rows, name)
+    time.sleep(STEP)
     table, engine, work = source(parts), Meanwhile(change), parts.parent / "w"
     columns, given = FACTS.columns[:1], UnitRows(table, RECORD, work)
     load_private(table, FACTS, RECORD, workdir=work, key=KEY, engine=engine)
