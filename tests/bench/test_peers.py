@@ -46,7 +46,6 @@ def measured(cpu: float, two: float = 0.04, repeat: int = 0, **more) -> Measured
 
 def test_medians_leave_out_what_was_stopped():
     found = summary([measured(3.0), measured(1.0, 0.06), measured(2.0, 0.05), measured(99.0, stopped="after 1 minute")])
-    assert found is not None
     assert (found.runs, found.cpu, found.spans["2-way"]) == (3, 2.0, (0.04, 0.06))
     assert found.values["2-way"] == 0.05
     assert summary([measured(99.0, failed="exit code 1")]) is None

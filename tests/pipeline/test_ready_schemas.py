@@ -40,9 +40,7 @@ FIRE = [*FIRE15, *[100] * 4, *[101] * 4, 100, 5, 101, 83, 100, 100, 742, 2089]
 
 
 def entry(name: str) -> dict[str, object]:
-    content = yaml.safe_load((CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
-    assert isinstance(content, dict)
-    return content
+    return yaml.safe_load((CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def schema(name: str) -> Schema:

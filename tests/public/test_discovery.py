@@ -107,7 +107,6 @@ def test_without_any_answer_the_public_range_stays_and_no_value_is_listed() -> N
 def test_whatever_the_answers_are_a_schema_comes_out(name, answer) -> None:
     facts = schema(**{name: COLUMNS[name]})
     tree = questions_of(facts)[0].tree
-    assert tree is not None
     rng = np.random.default_rng(3)
     last = np.zeros(tree.query.rows)
     last[-1] = 9

@@ -45,7 +45,6 @@ UNIT = {"column": "person", "constant": ["sex"], "order": "day", "records": {"ma
 def world(unit: dict[str, Any] = UNIT) -> tuple[Schema, tuple[PersonQuestion, ...]]:
     schema = parse_schema({"name": "stays", "columns": COLUMNS}, where="stays", folder=Path())
     own, _ = parse_person_unit(unit, {c.name: c for c in schema.columns}, where="stays")
-    assert own is not None
     return schema, person_questions(own, schema.columns)
 
 

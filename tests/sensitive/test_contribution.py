@@ -53,7 +53,6 @@ def kept(table: PrivateTable) -> list[int]:
 
 def test_weights_are_the_share_that_the_bound_allows_and_absent_where_every_record_counts_in_full(tmp_path) -> None:
     table = load(tmp_path, ["ann"] * 3 + ["bob"] + ["cy"] * 2)
-    assert table.coded.weights is not None
     assert table.coded.weights.tolist() == [2 * ONE // 3] * 3 + [ONE] * 3
     assert kept(table) == [0, 1, 2, 3, 4, 5] and table.complete
     assert load(tmp_path, ["ann", "bob", "ann"]).coded.weights is None
@@ -129,7 +128,6 @@ def test_rows_without_an_id_are_dropped_and_never_pooled_or_units_of_their_own_o
     rows = kept(load(tmp_path, ["", "ann", "ann", "ann", "", "bob"], clip="truncate"))
     assert len(rows) == 3 and 5 in rows and not {0, 4} & set(rows)
     table = load(tmp_path, ["ann"] * 4 + [""] * 5, missing="own", max_records=1)
-    assert table.coded.weights is not None
     assert table.coded.weights.tolist() == [ONE // 4] * 4 + [ONE] * 5 and table.complete
     with pytest.raises(UserError, match=r"privacy\.missing_unit: a record has no unit id\n.*drop or own"):
         load(tmp_path, ["ann", ""], missing="refuse")
