@@ -26,8 +26,8 @@ from mechanisms.public.drafts.order_guess import (
 from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
+from mechanisms.public.rules.computed import length_name
 from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.rules.lengths import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent

@@ -36,7 +36,7 @@ from mechanisms.public.drafts.rule_guess import (
 from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, unused
 from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others
-from mechanisms.public.rules.lengths import length_name
+from mechanisms.public.rules.computed import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
