@@ -22,8 +22,8 @@ from mechanisms.public.discovery.discovery_questions import OF_UNITS, VALUES
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.persons.tally import by_question
 from mechanisms.public.progress import Progress
+from mechanisms.public.queries.cell_sums import check_stored
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix
-from mechanisms.public.queries.stored_queries import check_stored
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
 from mechanisms.public.schema.column import Column

@@ -16,7 +16,7 @@ import pandas as pd
 import yaml
 
 from mechanisms.public.files import Json, holds, open_arrays, open_plain, read_text
-from mechanisms.public.queries.stored_queries import QUERIES
+from mechanisms.public.queries.cell_sums import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.release_files import (
     DISTANCES,

@@ -24,7 +24,7 @@ from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Criterion
 from mechanisms.public.schema.table_schema import parse_schema
