@@ -18,8 +18,7 @@ import pandas as pd
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, first_few, require_columns
-from mechanisms.public.files import Json, JsonDict, write_whole
-from mechanisms.public.plain_files import check_plain, read_mapping
+from mechanisms.public.files import Json, JsonDict, check_plain, read_mapping, write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import load_measurements, load_released_schema, save_measurements
@@ -34,9 +33,8 @@ from pipeline.folders import RunFolder, whole_folder
 from pipeline.plugins.offers import offered_by
 from pipeline.plugins.origins import check_loaded
 from pipeline.settings.inputs import check_release
-from pipeline.statement.digests import check_files, file_digests, read_manifest
 from pipeline.statement.papers import check_papers, write_papers
-from pipeline.statement.signing import Signer, check_signature
+from pipeline.statement.signing import Signer, check_files, check_signature, file_digests, read_manifest
 from synthesis.marginal_tables import marginal_tables
 
 #: Schema, content of privacy.json and measurements of a release. A statement of an older format is passed on without

@@ -27,8 +27,7 @@ from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import of_release, render_run
 from pipeline.run_context import Stage, State, present
-from pipeline.scores.score_run import score_run, share_floors
-from pipeline.scores.scored_tables import FLOORS
+from pipeline.scores.scored_tables import FLOORS, score_run, share_floors
 from pipeline.settings.config import Config
 from pipeline.settings.design import ready, whole_design
 from pipeline.settings.specs import as_released, run_warnings

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique
+from mechanisms.public.queries.cell_sums import ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, averaged
 from synthesis.consistency.agree import ConsistentTargets, consistent, unbiased
 from synthesis.consistency.residual_parts import completed, noise_left

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from evaluation.attacks.attack_tables import ATTACK_LIMITS, sides_of
 from evaluation.attacks.promise_bounds import AttackPromise
+from evaluation.attacks.unit_attacks import ATTACK_LIMITS, sides_of
 from evaluation.core_metrics import AttackSettings
 from evaluation.learning.features import auc_with_error, boosted_trees, features
 from evaluation.metric import Inputs, ReadScore

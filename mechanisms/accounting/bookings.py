@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mechanisms.accounting.filters import USUAL, Filter, Limit, Spend
-from mechanisms.accounting.ledger import NONE, Mark
-from mechanisms.accounting.ledger_lock import forget, locked, place_of, record, recorded
+from mechanisms.accounting.ledger import NONE, Mark, forget, locked, place_of, record, recorded
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict, cannot_write, sync_folder, write_whole
 

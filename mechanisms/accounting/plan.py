@@ -13,13 +13,13 @@ from mechanisms.accounting.budget import POWER, Budget, PairNoise
 from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, NoiseEvent, as_noise
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.public import units
-from mechanisms.public.criterion import Criterion
 from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion
 from mechanisms.public.domain import Clique
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.noise_kinds import LAPLACE, NOISE_KINDS, NoiseKind
 from mechanisms.public.persons.person_questions import PersonQuestion
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.release import Criterion
 from mechanisms.public.units import Norm
 
 #: Ids of events that a reserve pays for begin so.

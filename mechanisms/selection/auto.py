@@ -16,9 +16,8 @@ from mechanisms.public.designs.dense import combined_questions
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, pairs_looked_at, passed_over_line, sides_of, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, require_columns
-from mechanisms.public.queries.merged_cells import coarse_groups, merged_query, solid_groups
+from mechanisms.public.queries.cell_sums import coarse_groups, merged_query, solid_groups, with_residuals
 from mechanisms.public.queries.query_matrices import QueryMatrix
-from mechanisms.public.queries.residual_query import with_residuals
 from mechanisms.public.rules.computed import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE

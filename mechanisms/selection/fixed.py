@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from mechanisms.accounting.plan import Reservation
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import merged_query, rare_groups
+from mechanisms.public.queries.cell_sums import merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.rules.computed import with_pairs
 from mechanisms.public.settings import setting

@@ -11,7 +11,7 @@ from mechanisms.accounting.plan import Reservation
 from mechanisms.public.candidates import Candidate
 from mechanisms.public.designs.pair_view import forest_edges
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries.merged_cells import merged_query, rare_groups
+from mechanisms.public.queries.cell_sums import merged_query, rare_groups
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (

@@ -1,30 +1,40 @@
-"""Noisy marginals, the histogram of records per unit, and what is asked about persons: all leave by the one exit."""
+"""Noisy marginals, histograms, answers about persons, and bounds, bins and values: all leave by the one exit.
+
+Each unit counts once per value. Weights of values are NOT private.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import NoiseEvent
+from mechanisms.accounting.events import NoiseEvent, as_noise, weight_of
 from mechanisms.accounting.ledger import Ledger
-from mechanisms.accounting.plan import PlannedMeasurement
+from mechanisms.accounting.plan import PlannedCharge, PlannedMeasurement
 from mechanisms.public.coded_table import BATCH_CELLS
+from mechanisms.public.discovery.discovery_questions import OF_UNITS, VALUES
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.persons.tally import by_question
 from mechanisms.public.progress import Progress
+from mechanisms.public.queries.cell_sums import check_stored
 from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix
-from mechanisms.public.queries.stored_queries import check_stored
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
-from mechanisms.public.units import WEIGHT_BITS
+from mechanisms.public.schema.column import Column
+from mechanisms.public.tables.inspect_file import check_unchanged
+from mechanisms.public.units import WEIGHT_BITS, Norm
+from mechanisms.sensitive.contribution import Aside, UnitRows
+from mechanisms.sensitive.engines.engine import Engine
 from mechanisms.sensitive.exact_answers import ExactAnswers, check_drawable, exact_marginals, noisy
-from mechanisms.sensitive.exit import Exact, leave
+from mechanisms.sensitive.exit import Exact, JsonAnswer, leave
 from mechanisms.sensitive.noise import NoiseSource
-from mechanisms.sensitive.private_table import PrivateTable
+from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,3 +160,194 @@ def measure_persons(
         questions.append(MarginalQuestion(planned, planned.query, needed, answers_dir / f"{name}.npz"))
     answers = leave(questions, lambda due: [q.exact(exact[q.event.id]) for q in due], ledger, source)
     return tuple(a for a in answers if a is not None)
+
+
+@dataclass(frozen=True)
+class ValuesQuestion(JsonAnswer):
+    """Which values of a column stand above the threshold.
+
+    Attributes:
+        planned: the charge and the threshold.
+        needed: the most by which the weights move when one unit changes, in the event's norm.
+    """
+
+    planned: PlannedCharge
+    needed: float
+
+    @property
+    def event(self) -> NoiseEvent:
+        return as_noise(self.planned.event)
+
+    @property
+    def label(self) -> str:
+        return f"values of {self.planned.discovery_question.column}"
+
+    def fits(self, answer: Json) -> bool:
+        values = answer.get(VALUES)
+        texts = isinstance(values, list) and all(isinstance(v, str) for v in values)
+        return texts and answer.get("event") == self.event.id
+
+    def check(self) -> None:
+        check_drawable(self.event)
+
+    def draw(self, exact: Exact[ValueWeights], source: NoiseSource) -> JsonDict:
+        """The values whose noisy weight reaches the threshold: nothing else of them leaves."""
+        threshold = self.planned.discovery_question.threshold
+        assert threshold is not None
+        values = released_values(exact.value, self.event, threshold, source)
+        return {"event": self.event.id, VALUES: values}
+
+
+def released_values(weights: ValueWeights, event: NoiseEvent, threshold: int, source: NoiseSource) -> list[str]:
+    """The texts whose noisy weight is at least the threshold, in the order of the alphabet. Charge the event before.
+
+    Guarantee: that of Gaussian or Laplace noise on the weights of all texts there may be, but for what the threshold
+        lets through: a text that nobody holds has weight 0 and is never released, so that no noise is drawn for it.
+    Args:
+        threshold: in units of 2**-WEIGHT_BITS.
+    """
+    exact = ExactAnswers(weights.units, np.zeros(weights.units.size, np.int64), 0)
+    answers = noisy(exact, event, source)
+    least = threshold * 2.0**-WEIGHT_BITS
+    return sorted(t for t, answer in zip(weights.texts, answers, strict=True) if answer >= least)
+
+
+def discover(
+    table: PrivateTable,
+    weights: Callable[[], Mapping[str, ValueWeights]],
+    ledger: Ledger,
+    source: NoiseSource,
+    *,
+    answers_dir: Path,
+    histogram: NDArray[np.int64] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, NDArray[np.float64] | tuple[str, ...] | None]:
+    """Column → the noisy counts of its leaf tree, or its values; None where they were charged and lost.
+
+    Guarantee: the answers together cost what the ledger's plan says, for its unit and neighbouring relation. Every
+        charge is on disk before its noise is drawn; a charge without an answer stays spent and is never drawn again.
+    Args:
+        table: read by the scouting schema, clipped to the plan's C.
+        weights: of the columns whose values are asked for, in the norm of the plan's noise; called only where a draw
+            is due.
+        answers_dir: where answers are kept, one file each, written whole; those found there are taken as they are.
+        histogram: how many units have so many records, up to the cap, where the plan asks for them.
+    """
+    budget, charges = ledger.plan.budget, ledger.plan.of("discover")
+    check_clipped(table, budget)
+    questions = [_question(charge, budget, answers_dir, i) for i, charge in enumerate(charges)]
+    constants = _of_constants(table, charges)
+
+    def exact(due: Sequence[MarginalQuestion | ValuesQuestion]) -> Iterator[Exact[Any]]:
+        """The true answers, one after the other, before their noise."""
+        if any(isinstance(question, ValuesQuestion) for question in due):
+            weights()  # what fails here costs nothing
+        for question in due:
+            if isinstance(question, ValuesQuestion):
+                yield Exact(weights()[question.planned.discovery_question.column], question.needed)
+            elif question.planned.clique == (OF_UNITS,):
+                yield question.exact(_bucketed(histogram, charges) << WEIGHT_BITS)
+            elif (name := question.planned.clique[0]) in constants:
+                yield question.exact(constants[name])
+            else:
+                clique = question.planned.clique
+                yield question.exact(next(exact_marginals(table.coded, [clique], batch_cells=BATCH_CELLS)))
+
+    answers = leave(questions, exact, ledger, source, progress=progress)
+    named = [charge.discovery_question.column for charge in charges]
+    return {name: _answer(answer) for name, answer in zip(named, answers, strict=True)}
+
+
+def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict[str, NDArray[np.int64]]:
+    """Constants of the unit → how many units have each leaf, as the table counted its persons."""
+    asked = (c.discovery_question for c in charges)
+    trees = {a.column: a.tree for a in asked if a.once and a.tree is not None}
+    sizes = [tree.leaves + tree.specials for tree in trees.values()]
+    if not trees:
+        return {}
+    if table.persons is None or table.persons.size != sum(sizes):
+        raise RuntimeError("the table holds no counts of its persons' constants")
+    return dict(zip(trees, np.split(table.persons, np.cumsum(sizes)[:-1]), strict=True))
+
+
+def _bucketed(histogram: NDArray[np.int64] | None, charges: Sequence[PlannedCharge]) -> NDArray[np.int64]:
+    """How many units have so many records, in the buckets that the plan asks for."""
+    asked = next(c.discovery_question.sizes for c in charges if c.discovery_question.sizes is not None)
+    if histogram is None:
+        raise RuntimeError("the table holds no counts of records per unit")
+    return asked.bucketed(histogram)
+
+
+def _answer(answer: Any) -> NDArray[np.float64] | tuple[str, ...] | None:
+    if answer is None:
+        return None
+    return answer.values if isinstance(answer, NoisyMarginal) else tuple(answer[VALUES])
+
+
+def _question(charge: PlannedCharge, budget: Budget, folder: Path, place: int) -> MarginalQuestion | ValuesQuestion:
+    """The question of a charge; its sensitivity is computed again from what is asked."""
+    needed = budget.moved(charge.discovery_question, as_noise(charge.event).norm)
+    if charge.discovery_question.of_values:
+        return ValuesQuestion(folder / f"{place:05d}.json", charge, needed)
+    planned = charge.measurement
+    return MarginalQuestion(planned, as_matrix(planned.query), needed, folder / f"{place:05d}.npz")
+
+
+#: Longer texts are not listed, nor are texts with characters that cannot be printed.
+MAX_TEXT = 200
+
+
+@dataclass(frozen=True, eq=False)
+class ValueWeights:
+    """The texts of one column, and the sum of their weights over all units; the repr shows none.
+
+    Attributes:
+        texts: distinct.
+        units: per text, in units of 2**-WEIGHT_BITS: a unit that holds t of them counts w_t for each of these.
+    """
+
+    texts: tuple[str, ...]
+    units: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"ValueWeights({len(self.texts)} values)"
+
+
+def value_weights(
+    table: UnitRows,
+    columns: Sequence[Column],
+    *,
+    key: bytes,
+    norm: Norm,
+    holdout: float | None,
+    engine: Engine = EMBEDDED,
+) -> dict[str, ValueWeights]:
+    """The weights of the values of some columns, by column.
+
+    Guarantee: what one unit adds to the weights of a column is a vector without negative entries of norm at most 1,
+        which depends on no other unit: t of its distinct values count, at most C, chosen at random where it has more
+        (by a keyed hash of the unit and the value); each weighs w_t, however many records hold it. Missing values,
+        those that mean *other* and those that no list can hold do not count; nor does a unit that is set aside.
+    Args:
+        key, holdout: as of `load_private`: the same units are set aside.
+        engine: who reads the rows.
+    Raises:
+        UserError: a malformed file; one that changed since it was opened.
+    """
+    aside = None if holdout is None else Aside(key, holdout)
+    weights = {}
+    counts = engine.values(table, columns, key=key, aside=aside)
+    check_unchanged(table.source.states)
+    for name, counted in counts.items():
+        sums: dict[str, int] = {}
+        for text, values, count in counted:
+            if may_be_listed(text):
+                sums[text] = sums.get(text, 0) + count * weight_of(values, norm)
+        texts = tuple(sorted(sums))
+        weights[name] = ValueWeights(texts, np.array([sums[t] for t in texts], np.int64))
+    return weights
+
+
+def may_be_listed(text: str) -> bool:
+    """Whether a schema's file can hold the text: a rule about the text alone, whoever holds it."""
+    return len(text) <= MAX_TEXT and text.isprintable() and text.strip() == text != ""

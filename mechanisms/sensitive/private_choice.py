@@ -26,10 +26,10 @@ from mechanisms.public.coded_table import (
     count_cliques,
     in_batches,
 )
-from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Clique
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.queries.query_matrices import Identity, as_matrix, check_cells, sensitivity
+from mechanisms.public.release import Criterion
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, joint_sensitivity
 from mechanisms.sensitive.exact_answers import LARGEST, ExactAnswers, NoisyNumbers, exact_marginals
 from mechanisms.sensitive.exit import Exact, JsonAnswer, leave

@@ -28,8 +28,7 @@ from mechanisms.accounting.bookings import (
     opened,
 )
 from mechanisms.accounting.filters import Limit, Spend, spend_of_plan
-from mechanisms.accounting.ledger import Mark, marks_of
-from mechanisms.accounting.ledger_lock import place_of, recorded
+from mechanisms.accounting.ledger import Mark, marks_of, place_of, recorded
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.public.errors import UserError

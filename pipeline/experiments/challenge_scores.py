@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Inputs, Metric, Options
 from evaluation.metrics import METRICS
-from evaluation.outcome import Outcome, compute
-from evaluation.references import floor
+from evaluation.outcome import Outcome, compute, floor
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import check_names

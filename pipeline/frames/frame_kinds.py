@@ -29,7 +29,7 @@ from mechanisms.public.members import need_extra
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.write_table import arrow_type
-from pipeline.statement.digests import MANIFEST, file_digest
+from pipeline.statement.signing import MANIFEST, file_digest
 
 #: What `sample` gives: a frame of pandas, of polars, or an Arrow table.
 FORMS = ("pandas", "polars", "arrow")

@@ -32,7 +32,7 @@ from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, SynthConfig, SynthesisConfig, typed
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.overrides import overrides_of
-from pipeline.statement.digests import MANIFEST
+from pipeline.statement.signing import MANIFEST
 from pipeline.statement.words import condition_in_words, loss_in_words, noted, refuse_part, words_of
 
 #: Settings of `synth` that are arguments of `sample`.

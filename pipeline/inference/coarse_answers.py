@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate, ReleaseEvidence, summed
 

@@ -14,9 +14,8 @@ from mechanisms.public.designs.deviations import ABSOLUTE, by_chance, side_error
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import first_few
 from mechanisms.public.persons.person_questions import Trait, by_label, questions_of
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery, ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.fine_columns import varied_columns
 from mechanisms.public.schema.table_schema import Schema

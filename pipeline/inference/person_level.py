@@ -11,7 +11,7 @@ from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.persons.person_questions import PERSONS, PersonQuestion, Trait, by_label, questions_about_units
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.column import Column

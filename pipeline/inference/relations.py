@@ -14,7 +14,7 @@ from mechanisms.public.coded_table import CodedTable, Values, count_cliques
 from mechanisms.public.designs.deviations import ABSOLUTE, by_chance
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyDistances
 from mechanisms.public.rules.fine_columns import varied_columns

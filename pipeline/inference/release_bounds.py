@@ -32,7 +32,7 @@ from pipeline.release_folder import check_columns, names_asked, read_release
 from pipeline.report.answer_noise import cell_lines, coverage
 from pipeline.scores.table_sources import open_released
 from pipeline.settings.config import LimitsConfig
-from pipeline.statement.digests import read_manifest
+from pipeline.statement.signing import read_manifest
 from pipeline.statement.words import as_fields, noted, refuse_part
 
 #: Marginals of more cells are not counted for a bound.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
-from mechanisms.public.drafts.never_guess import Never, guess_never
+from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
     apart_in_words,
@@ -24,10 +24,9 @@ from mechanisms.public.drafts.order_guess import (
     rows_in_words,
 )
 from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
-from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.errors import UserError, first_few
+from mechanisms.public.rules.computed import length_name
 from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.rules.lengths import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent

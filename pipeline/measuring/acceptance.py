@@ -17,11 +17,10 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.criterion import noisy_figure
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import stored_values, whole_file, write_whole
-from mechanisms.public.release import STATEMENT_VERSION, Measurements
+from mechanisms.public.release import STATEMENT_VERSION, Measurements, noisy_figure
 from mechanisms.public.release_files import DAMAGED
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.rules.fine_columns import without_fine

@@ -16,8 +16,8 @@ from mechanisms.public.discovery.discovery_questions import ASSUMED, OF_UNITS
 from mechanisms.public.files import JsonDict
 from mechanisms.public.tables.losses import losses_of
 from mechanisms.sensitive.contribution import UnitRows
-from mechanisms.sensitive.discovering import ValueWeights, value_weights
-from mechanisms.sensitive.discovering import discover as discover_with_noise
+from mechanisms.sensitive.measurement import ValueWeights, value_weights
+from mechanisms.sensitive.measurement import discover as discover_with_noise
 from mechanisms.sensitive.noise import noise_source
 from pipeline.load_stage import read_rows
 from pipeline.run_context import Discovered, State, present

@@ -21,8 +21,8 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import stored_values
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.adaptive_grid import grid_query
+from mechanisms.public.queries.cell_sums import ResidualQuery
 from mechanisms.public.queries.query_matrices import PROVED, Identity, QueryMatrix
-from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.selection.context import Part, Payment, Reserve, Scores, Slot, once

@@ -16,7 +16,7 @@ from mechanisms.accounting.events import NOISE_EVENTS, as_noise
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict
-from mechanisms.public.queries.stored_queries import QUERIES
+from mechanisms.public.queries.cell_sums import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.tables.formats import FORMATS, TableFormat, format_of_file
 from mechanisms.public.tables.scan import Source

@@ -27,7 +27,7 @@ from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential, NoiseEvent
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from mechanisms.public.queries.stored_queries import QUERIES
+from mechanisms.public.queries.cell_sums import QUERIES
 from mechanisms.public.tables.formats import FORMATS, TableFormat
 from mechanisms.selection.base import Selection
 from mechanisms.selection.selections import SELECTIONS, registered_methods

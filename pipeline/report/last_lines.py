@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evaluation.metrics import ACCURACIES, ON_TOP
-from evaluation.outcome import Outcome
+from evaluation.outcome import Outcome, Reference
 from evaluation.readings.reading import figure
-from evaluation.references import Reference
 from evaluation.score import Scorecard
-from mechanisms.public.criterion import answered_scores
 from mechanisms.public.files import JsonDict
-from mechanisms.public.release import not_ours_lines
+from mechanisms.public.release import answered_scores, not_ours_lines
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.losses import beyond, loss_lines

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.plan import RESERVE, Plan
-from mechanisms.public.criterion import compared
 from mechanisms.public.files import JsonDict
+from mechanisms.public.release import compared
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
 from mechanisms.public.units import bound_in_words, plain_digits

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.criterion import answered_scores
 from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.release import Measurements
+from mechanisms.public.release import Measurements, answered_scores
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import rounded_up
 from pipeline.folders import PAGES, RunFolder, check_output

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict
-from mechanisms.public.plain_files import read_mapping
+from mechanisms.public.files import Json, JsonDict, read_mapping
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
@@ -23,7 +22,7 @@ from mechanisms.public.units import Neighbouring, bound_in_words
 from mechanisms.sensitive.contribution import PrivacyUnit, numbers_of_units
 from pipeline.settings.config import ScoreConfig
 from pipeline.settings.inputs import NO_SCHEMA
-from pipeline.statement.digests import MANIFEST, Manifest, file_digest, read_manifest
+from pipeline.statement.signing import MANIFEST, Manifest, file_digest, read_manifest
 
 STATEMENT, SCHEMA = "privacy.json", "schema.yaml"
 

@@ -18,7 +18,6 @@ from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.plan import Beside, Plan, PlannedCharge, Reservation
 from mechanisms.accounting.planning import Request, make_plan, plan_discovery, with_least_noise
 from mechanisms.accounting.private_selection import PrivateSelection
-from mechanisms.public.criterion import Criterion, Over
 from mechanisms.public.discovery.discovered_columns import questions_of
 from mechanisms.public.discovery.discovery_questions import INVENTED, OF_UNITS, RECORDS, DiscoveryQuestion, SizeQuestion
 from mechanisms.public.domain import Clique, Domain
@@ -27,6 +26,7 @@ from mechanisms.public.files import is_number
 from mechanisms.public.persons.person_questions import PersonQuestion, records_per_unit, with_shares
 from mechanisms.public.persons.person_questions import questions_of as person_questions
 from mechanisms.public.persons.person_unit import MOST_SIZES
+from mechanisms.public.release import Criterion, Over
 from mechanisms.public.rules.computed import Mapped, in_pairs
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.table_schema import Schema

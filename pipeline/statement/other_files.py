@@ -15,9 +15,8 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from mechanisms.public.files import Json
-from mechanisms.public.plain_files import holds, open_arrays, open_plain, read_text
-from mechanisms.public.queries.stored_queries import QUERIES
+from mechanisms.public.files import Json, holds, open_arrays, open_plain, read_text
+from mechanisms.public.queries.cell_sums import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.release_files import (
     DISTANCES,
@@ -30,8 +29,8 @@ from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.formats import FORMATS, TableFormat, persons_of
 from pipeline.release_folder import ESTIMATED, marginal_frames
-from pipeline.statement.digests import MANIFEST, SIGNATURE
 from pipeline.statement.paid_answers import Finding, off_lattice
+from pipeline.statement.signing import MANIFEST, SIGNATURE
 from pipeline.statement.statement import NO_HOLDOUT
 from synthesis.persons.person_sizes import with_records
 

@@ -25,8 +25,8 @@ from mechanisms.public.discovery.discovery_questions import (
 from mechanisms.public.files import Json
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.persons.person_questions import by_label, questions_about_units
+from mechanisms.public.queries.cell_sums import QUERIES
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
-from mechanisms.public.queries.stored_queries import QUERIES
 from mechanisms.public.release_files import PERSONS, load_measurements, load_released_schema
 from mechanisms.public.schema.fine_cells import MAX_LEAVES
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring, joint_sensitivity

@@ -30,8 +30,7 @@ from mechanisms.public.tables.formats import CSV, format_of_name, persons_of
 from mechanisms.public.units import UNITS, rounded_down, rounded_up
 from pipeline.report.page import few_digits, rendered
 from pipeline.report.scale import Scale
-from pipeline.statement.digests import Manifest, file_digests
-from pipeline.statement.signing import Signer, write_signature
+from pipeline.statement.signing import Manifest, Signer, file_digests, write_signature
 from pipeline.statement.words import all_words, condition_in_words, is_older, only_rows_with, text_of
 from pipeline.version import __version__
 

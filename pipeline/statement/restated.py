@@ -13,12 +13,11 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planning import plan_discovery
-from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.discovery_questions import DISCOVERY, INVENTED, OF_UNITS, VALUES, DiscoveryQuestion
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS, questions_about_units
-from mechanisms.public.release import STATEMENT_VERSION
+from mechanisms.public.release import ACCEPT, STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.fine_cells import is_as_assumed
 from mechanisms.public.schema.table_schema import Schema

@@ -12,11 +12,10 @@ from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, worst_case
-from mechanisms.public.criterion import ACCEPT
 from mechanisms.public.discovery.discovery_questions import OF_UNITS
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict
-from mechanisms.public.release import Measurements, NoisyMarginal, PrivacyStatement
+from mechanisms.public.release import ACCEPT, Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.schema_text import names_the_table
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import ID_RULES, Neighbouring
@@ -24,8 +23,7 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import SynthesisConfig
 from pipeline.settings.inputs import asked_query
 from pipeline.settings.specs import Specs, budget_warnings, unit_warnings
-from pipeline.statement.digests import file_digest
-from pipeline.statement.signing import FIELDS, WhoPublishes
+from pipeline.statement.signing import FIELDS, WhoPublishes, file_digest
 from pipeline.version import __version__
 
 #: The setting that names it.

@@ -13,19 +13,17 @@ from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError, shown
-from mechanisms.public.files import Json, JsonDict
-from mechanisms.public.plain_files import check_plain, holds, read_mapping
+from mechanisms.public.files import Json, JsonDict, check_plain, holds, read_mapping
 from mechanisms.public.release import not_ours_lines
 from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import bound_in_words, delta
 from pipeline.plugins.origins import check_loaded
 from pipeline.settings.config import VerifyConfig
-from pipeline.statement.digests import Manifest, check_files, read_manifest
 from pipeline.statement.other_files import advisories_of, other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import BROKEN, texts_of
 from pipeline.statement.restated import FROM_RUN, restated
-from pipeline.statement.signing import check_signature, public_key
+from pipeline.statement.signing import Manifest, check_files, check_signature, public_key, read_manifest
 from pipeline.statement.stated_plan import accountant_of, shortfall, tries_of, worst_of, wrong_running
 from pipeline.statement.statement import SECURE
 from pipeline.statement.words import as_fields, condition_in_words, is_older, reasons_in_words, sentence

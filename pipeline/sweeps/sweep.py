@@ -19,7 +19,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from mechanisms.accounting.bookings import SETTING
-from mechanisms.accounting.ledger_lock import place_of
+from mechanisms.accounting.ledger import place_of
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress

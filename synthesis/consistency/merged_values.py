@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.transforms import spread_codes

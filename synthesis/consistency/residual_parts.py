@@ -19,8 +19,8 @@ import numpy as np
 from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, subsets
 from mechanisms.public.noise_kinds import GAUSSIAN
+from mechanisms.public.queries.cell_sums import ResidualQuery, projected
 from mechanisms.public.queries.query_matrices import Identity
-from mechanisms.public.queries.residual_query import ResidualQuery, projected
 from mechanisms.public.release import Measurements, NoisyMarginal
 
 

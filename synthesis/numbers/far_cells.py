@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.domain import Domain
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.column import Shape

@@ -12,8 +12,8 @@ from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import add_over, summed_over
+from mechanisms.public.queries.cell_sums import ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
-from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import NoisyMarginal
 from synthesis.pgm.inference import JunctionTreeInference, onto
 from synthesis.pgm.kernels import residual_gap, squared_gap

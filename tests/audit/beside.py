@@ -26,7 +26,7 @@ from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.events import Gaussian
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.tables.scan import open_table

@@ -15,9 +15,9 @@ import yaml
 import mechanisms
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.events import NOISE_EVENTS, Exponential
-from mechanisms.public.criterion import Over
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import AUTO
+from mechanisms.public.release import Over
 from mechanisms.public.units import WORD, Clip, MissingUnit, Neighbouring
 from mechanisms.selection.base import SLOT_STAGES
 from mechanisms.selection.selections import SELECTIONS, registered_methods

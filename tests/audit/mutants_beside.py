@@ -10,7 +10,7 @@ import numpy as np
 
 from mechanisms.accounting.bookings import load_book
 from mechanisms.public.drafts import column_facts
-from mechanisms.public.queries.stored_queries import QUERIES
+from mechanisms.public.queries.cell_sums import QUERIES
 from tests.audit.mutants import mutant, mutant_maker, mutants
 from tests.audit.on_spark import why_not
 

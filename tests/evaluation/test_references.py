@@ -16,10 +16,9 @@ from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.presets import chosen_targets
-from evaluation.outcome import compute
+from evaluation.outcome import compute, floor, independent, ladder
 from evaluation.readings.distance_ends import independent_tvd
 from evaluation.readings.reading import Ends, mean_ends, reading
-from evaluation.references import floor, independent, ladder
 from evaluation.tvd import distances
 from evaluation.values.value_tables import ValueColumn, Values
 from mechanisms.public.coded_table import CodedTable

@@ -9,10 +9,9 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import binomtest, hypergeom, norm
 
-from evaluation.attacks.attack_tables import rate, risk, sides_of
 from evaluation.attacks.membership import ATTACKS, separation
 from evaluation.attacks.promise_bounds import AttackPromise
-from evaluation.attacks.unit_attacks import _conditions, _meets, worst_of
+from evaluation.attacks.unit_attacks import _conditions, _meets, rate, risk, sides_of, worst_of
 from evaluation.core_metrics import AttackSettings
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS

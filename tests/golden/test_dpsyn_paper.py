@@ -15,7 +15,7 @@ from mechanisms.accounting.currencies import Mu, gaussian_epsilon, gaussian_mu
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import merged_query, rare_groups
+from mechanisms.public.queries.cell_sums import merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.engineering import engineer, undo

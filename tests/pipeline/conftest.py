@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.cli import main
 from pipeline.look import run_look
-from pipeline.statement.digests import file_digests
+from pipeline.statement.signing import file_digests
 from pipeline.statement.words import words_of
 
 SCHEMA = """

@@ -11,12 +11,11 @@ import pytest
 import pipeline
 from evaluation.metric import Options
 from evaluation.metrics import METRICS, ScoreSpec
-from evaluation.outcome import compute
-from evaluation.references import two_samples
+from evaluation.outcome import compute, two_samples
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.scan import open_table
-from pipeline.scores import score_run
+from pipeline.scores import scored_tables
 from pipeline.scores.scored_tables import measure_floors
 from pipeline.scores.table_sources import with_schema
 from pipeline.scores.two_tables import encoded
@@ -263,10 +262,10 @@ def test_with_a_holdout_both_parts_of_the_real_rows_are_values(earning):
 
 
 def test_so_many_cells_that_metrics_read_codes_are_said(earning, monkeypatch):
-    monkeypatch.setattr(score_run, "MOST_CELLS", 800)
+    monkeypatch.setattr(scored_tables, "MOST_CELLS", 800)
     assert command(*RUN, METRICS_OF_VALUES, *OF_EARNERS) == 0
     card = scores_of(earning / "out" / "internal" / "scores.json")
-    assert card["first"][0] == f"{score_run.ON_CODES}the tables have more than 800 cells"
+    assert card["first"][0] == f"{scored_tables.ON_CODES}the tables have more than 800 cells"
     assert [line.partition(":")[0] for line in card["first"][1:]] == ["means, and so totals, far from the real ones"]
     assert card["metrics"]["correlation"]["score"] is not None
     assert "read the schema" in (earning / "out" / "internal" / "report.html").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ import pytest
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring

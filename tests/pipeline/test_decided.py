@@ -15,7 +15,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.table_schema import parse_schema

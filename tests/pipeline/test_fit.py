@@ -24,7 +24,7 @@ from mechanisms.public.schema.table_schema import load_schema, parse_schema
 from pipeline.frames.frame_files import object_texts, write_frame
 from pipeline.frames.frame_kinds import Kind, keep_kinds, kinds_file, stored_kinds
 from pipeline.stage_bars import Stages
-from pipeline.statement.digests import MANIFEST, file_digest
+from pipeline.statement.signing import MANIFEST, file_digest
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people
 

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from pipeline.settings.config import Config
-from pipeline.statement.digests import Manifest
 from pipeline.statement.papers import render_statement
+from pipeline.statement.signing import Manifest
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people, statement_of, worded
 from tests.pipeline.formats import departures
 from tests.pipeline.test_statement import Page, page

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from mechanisms.public.tables.scan import Source
-from pipeline.scores import score_run
+from pipeline.scores import scored_tables
 from tests.pipeline.browser import CHROMIUM, browsed
 from tests.pipeline.conftest import PAIRS, TOWN, command, people, rebound
 from tests.pipeline.test_pages import HOSTILE, assert_is_text
@@ -148,7 +148,7 @@ def test_a_release_tells_by_its_statement_which_column_is_the_persons(one_run, t
 
 @pytest.mark.parametrize("holdout", [[], ["evaluation.holdout=0.3"]])
 def test_a_run_whose_release_has_the_ids_scores_persons_of_the_rows_that_were_not_set_aside(town, monkeypatch, holdout):
-    opened = score_run.open_released
+    opened = scored_tables.open_released
 
     def open_with_ids(path: Path, *settings: object) -> Source:
         with_ids(path, town / "with_ids.csv")
@@ -157,7 +157,7 @@ def test_a_run_whose_release_has_the_ids_scores_persons_of_the_rows_that_were_no
     unit = ["privacy.unit=person", "privacy.max_records=4", *holdout]
     assert command("run", *TOWN, *PAIRS, *unit, "hydra.run.dir=bare") == 0
     assert "persons" not in json.loads(Path("bare/internal/scores.json").read_text())["metrics"]
-    monkeypatch.setattr(score_run, "open_released", open_with_ids)
+    monkeypatch.setattr(scored_tables, "open_released", open_with_ids)
     assert command("run", *TOWN, *PAIRS, *unit, "hydra.run.dir=out") == 0
     scores = json.loads(Path("out/internal/scores.json").read_text())
     found = scores["metrics"]["persons"]["details"]

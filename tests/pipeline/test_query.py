@@ -14,8 +14,8 @@ from scipy import stats
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.queries.cell_sums import ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
-from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.rules.fine_columns import with_fine_columns

@@ -16,12 +16,12 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Exponential, Gaussian
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Reservation
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.designs.pair_view import pairs
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import Neighbouring

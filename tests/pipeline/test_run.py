@@ -40,7 +40,7 @@ from pipeline.settings.design import bound_settings, design_of, post_processing
 from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
 from pipeline.stages import run
-from pipeline.statement.digests import file_digests
+from pipeline.statement.signing import file_digests
 from synthesis.numbers.value_shapes import for_synthesis
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.pipeline.conftest import TOWN, command, people, reply, statement_of

@@ -26,9 +26,8 @@ from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.report.page import few_digits
 from pipeline.scores.release_beside import release_beside
 from pipeline.settings.config import load_config
-from pipeline.statement.digests import Manifest, read_manifest
 from pipeline.statement.papers import registry_record, render_statement
-from pipeline.statement.signing import FIELDS
+from pipeline.statement.signing import FIELDS, Manifest, read_manifest
 from pipeline.statement.statement import Declared, in_other_terms, public_facts
 from pipeline.statement.words import sentence, words_of
 from tests.pipeline.conftest import SCHEMA, TOWN, command, reply, worded

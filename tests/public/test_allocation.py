@@ -14,7 +14,7 @@ from mechanisms.public.designs.deviations import STRENGTHS, PairCells
 from mechanisms.public.designs.pair_view import TreeModel, followed
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.selection.papers.privbasis import bases, frequent_itemsets

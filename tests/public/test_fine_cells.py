@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.domain import Attribute
-from mechanisms.public.queries.merged_cells import coarse_groups
+from mechanisms.public.queries.cell_sums import coarse_groups
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.bins import Bins, FloatGrid, float_grid, integer_grid, within
 from mechanisms.public.schema.fine_cells import cells_of_bins, finest, log_cut, plain_edges

@@ -15,10 +15,8 @@ from mechanisms.public.designs.pair_view import forest_edges, joining, pairs
 from mechanisms.public.domain import Attribute, Domain, subsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery, grid_query
-from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
+from mechanisms.public.queries.cell_sums import MergedQuery, ResidualQuery, merged_query, query_of, rare_groups
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery, sensitivity
-from mechanisms.public.queries.residual_query import ResidualQuery
-from mechanisms.public.queries.stored_queries import query_of
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.units import Neighbouring
 from mechanisms.public.workload import all_k_way, closure, explicit, reweighted

@@ -12,10 +12,8 @@ import pytest
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import grid_query
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery, ResidualQuery, check_stored, query_of, with_residuals
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery, sensitivity
-from mechanisms.public.queries.residual_query import ResidualQuery, with_residuals
-from mechanisms.public.queries.stored_queries import check_stored, query_of
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.release_files import load_answer, load_measurements, save_answer, save_measurements
 from mechanisms.public.units import Neighbouring

@@ -25,7 +25,7 @@ from mechanisms.public.designs.pair_view import (
 )
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.workload import MOST_LISTED, all_k_way
 from mechanisms.selection.context import Part, Reserve

@@ -22,11 +22,11 @@ from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan, reserve
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.criterion import Criterion
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
+from mechanisms.public.release import Criterion
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import WEIGHT_BITS, Delta, Neighbouring
 from mechanisms.selection.base import SCORES

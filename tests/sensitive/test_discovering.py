@@ -25,15 +25,15 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring
 from mechanisms.selection.fixed import Merge
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
-from mechanisms.sensitive.discovering import (
+from mechanisms.sensitive.measurement import (
     MAX_TEXT,
     ValueWeights,
     discover,
     may_be_listed,
+    measure_persons,
     released_values,
     value_weights,
 )
-from mechanisms.sensitive.measurement import measure_persons
 from mechanisms.sensitive.noise import SeededNoise
 from mechanisms.sensitive.private_table import load_private
 from tests.public.table_worlds import csv, schema, source

@@ -26,7 +26,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, QueryMatrix, SparseQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.units import WEIGHT_BITS, Neighbouring

@@ -22,9 +22,9 @@ from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.public.units import Neighbouring
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
-from mechanisms.sensitive.discovering import value_weights
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.joined_units import misfits, with_units
+from mechanisms.sensitive.measurement import value_weights
 from mechanisms.sensitive.private_table import PrivateTable, fingerprint, load_private
 from tests.public.table_worlds import STEP, csv, schema, source
 

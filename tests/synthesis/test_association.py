@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
 from mechanisms.public.domain import Attribute, Domain
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from synthesis.auto_model import AutoSpec
 from synthesis.consistency.association import associated

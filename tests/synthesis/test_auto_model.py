@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.engineering import engineer, undo
@@ -27,8 +27,7 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.papers.mbi_extra import MbiSpec
 from synthesis.pgm.graphical_model import GraphicalModel, ModelSettings, fit_model
-from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
-from synthesis.pgm.pgm_settings import PgmSpec, _shown
+from synthesis.pgm.pgm_settings import AlikeCodes, GroupedModel, PgmSpec, _shown, fit_grouped
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.errors import distance as off
 from tests.synthesis.pgm_worlds import joint, noisy_counts, told

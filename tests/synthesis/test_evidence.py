@@ -14,9 +14,8 @@ from scipy import linalg
 from mechanisms.public.domain import Attribute, Domain, subsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import grid_query
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery, ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
-from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.release_query import estimate_count, estimate_marginal
 from synthesis.consistency.agree import consistent, estimated, overlaps_of, unbiased

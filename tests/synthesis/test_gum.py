@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import MergedQuery, merged_query, rare_groups
+from mechanisms.public.queries.cell_sums import MergedQuery, merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import ConsistentTargets, Target, consistent

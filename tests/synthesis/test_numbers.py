@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute
 from mechanisms.public.noise_kinds import GAUSSIAN
-from mechanisms.public.queries.merged_cells import MergedQuery, solid_groups
+from mechanisms.public.queries.cell_sums import MergedQuery, solid_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.fine_columns import with_fine_columns

@@ -15,9 +15,8 @@ from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import grid_query
-from mechanisms.public.queries.merged_cells import MergedQuery
+from mechanisms.public.queries.cell_sums import MergedQuery, ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
-from mechanisms.public.queries.residual_query import ResidualQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import estimate_total
 from synthesis.pgm import graphical_model

@@ -19,8 +19,8 @@ from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import PairOffer
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.queries.cell_sums import ResidualQuery, projected
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
-from mechanisms.public.queries.residual_query import ResidualQuery, projected
 from mechanisms.public.release import NoisyMarginal
 
 #: If there are more pairs than this (more than 316 columns), only pairs of important columns are screened.

@@ -14,7 +14,7 @@ import yaml
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
-from mechanisms.public.drafts.never_guess import Never, guess_never
+from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
 from mechanisms.public.drafts.order_guess import (
     Length,
     apart_in_words,
@@ -33,10 +33,9 @@ from mechanisms.public.drafts.rule_guess import (
     guess_parts,
     guess_spans,
 )
-from mechanisms.public.drafts.skip_guess import Skipped, guess_skipped
 from mechanisms.public.drafts.text_guess import FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others
-from mechanisms.public.rules.lengths import length_name
+from mechanisms.public.rules.computed import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy

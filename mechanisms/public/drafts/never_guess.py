@@ -1,4 +1,4 @@
-"""Texts that never stand together, or beside an empty cell, where unrelated ones often would. NOT private."""
+"""Values of one column that exclude values of another, or leave it empty: a form skips the question. NOT private."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
-from mechanisms.public.drafts.rule_guess import LAMBDA, BatchesOf, is_listed
+from mechanisms.public.drafts.rule_guess import LAMBDA, MOST_DETERMINED, BatchesOf, is_listed
 from mechanisms.public.drafts.seen import FEWEST_UNITS
-from mechanisms.public.drafts.skip_guess import Skipped
-from mechanisms.public.schema.code_labels import label_of
+from mechanisms.public.rules.transforms import MAX_COMBINATIONS
+from mechanisms.public.schema.code_labels import bin_bounds, label_of
 from mechanisms.public.schema.column import Column
 
 #: If the columns were unrelated, so many rows would hold each such pair of values, and so many all of a rule.
@@ -126,3 +127,105 @@ def _rules(source: Column, target: Column, values: NDArray[np.int64], codes_of: 
             labels = [tuple(label_of(c, code) for code in own) for c, own in ((source, at), (target, codes))]
             rules.append(Never(source.name, target.name, labels[0], labels[1], rows))
     return rules
+
+
+#: Of rows with such a value so many would hold the target if it did not depend on the source: of each, of all, and of
+#: all where none does.
+SKIPPED_EACH, SKIPPED, SKIPPED_NONE = 5, 50, 20
+#: Of the rows in which the target is empty the source explains at least this share, or all of its own are empty.
+EXPLAINED = 0.5
+#: Of numbers of any digits those below it lie in one bin with 0.
+FINE = 1e-4
+
+
+#: A target of `guess_skipped`: a column, its code that says nothing, and the least number behind it if that is 0.
+_Target = tuple[Column, int, float | None]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A column that is empty, or 0, in nearly all rows in which another has certain values.
+
+    Attributes:
+        at: labels of the source, None for missing; empty: any value.
+        empty: in how many rows the target is empty, or 0, of `rows` in which the source has these values.
+        explained: their share of all rows in which the target is so.
+        above: of a target that is 0 there, where its numbers above 0 begin; None: it is empty.
+    """
+
+    source: str
+    target: str
+    at: tuple[str | None, ...]
+    empty: int
+    rows: int
+    explained: float
+    above: float | None = None
+
+    @property
+    def word(self) -> str:
+        return "empty" if self.above is None else "0"
+
+    @property
+    def rule(self) -> dict[str, object]:
+        """An entry of `impossible`."""
+        never: dict[str, object] = {} if self.above is None else {"min": self.above}
+        return {self.source: [*self.at] if self.at else {}, self.target: never}
+
+
+def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skipped]:
+    """Of each column that may be empty, or 0, the one that tells most of the rows in which it is so. NOT private.
+
+    Of those that tell as much an answer comes before what may be skipped itself: wheelchair = no, not a walk measured.
+    A listed column tells by its values, any other by being empty or not. Cost: rows × sources × targets.
+    """
+    targets: list[_Target] = [(c, c.missing_code, None) for c in given if c.missing_code is not None]
+    targets = [*targets[:MOST_DETERMINED], *(t for c in given[:MOST_DETERMINED] for t in _zero(c))]
+    sources = [c for c in given if is_listed(c) or c.missing_code is not None][:MOST_DETERMINED]
+    if not targets or len(given) < 2:
+        return []
+    sizes = [c.size if is_listed(c) else 2 for c in sources]
+    held = [np.zeros((size, len(targets))) for size in sizes]
+    rows = [np.zeros((size, len(targets))) for size in sizes]
+    for codes in batches_of([*{c.name: c for c in (*sources, *(t for t, *_ in targets))}.values()]):
+        # where 0 is asked about, rows without a number say nothing
+        there = np.stack([codes[c.name] != (-1 if above is None else c.missing_code) for c, _, above in targets], 1)
+        filled = there & np.stack([codes[c.name] != code for c, code, _ in targets], 1)
+        for i, source in enumerate(sources):
+            own = codes[source.name] if is_listed(source) else (codes[source.name] == source.missing_code).astype(int)
+            each = csr_array((np.ones(own.size, np.float32), own, np.arange(own.size + 1)), shape=(own.size, sizes[i]))
+            held[i] += each.T @ filled.astype(np.float32)
+            rows[i] += each.T @ there.astype(np.float32)
+    skipped = []
+    for t, target in enumerate(targets):
+        own = [
+            _skipped(source, target, rows[i][:, t], held[i][:, t])
+            for i, source in enumerate(sources)
+            if source.name != target[0].name and source.size * target[0].size <= MAX_COMBINATIONS
+        ]
+        best = max(own, key=lambda one: (one.explained, any(one.at), None not in one.at), default=None)
+        if best is not None and (best.explained >= EXPLAINED or (best.explained and best.rows == best.empty)):
+            skipped.append(best)
+    return skipped
+
+
+def _zero(column: Column) -> list[_Target]:
+    """The code of 0 of a column of amounts, none of which is below it, and where the others begin."""
+    if column.kind not in {"integer", "float"} or column.value_codes < 2:
+        return []
+    first, last = bin_bounds(column)
+    above: float = int(first[1]) if column.kind == "integer" else float(first[1])
+    return [(column, 0, above)] if first[0] == 0 and last[0] < (column.step or FINE) else []
+
+
+def _skipped(source: Column, target: _Target, rows: NDArray[np.float64], held: NDArray[np.float64]) -> Skipped:
+    """The values of the source at which the target is empty, of rows by code and those that hold the target."""
+    expected = rows * (held.sum() / max(rows.sum(), 1))
+    at = (rows >= FEWEST_UNITS) & (expected >= SKIPPED_EACH) & (held <= (1 - LAMBDA) * expected)
+    empty = int((rows - held)[at].sum())
+    enough = expected[at].sum() >= (SKIPPED if held[at].any() else SKIPPED_NONE)
+    explained = empty / max((rows - held).sum(), 1) if enough else 0.0
+    if is_listed(source):
+        labels = tuple(label_of(source, int(code)) for code in np.flatnonzero(at))
+    else:
+        labels = (None,) if at[1] else ()
+    return Skipped(source.name, target[0].name, labels, empty, int(rows[at].sum()), explained, target[2])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts, needs_gaps
 from mechanisms.public.drafts.seen import FEWEST_UNITS
-from mechanisms.public.rules.lengths import UNITS
+from mechanisms.public.rules.computed import UNITS
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.discover_fields import FieldDict

@@ -18,8 +18,16 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import COUNTED, DISCOVERED, PersonUnit, check_unit_apart, parse_person_unit
 from mechanisms.public.rules.calendar_parts import CalendarParts, parse_calendar
-from mechanisms.public.rules.computed import FIELD, Computed, Mapped, parse_computed, parse_mapped
-from mechanisms.public.rules.lengths import as_expression, is_length, length_name
+from mechanisms.public.rules.computed import (
+    FIELD,
+    Computed,
+    Mapped,
+    as_expression,
+    is_length,
+    length_name,
+    parse_computed,
+    parse_mapped,
+)
 from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import coarsened, parse_availability, parse_derive, parse_recode
 from mechanisms.public.rules.structural_zeros import (

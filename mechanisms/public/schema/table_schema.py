@@ -11,9 +11,8 @@ from typing import Any
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError, require_columns, together
 from mechanisms.public.rules.calendar_parts import named_parts, part_columns
-from mechanisms.public.rules.computed import check_mapped
+from mechanisms.public.rules.computed import check_mapped, length_columns, with_fine_lengths
 from mechanisms.public.rules.engineering import Engineering, build_engineering
-from mechanisms.public.rules.lengths import length_columns, with_fine_lengths
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.rules.table_rules import RULES, Rules, of_codes, parse_rules
 from mechanisms.public.rules.transforms import FINE

@@ -14,7 +14,7 @@ from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.dense import combined, dense
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.queries.merged_cells import merged_query, rare_groups
+from mechanisms.public.queries.cell_sums import merged_query, rare_groups
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
