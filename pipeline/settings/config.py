@@ -14,6 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.files import as_path
 from mechanisms.public.settings import BoundedSettings, setting
 from mechanisms.public.units import (
     ID_RULES,
@@ -386,7 +387,8 @@ def schema_path(name: str | None, where: str = "data.schema") -> Path:
     if not name:
         raise UserError("no schema given", where=where, fix="draft one: python -m pipeline schema TABLE output=my.yaml")
     ready = sorted(p.name for p in SCHEMAS.glob("*.yaml"))
-    for candidate in (SCHEMAS / f"{name}.yaml", Path(name), SCHEMAS / name):
+    own = as_path(name, where)
+    for candidate in (SCHEMAS / f"{name}.yaml", own, SCHEMAS / name):
         if candidate.is_file():
             return candidate
     near = did_you_mean(name, [*ready, *(r.removesuffix(".yaml") for r in ready)])

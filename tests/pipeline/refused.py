@@ -61,7 +61,7 @@ REFUSED = [
         [],
         ([*PLAN, "selection=pairs", "selection.floor=50"], "selection.merge=4.5 with it"),
         ([*RUN, "evaluation.k=[99]"], "evaluation.k: got [99]"),
-        ([*RUN, "evaluation.references=5"], "evaluation.outcome: got 5"),
+        ([*RUN, "evaluation.references=5"], "evaluation.references: got 5"),
         ([*RUN, "data.units=u.csv"], "data.units: several settings, and no value of its own"),
         ([*RUN, "hydra.launcher=foo"], "hydra/launcher=foo"),
         ([*SWEEP, "hydra.launcher=foo", "privacy.epsilon=1,2"], "hydra/launcher=foo"),

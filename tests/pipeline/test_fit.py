@@ -501,6 +501,8 @@ def test_conditions_name_columns_by_numbers_and_truth_values_too():
             (lambda release, name=name: pipeline.load(name), "path: .* is no name that the system takes")
             for name in ("a\0b", "\udcfc", "x" * 300, "~no-such-person/x")
         ),
+        (lambda release: pipeline.fit(patients(), "x" * 300), "schema: .* is no name that the system takes"),
+        (lambda release: pipeline.draft("x" * 300), "the table: .* is no name that the system takes"),
     ],
 )
 def test_what_is_no_path_is_named(ask, says, hospital, tmp_path):

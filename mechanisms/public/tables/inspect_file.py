@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 from mechanisms.public.errors import AS_UTF8, UserError, did_you_mean
+from mechanisms.public.files import as_path
 from mechanisms.public.schema.dialect import Dialect
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -210,9 +211,9 @@ def table_parts(path: Path) -> tuple[Path, ...]:
     """The files of a table, checked; what other tools leave beside (`_SUCCESS`, hidden ones) is none of its parts.
 
     Raises:
-        UserError: a folder without parts; a pattern that matches none; as of `check_file`.
+        UserError: a name that no system takes; a folder without parts; a pattern that matches none; as of `check_file`.
     """
-    parts = [path]
+    parts = [as_path(path, "the table")]
     if path.is_dir():
         parts = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
         inner = sorted(p.name for p in path.iterdir() if p.is_dir() and p.name[0] not in "._")
