@@ -241,8 +241,10 @@ def _share(columns: tuple[Column, Column], real: Floats, synthetic: Floats) -> J
     """The share of a value among the records with a value of the other column, in the cell that is most off."""
     shares = [c / max(c.sum(), 1e-12) for c in (real, synthetic)]
     away = [s - np.outer(s.sum(axis=1), s.sum(axis=0)) for s in shares]
-    i, j = np.unravel_index(int(np.argmax(np.abs(away[0] - away[1]))), real.shape)
+    groups = [c / np.maximum(c.sum(axis=1, keepdims=True), 1e-12) for c in (real, synthetic)]
+    shown = np.abs(groups[0] - groups[1]) * shares[0].sum(axis=1, keepdims=True)  # 0 beside 0 is no example
+    i, j = np.unravel_index(int(np.argmax(np.minimum(np.abs(away[0] - away[1]), shown))), real.shape)
     first, second = columns
     label = f"share of {second.name} = {code_names(second)[j]} where {first.name} = {code_names(first)[i]}"
-    values = [float(c[i, j] / c[i].sum()) if c[i].sum() > 0 else None for c in (real, synthetic)]
+    values = [float(own[i, j]) if c[i].sum() > 0 else None for own, c in zip(groups, (real, synthetic), strict=True)]
     return _figure(label, values[0], values[1])

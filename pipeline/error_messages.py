@@ -49,6 +49,8 @@ def explained(error: BaseException) -> str:
     if type(error).__module__.partition(".")[0] in {"hydra", "omegaconf"}:  # not loaded for their names alone
         where, line = getattr(error, "full_key", None) or "settings", str(error).strip().partition("\n")[0]
         return f"{where}: {line}\n  fix: {HELPS}"
+    if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib, of a path with ~
+        return "a path begins with ~, and there is no home folder of that name\n  fix: the path from / on"
     whose, shows = whose_fault(error), "HYDRA_FULL_ERROR=1 shows the traceback"
     return f"{type(error).__name__}: {error}\n  this is {whose}; {shows}"
 

@@ -218,6 +218,11 @@ def _entries(text: str, name: str) -> list[Entry]:
     return rows
 
 
+#: What OmegaConf says of a value that is of another type than its setting.
+OF_OTHER_TYPE = re.compile(
+    "^(?:Value|Incompatible value) '(.*?)' (?:of type '.*' )?"
+    "(?:could not be converted to|is not a valid|is incompatible with type hint|for field of type) (.*)$"
+)
 #: What OmegaConf calls the types of settings, in words.
 KINDS = {
     "float": "a number",
@@ -258,9 +263,9 @@ def of_others(setting: str) -> tuple[str, str] | None:
 def first_line(error: Exception) -> str:
     """What an error says, without what Hydra adds below and without its names of types."""
     text = str(error).strip().splitlines()[0]
-    if match := re.search("^Value '(.*)' of type '.*' (?:could not be converted to|is not a valid) (.*)$", text):
-        value, kind = match[1], match[2].rpartition(" ")[2].lower()
-        return f"got {value!r}, not {KINDS[kind]}" if kind in KINDS else f"got {value!r}"
+    if match := OF_OTHER_TYPE.search(text):
+        kind = next((KINDS[word] for word in re.findall("[a-z]+", match[2].lower()) if word in KINDS), "")
+        return f"got {match[1]!r}{', not ' * bool(kind)}{kind}"
     if re.search("ListConfig|DictConfig|Error merging override|^Cannot assign", text):
         return "not of the form that this setting has"
     return text

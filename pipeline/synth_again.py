@@ -34,8 +34,8 @@ from pipeline.statement.signing import load_signer
 from pipeline.statement.words import condition_in_words
 
 
-def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> tuple[Path, Json | None]:
-    """A new synthetic table from a release, in `root`/release: its file, and what its rows satisfy (see `Manifest`).
+def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> tuple[Path, int, Json | None]:
+    """A new synthetic table from a release, in `root`/release: its file, rows, and what they satisfy (see `Manifest`).
 
     Guarantee: post-processing of the release: no new privacy cost. Its privacy.json is passed on as it is, but for
         parts of plugins that make or write the table, which it names; what binds the new files is made anew, and says
@@ -68,7 +68,7 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
         new = replace(new, two=two, drawn_by=replace(new.drawn_by, dialect=dialect))
         measured = replace(schema, dialect=dialect), statement, measurements
         path = write_release(folder, measured, new, form, signer=signer, workdir=work, progress=report)
-    return path, new.given
+    return path, new.rows.coded.rows, new.given
 
 
 def draft(
@@ -133,9 +133,9 @@ def show_draft(table: str, config: DraftConfig) -> int:
 def make_table(release: Path, config: SynthConfig) -> int:
     """Make the table, and print where it lies."""
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
-    path, given = synthesize(release, config, output)
+    path, count, given = synthesize(release, config, output)
     if given is None:
-        print(f"a new synthetic table, at no new privacy cost: {path}")
+        print(f"a new synthetic table, at no new privacy cost: {path} ({count:,} rows)")
         return 0
     rows = f"{condition_in_words(given['where'])} ({given['rows']})"
     print(f"a table of rows with {rows}, at no new privacy cost: {path}")

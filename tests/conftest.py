@@ -1,4 +1,4 @@
-"""Settings of all tests: no deadlines, since a first call may compile; no waiting for the disk; seeded noise."""
+"""Settings of all tests: no limits of time, since a first call may compile; no waiting for the disk; seeded noise."""
 
 import gc
 import os
@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from absl import logging as absl_logging
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from mechanisms.sensitive import noise
 from pipeline.plugins.plugin_discovery import load_module
 from tests import composed_once, started_once  # noqa: F401 - in place of what each command does anew
 
-settings.register_profile("pipeline", deadline=None, max_examples=50)
+settings.register_profile("pipeline", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pipeline")
 
 #: How many times as many examples the laws of `few` draw by `make slow`.

@@ -6,8 +6,6 @@ it, in the test itself or in a fixture. These alone are repeated, with fresh noi
 new session, so that fixtures of a session draw anew too. With `--fresh-noise` all tests draw fresh noise.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

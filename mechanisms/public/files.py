@@ -10,7 +10,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeAlias, TypeGuard
@@ -27,9 +27,16 @@ def as_path(given: Any, where: str, fix: str = "a path") -> Path:
     Raises:
         UserError: it is none.
     """
-    if not isinstance(given, str | os.PathLike) or isinstance(path := os.fspath(given), bytes):
+    if not isinstance(given, str | os.PathLike) or isinstance(path := os.fspath(given), bytes) or not path:
         raise UserError(f"{given!r} is no path", where=where, fix=fix)
-    return Path(path).expanduser()
+    try:
+        path.encode()
+        place = Path(path).expanduser()
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            os.lstat(place)
+    except (OSError, ValueError, RuntimeError) as error:  # too long, no text, or the home of nobody
+        raise UserError(f"{path[:40]!r} is no name that the system takes", where=where, fix=fix) from error
+    return place
 
 
 @contextmanager

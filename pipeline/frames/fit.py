@@ -333,7 +333,8 @@ def rehearse(
             further = columns_beside(config, facts) | dict.fromkeys(beside)
             kinds = write_frame(_no_rows(frame), Path(place) / "head.parquet", facts, further)
             kinds = {**kinds, **{name: kind for name, kind in beside.items() if name not in kinds}}
-        done = rehearsal.rehearse(config, Path(place) / "run" if folder is None else as_path(folder, "folder"))
+        root = Path(place) / "run" if folder is None else as_path(folder, "folder")
+        done = rehearsal.rehearse(config, root, has_folder=folder is not None)
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))
 
 

@@ -233,12 +233,15 @@ def schema_file(schema: AnySchema, folder: Path) -> Path:
     if not isinstance(schema, Schema | Mapping):
         fix = "a path, the name of a ready schema, or a mapping: {'columns': {...}, 'confirmed_public': True}"
         raise UserError(f"got {type(schema).__name__}", where="schema", fix=fix)
+    path = folder / "schema.yaml"
     try:
         facts = schema if isinstance(schema, Schema) else parse_schema(schema, where="schema", folder=Path.cwd())
+        path.write_text(facts.to_yaml(), encoding="utf-8")
     except (OverflowError, RecursionError) as error:
         raise UserError(f"a number or a nesting beyond reason: {error}", where="schema", fix="mend it") from error
-    path = folder / "schema.yaml"
-    path.write_text(facts.to_yaml(), encoding="utf-8")
+    except UnicodeEncodeError as error:
+        problem = f"{error.object[error.start : error.end]!r} stands in a text, and is no letter"
+        raise UserError(problem, where="schema", fix="texts in Unicode") from error
     return path
 
 

@@ -301,7 +301,8 @@ def two_notations(declared: NumberForm, shapes: Mapping[str, int]) -> list[str]:
     """
     other = declared.other_way
     alone = {t: n for t, n in shapes.items() if re.search("[.,]", t) and declared.reads(t) and not other.reads(t)}
-    certain = any(m in t for t in alone for m in declared.dots) if declared.dots else alone or declared.plain
+    parted = declared.money or any(m in t for t in alone for m in declared.dots)
+    certain = parted if declared.dots else alone or declared.plain
     others = any(other.reads(t) and not declared.reads(t) for t in shapes)
     if not (alike := declared.doubtful(shapes)) or (certain and not others):
         return []

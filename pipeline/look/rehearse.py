@@ -35,10 +35,13 @@ MOST = 8
 SEED = 0
 
 
-def rehearse(config: Config, root: Path) -> Run:
+def rehearse(config: Config, root: Path, *, has_folder: bool = True) -> Run:
     """A run on rows that are nobody's, with the settings of the real one; its release says that it is not private.
 
     The noise has a fixed seed, and no budget is booked.
+
+    Args:
+        has_folder: as of `run`.
 
     Raises:
         UserError: as of a run; the folder holds a run or a rehearsal already. The rows are deleted again where the
@@ -62,7 +65,7 @@ def rehearse(config: Config, root: Path) -> Run:
     with no_empty_folders(root):
         try:
             write_rows(table, schema, rows, column=unit.column, most=most, rng=np.random.default_rng(SEED))
-            return run(settings, root)
+            return run(settings, root, has_folder=has_folder)
         except (UserError, KeyboardInterrupt):
             if not RunFolder(root).charged:
                 table.unlink(missing_ok=True)

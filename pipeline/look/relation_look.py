@@ -36,7 +36,7 @@ from mechanisms.public.tables.value_summaries import rows_that_differ, value_bat
 #: Rows of which codes are read at once, and values that a rule of one line names.
 BATCH, MOST_NAMED = 1 << 17, 6
 #: Said of a relation that no rule keeps.
-NO_RULE = "and a release will not hold to it without the rule"
+NO_RULE = "and only a rule keeps it"
 
 
 def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
@@ -78,8 +78,9 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not _ruled(schema, one.source, one.target)
     ]
-    hints += _skipped(schema, guess_skipped(listed, batches_of), {one.later for one in lengths})
-    hints += _never(schema, guess_never(listed, batches_of), {one.later for one in lengths})
+    skipped, later = guess_skipped(listed, batches_of), {one.later for one in lengths}
+    hints += _skipped(schema, skipped, later)
+    hints += _never(schema, guess_never(listed, batches_of, skipped), later)
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     varied = {n: c for n, c in columns.items() if n not in constants}

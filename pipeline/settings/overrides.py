@@ -25,8 +25,14 @@ def spelled(override: str) -> str:
     """An override with what the grammar cannot read in quotes; what is beyond help comes back as it is.
 
     `delimiter=tab` stands for a tab. A mapping whose keys need quotes becomes its own text: `typed` reads it again.
+
+    Raises:
+        UserError: bytes that are no UTF-8 text: no file that is written from it would hold them.
     """
     key, sign, value = override.partition("=")
+    if any("\ud800" <= letter <= "\udfff" for letter in override):
+        fix = "a text in UTF-8, as of a terminal that is set to it; a file whose name is not: another name"
+        raise UserError("a text that is no Unicode", where=key, fix=fix)
     if value and (key == "data.query" or SELECT.match(value.partition("#")[2])):  # commas part columns, and no jobs
         return f"{key}={quoted(value)}" if value[0] not in "'\"" else override
     if key in {"delimiter", "data.delimiter"} and sign and value[:1] not in {"'", '"'}:

@@ -1,7 +1,5 @@
 """Events know themselves: noise, whom they cover, what the ledger writes of them; and what autodp says of plans."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -61,7 +61,7 @@ def test_one_and_ten_equal_marginals_take_laplace_noise_under_basic_composition(
     assert (plan.accountant.kind, plan.loss.delta) == ("basic", 0)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     sizes=st.lists(st.integers(2, 60), min_size=1, max_size=8),
     weights=st.lists(st.sampled_from([0.25, 1.0, 2.0, 8.0]), min_size=8, max_size=8),
@@ -400,7 +400,7 @@ def test_delta_times_the_number_of_tries_is_nearly_attained(threshold):
     assert 0.99 * float(tries * delta) < found <= float(tries * delta)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     odds=st.lists(st.integers(1, 50), min_size=4, max_size=4),
     changes=st.lists(st.integers(-3, 3), min_size=4, max_size=4),
@@ -451,7 +451,7 @@ def test_a_lost_score_never_wins():
     assert PrivateSelection(5, True).pick(2, lambda n: None) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     epsilon=st.floats(1e-6, 50),
     delta=st.one_of(st.just(0.0), st.floats(1e-12, 0.5)),

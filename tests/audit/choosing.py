@@ -234,7 +234,6 @@ def check_booked(folder: Path) -> int:
         stages.run(config, root, quiet=True)
         said = json.loads((root / "release" / "privacy.json").read_text(encoding="utf-8"))
         book = load_book(path)
-        assert book is not None
         booked = book.bookings[-1].spend
         for what, loss in (("booked", asdict(booked)), ("said", said["budget"]), ("spent", said["spent"])):
             if loss["epsilon"] < factor * epsilon * (1 - LOOSE) or loss["delta"] < tries * delta * (1 - LOOSE):

@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from scipy.stats import kstest
 
 from mechanisms.public.errors import UserError
 from pipeline import stages
-from tests.audit.cases import CHOICES, Case, config_of, every_case, ran
+from tests.audit.cases import Case, config_of, every_case, ran
 from tests.audit.hooks import Broken, Summed, numbers, swapped
 from tests.audit.sampling import RARE, laws
 from tests.audit.tape import Tape, check_seen, compared, noise_of, recording
@@ -148,21 +148,12 @@ def difference(left: Any, right: Any) -> str:
     return ", ".join(sorted(k for k in left.keys() | right.keys() if left.get(k) != right.get(k)))
 
 
-def replay(
-    folder: Path,
-    *,
-    most: int | None = None,
-    seed: int = 1,
-    part: tuple[int, int] = (0, 1),
-    words: Collection[str] = (),
-    choices: Collection[str] = CHOICES,
-    few: bool | None = None,
-) -> Tally:
-    """All cases; or `most` of them, each on one pair (`few`) unless `words` choose them; see `every_case`."""
+def replay(folder: Path, *, few: bool | None = None, **chosen: Any) -> Tally:
+    """All cases, or those that are `chosen` as by `every_case`: `most` of them on one pair each, unless by `words`."""
     tally = Tally()
-    few = most is not None and not words if few is None else few
+    few = chosen.get("most") is not None and not chosen.get("words") if few is None else few
     with loaded_once():
-        for case, world, plan in every_case(folder, most=most, seed=seed, part=part, words=words, choices=choices):
+        for case, world, plan in every_case(folder, **chosen):
             tally.add(replayed(case, world, plan, folder, few=few))
     check_noise(tally)
     return tally

@@ -64,7 +64,6 @@ def _case(epsilon: float, most: int | str) -> dict[str, Any] | None:
         real_rows, *others = coded(schema, path, *(m.table for m in made))
         errors = [distances(real_rows, other).to_json()["2-way"]["mean"] for other in others]
     scores = made[0].scores
-    assert scores is not None
     levels = scores.to_json()["metrics"]["persons"]["details"]["levels"]
     named = {(f["figure"], f["column"]): f for f in levels}
     told = ", ".join(f"{words} {named[key]['synthetic']:.3g}" for key, words in TOLD.items())

@@ -63,10 +63,7 @@ class TestBooking:
             content["bookings"][0]["charged"] = said
         path.write_text(json.dumps(content | {"digest": _digest(content)}))
         (path.parent / f".{path.name}.lock").unlink()
-        book = load_book(path)
-        assert book is not None
-        assert [b.charged for b in book.bookings] == [taken]
-        assert book.bookings[0].spend == spent
+        assert [(b.charged, b.spend) for b in load_book(path).bookings] == [(taken, spent)]
 
     def test_an_id_is_booked_once(self, path):
         book_runs(wanted(path), [booking("a", 1.0)])
@@ -125,9 +122,7 @@ class TestBooking:
             book_runs(wanted(link), [booking("b", 3.0)])
         book_runs(wanted(link), [booking("b", 0.1)])
         assert link.is_symlink()
-        known = load_book(path)
-        assert known is not None
-        assert len(known.bookings) == 2
+        assert len(load_book(path).bookings) == 2
         assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
     def test_the_running_total_is_that_of_its_own_booking(self, path):
@@ -170,7 +165,6 @@ class TestLimits:
         with pytest.raises(Refused):
             book_runs(LedgerTerms(path, SCOPE), [booking("c", 1.5)])
         known = load_book(path)
-        assert known is not None
         assert [c.limit.epsilon for c in known.limits] == [3.0, 2.0]
         assert known.limits[-1].reason == "lowered by a run"
 
@@ -300,16 +294,12 @@ class TestDisk:
 class TestProcesses:
     def test_of_twelve_that_book_at_once_exactly_those_that_fit_are_in_the_file(self, path):
         codes = said_by("book_worker", "many", str(path), "12")
-        assert isinstance(codes, list)
         assert codes.count(0) == 6  # of 0.5 each, in 3
         assert codes.count(3) == 6
-        known = load_book(path)
-        assert known is not None
-        assert {b.id for b in known.bookings} == {f"run-{i}" for i, c in enumerate(codes) if c == 0}
+        assert {b.id for b in load_book(path).bookings} == {f"run-{i}" for i, c in enumerate(codes) if c == 0}
 
     def test_a_kill_at_any_step_leaves_all_or_nothing_and_who_goes_on_books_once(self, path):
         outcomes = said_by("book_worker", "killed", str(path))
-        assert isinstance(outcomes, list)
         assert len(outcomes) >= 8
         assert [o["killed"] for o in outcomes] == [True] * (len(outcomes) - 1) + [False]
         both = ["first", "second"]

@@ -204,10 +204,9 @@ class TestFilters:
         assert by_sum or {"gdp": by_mu, "zcdp": by_rho, "basic": False}[kind]
 
     @given(st.lists(spends, max_size=8), spends, st.sampled_from(KINDS))
-    @settings(max_examples=40)
+    @settings(max_examples=100)
     def test_a_refused_run_never_fits_after_more_was_booked(self, runs, run, kind):
-        assume(not Filter(kind).admits([*runs[:3], run], LIMIT))
-        assert not Filter(kind).admits([*runs, run], LIMIT)
+        assert Filter(kind).admits([*runs[:3], run], LIMIT) or not Filter(kind).admits([*runs, run], LIMIT)
 
     @given(st.lists(spends, max_size=6), st.sampled_from(KINDS), st.sampled_from([1e-12, 1e-9, 4e-7]))
     @settings(max_examples=40)

@@ -1,7 +1,5 @@
 """One session of Spark for all tests of a process; without Java or PySpark they are skipped, and say so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables and settings on which every engine must agree, and what is compared."""
 
-from __future__ import annotations
-
 import itertools
 import uuid
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The audit's runs on neighbouring tables, with Spark as the engine."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.audit import replay

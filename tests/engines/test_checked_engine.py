@@ -1,7 +1,5 @@
 """An engine of others is not asked about units, and what it says of rows is refused where it cannot be so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every engine owes: it learns what the embedded engine learns, and a run makes the same answers and rows."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 from collections.abc import Iterator

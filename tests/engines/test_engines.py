@@ -1,7 +1,5 @@
 """The same codes, sizes, weights and counts from every engine, however the rows are ordered and cut into parts."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import tempfile

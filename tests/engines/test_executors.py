@@ -1,7 +1,5 @@
 """Executors that are processes of their own: one that is killed changes nothing, and what a cluster lacks is said."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

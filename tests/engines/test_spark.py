@@ -1,7 +1,5 @@
 """Spark itself: what it counts is what the embedded engine counts, and the release is the same, byte for byte."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace

@@ -211,23 +211,17 @@ def range_query_error(real, synthetic, queries):
     return relative_error(truth, answers, seed=0)
 
 
-def test_identical_tables_have_no_error_and_an_empty_one_has_error_1():
-    real = people(200, 1)
+def test_identical_tables_have_no_error_an_empty_one_has_error_1_and_an_empty_truth_a_reason():
+    real, empty = people(200, 1), people(0, 1)
     queries = answerable_queries(real, TOWN.names, count=30)
     assert range_query_error(real, real, queries).error == 0
-    assert range_query_error(real, people(0, 1), queries).error == 1
+    assert range_query_error(real, empty, queries).error == 1
     order = np.random.default_rng(0).permutation(200)
     made, shuffled = people(300, 2), real.at(order)
     assert range_query_error(shuffled, made, queries).error == range_query_error(real, made, queries).error
-
-
-def test_an_empty_truth_has_no_error_but_a_reason():
-    empty = people(0, 1)
-    queries = answerable_queries(empty, TOWN.names, count=30)
-    got = range_query_error(empty, people(20, 1), queries)
-    assert got.error is None
+    got = range_query_error(empty, people(20, 1), answerable_queries(empty, TOWN.names, count=30))
+    assert got.error is None and got.undefined == 30
     assert "no query holds a true record" in got.to_json()["reason"]
-    assert got.undefined == 30
 
 
 MISTAKES = [
@@ -314,18 +308,13 @@ def scored(real, made, **columns):
     return result_of("pie_chart", real, made, {"segment": "place", "time": "month", "kind": "type", **columns})
 
 
-def test_two_tables_are_scored_per_place_and_month():
+def test_two_tables_are_scored_per_place_and_month_and_weights_count():
     real, made = calls(200, 1), calls(230, 2)
     got = scored(real, made)
     counts = [count_cliques(table, [("place", "month", "type")])[0].reshape(12, 5) for table in (real, made)]
     assert got.score == pytest.approx(sprint1(*counts))
     assert got.segments.size == 12
-
-
-def test_weights_count():
-    real = calls(100, 1)
-    heavy = CodedTable(CALLS, real.columns, np.full(100, 1 << 20, np.uint32))
-    assert scored(real, heavy).inverse == 0
+    assert scored(real, CodedTable(CALLS, real.columns, np.full(200, 1 << 20, np.uint32))).inverse == 0
 
 
 def test_mistakes_in_a_pie_chart_are_named(monkeypatch):

@@ -161,6 +161,9 @@ def test_what_changed_is_told_in_the_figure_that_fits_the_columns():
     assert sorted([own, 1 - own]) == [pytest.approx(0.2), pytest.approx(0.8)]
     label, _, other = changed("ward", "cost", [[9, 1, 0], [2, 8, 0], [0, 0, 0]], [[9, 1, 0], [0, 0, 0], [0, 0, 0]])
     assert other is None or label == "mean cost where ward = medicine"
+    skipped = [[60, 0, 0], [0, 60, 0], [0, 0, 880]], [[100, 20, 0], [20, 100, 0], [0, 0, 760]]
+    label, own, other = changed("place", "ward", *skipped)
+    assert "where place = a" in label and own == 1 and other == pytest.approx(5 / 6), "of c all are missing in both"
 
 
 @pytest.fixture(scope="module")

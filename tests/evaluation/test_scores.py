@@ -246,28 +246,20 @@ def test_semantic_distances_follow_the_level():
     assert states[0, 1] == 1.0
 
 
-def test_thirds_weigh_a_ninth_a_ninth_and_a_third():
-    chosen = chosen_targets(MgdSettings("thirds", ("month", "city", "sex")), STATES, 0)
-    weights = [t.weight for t in chosen.marginals]
+def test_each_preset_has_its_marginals_and_their_weights():
+    """Thirds: a ninth twice, a third; located: with time or place; pie: no mass moves; pums: income as all others."""
+
+    def preset(name, *attributes):
+        return chosen_targets(MgdSettings(name, attributes), STATES, 0).marginals
+
+    weights = [t.weight for t in preset("thirds", "month", "city", "sex")]
     assert weights == pytest.approx([1 / 9] * 6 + [1 / 3])
     assert sum(weights) == pytest.approx(1)
-
-
-def test_located_marginals_hold_a_temporal_or_spatial_attribute():
-    chosen = chosen_targets(MgdSettings("located", ("month", "city")), STATES, 0)
-    assert all({"month", "city"} & set(t.attributes) for t in chosen.marginals)
-    assert len(chosen.marginals) == 2 + 5 + 4
-
-
-def test_pie_moves_no_mass_and_is_one_marginal():
-    (one,) = chosen_targets(MgdSettings("pie", ("month", "city", "sex")), STATES, 0).marginals
-    assert one.weights == (None, None, None)
-    assert one.delta == 2
-
-
-def test_pums_weighs_the_income_marginal_as_much_as_all_others():
-    chosen = chosen_targets(MgdSettings("pums", ("city", "sex", "income")), STATES, 0)
-    heavy, *rest = chosen.marginals
+    located = preset("located", "month", "city")
+    assert all({"month", "city"} & set(t.attributes) for t in located) and len(located) == 2 + 5 + 4
+    (one,) = preset("pie", "month", "city", "sex")
+    assert one.weights == (None, None, None) and one.delta == 2
+    heavy, *rest = preset("pums", "city", "sex", "income")
     assert heavy.attributes == ("city", "sex", "income")
     assert heavy.weight == sum(t.weight for t in rest) == 3
 

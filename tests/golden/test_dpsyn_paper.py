@@ -284,7 +284,6 @@ def settings(name: str) -> Config:
 
 def fire(epsilon: float) -> Schema:
     name = schema_at(settings_of(settings("dpsyn_fire"), ChallengeSettings), epsilon)
-    assert name is not None
     return load_schema(SCHEMAS / name)
 
 

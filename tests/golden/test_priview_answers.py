@@ -46,7 +46,7 @@ def known(sides) -> np.ndarray:
     return np.concatenate([side.ravel() for side in sides.values()])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=WORLDS, count=st.integers(1, 3))
 def test_the_largest_entropy_is_the_fixed_point_of_proportional_fitting(seed, count):
     """It has the sides, and its logarithm is a sum of functions of them: where entropy is stationary (Lagrange)."""
@@ -58,7 +58,7 @@ def test_the_largest_entropy_is_the_fixed_point_of_proportional_fitting(seed, co
     assert matrix.T @ multipliers == pytest.approx(np.log(answer), abs=1e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=WORLDS, count=st.integers(1, 3))
 def test_the_least_norm_is_that_of_least_squares_with_no_negative_cell(seed, count):
     """numpy's least-norm solution where that has no negative cell; else least squares with the sides held by force."""
@@ -77,7 +77,7 @@ def test_the_least_norm_is_that_of_least_squares_with_no_negative_cell(seed, cou
     assert np.linalg.norm(answer) == pytest.approx(np.linalg.norm(held), rel=2e-3)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=WORLDS, noise=st.sampled_from([0.0, 30.0]))
 def test_the_linear_programme_is_feasible_and_off_by_the_least_that_any_marginal_is(seed, noise):
     _, sides = world(seed)

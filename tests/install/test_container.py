@@ -4,8 +4,6 @@ No builder of images is asked for: RUN lines are run as they stand, COPY lines c
 one root, in which the second one's copies lie already.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

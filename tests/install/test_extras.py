@@ -1,7 +1,5 @@
 """Without an optional library, or the papers' rooms, all else goes on; what commands load, and folders of one's own."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -161,15 +159,12 @@ def done(core, *words):
     return subprocess.run([sys.executable, *words], cwd=core, env=environment, capture_output=True, text=True)
 
 
-def test_help_is_written_without_them(core):
-    told = done(core, "-c", IN_TURN, json.dumps([["--help"], ["run", "--help"], ["score", "--help"]]))
-    assert ended(told) == [0, 0, 0], told.stderr
-    assert "evaluation.ncript=" not in told.stdout, "no setting of a metric that is not there"
-
-
-def test_the_demo_runs_without_them_and_its_release_is_verified(core):
-    run = done(core, "-c", IN_TURN, json.dumps([["run", *SMALL, "hydra.run.dir=out"], ["verify", "out/release"]]))
-    assert ended(run) == [0, 0], run.stderr + run.stdout
+def test_without_them_help_is_written_the_demo_runs_and_its_release_is_verified(core):
+    asked = [["--help"], ["run", "--help"], ["score", "--help"]]
+    asked += [["run", *SMALL, "hydra.run.dir=out"], ["verify", "out/release"]]
+    run = done(core, "-c", IN_TURN, json.dumps(asked))
+    assert ended(run) == [0] * len(asked), run.stderr + run.stdout
+    assert "evaluation.ncript=" not in run.stdout, "no setting of a metric that is not there"
     assert (core / "out/release/synthetic.csv").is_file() and (core / "out/internal/report.html").is_file()
 
 

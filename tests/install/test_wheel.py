@@ -1,7 +1,5 @@
 """The wheel, built and installed in an empty environment outside of the checkout, starts and holds what it needs."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

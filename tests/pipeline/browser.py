@@ -1,7 +1,5 @@
 """A real browser, where there is one: pages in frames of several widths, their pictures, colours and complaints."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

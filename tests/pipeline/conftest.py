@@ -1,7 +1,5 @@
 """A tiny town on disk: a table, its schema, and a way to run commands as a user would, in this process."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every small change of a JSON file of a release, one at a time: what a forger may try without reading it."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What a draft and `check` say of a made-up table in the current folder."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A hospital's table as it comes out of several programs over the years: nobody's rows, everybody's mistakes."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

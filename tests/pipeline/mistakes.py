@@ -1,7 +1,5 @@
 """What a mistake must end in: exit code 1, one message with what, where and a cure, and every file as it was."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Mistakes of all commands, of kinds with too many cases to make each; those of other kinds are in refused.py."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Commands that cannot do what they are asked for, each with words of the answer; what they find in their folder."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

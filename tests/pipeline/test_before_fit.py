@@ -1,7 +1,5 @@
 """The Python functions beside `fit`, and `where=`: rows that satisfy a condition, in words that nobody can overlook."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import shutil
@@ -179,9 +177,10 @@ def test_a_plan_takes_what_fit_takes_and_the_number_of_rows_from_the_frame():
         assert pipeline.plan(visits, CLINIC, unit="patient", max_records=2, **units)["rows"] == ROWS
 
 
-def test_a_rehearsal_reads_no_row_and_gives_rows_in_the_kinds_of_the_frame():
+def test_a_rehearsal_reads_no_row_and_gives_rows_in_the_kinds_of_the_frame(capsys):
     settings = {"selection": "oneway", "synthesis": "independent", "quiet": True, "plan": {"rows": 300}}
-    made = pipeline.rehearse(clinic(), CLINIC, unit="patient", max_records=2, **settings)
+    made = pipeline.rehearse(clinic(), CLINIC, unit="patient", max_records=2, **settings | {"quiet": False})
+    assert "rehearsal-" not in capsys.readouterr().err, "a folder that is gone"
     assert not made.private and "noise_seed" in str(made.statement["reasons_not_private"])
     own = clinic().drop(columns="patient")
     assert made.sample(5).dtypes.to_dict().keys() == own.dtypes.to_dict().keys()

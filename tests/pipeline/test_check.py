@@ -1,10 +1,9 @@
 """`check` says what a schema would do to a table; `run` looks the same way first, and refuses before any charge."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ import yaml
 
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.losses import losses_of, percent
+from mechanisms.public.tables.losses import declared_texts, losses_of, percent
 from mechanisms.public.tables.text_forms import NumberForm
 from tests.pipeline.conftest import TOWN, command, edit, people, reply, worded
 from tests.pipeline.looks import checked, drafted
@@ -284,6 +283,7 @@ BOTH = ["1.234,50", "12,75", "1.234", "2.000", "702.49", "1,500.10"]
         (ENGLISH, ["1.234,50", "1,234"], 1, "30 of the 30 numbers with a point or a comma, such as 1.234,"),
         (GERMAN, ["1.234", "2.000"], 0, "would be others with a decimal point: no cell shows which way is meant"),
         (GERMAN, BOTH[:4], 0, None),
+        ({"strip": ["£", ","]}, ["£1,234", "£2,000"], 0, None),
         ({}, ["1.234", "72.125"], 0, "60 rows hold numbers such as 1.234, and hardly any others"),
         ({"decimals": 3}, ["1.234", "72.125"], 0, None),
         ({}, ["1.234", "72"], 0, "30 rows hold numbers such as 1.234, and hardly any others 1000 or more"),
@@ -434,3 +434,22 @@ def test_cells_that_join_a_value_by_their_spelling_are_counted(folder, capsys):
     assert "60 cells joined a value by their spelling: 'F' got 60 ('Female' 40, ' f' 20)" in columns["sex"]["hints"]
     assert "75 cells joined a value by their beginning: 'I21' got 75 ('I21.4' 75)" in columns["code"]["hints"]
     assert columns["sex"]["other"] == 5 and columns["sex"]["lost"] == 0
+
+
+def test_texts_of_a_long_list_are_compared_with_themselves_alone():
+    compared = 0
+
+    class Text(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    listed = [f"ward {i}" for i in range(500)]
+    (column,) = parse_schema({"columns": {"ward": {"kind": "categorical", "values": listed}}}, where="it").columns
+    assert [t for t in declared_texts(replace(column, values=tuple(map(Text, listed)))) if t] == listed
+    assert compared < 10 * len(listed)

@@ -225,7 +225,7 @@ def test_what_no_answer_tells_stays_as_in_the_public_table_and_what_one_tells_do
     assert "the synthetic table shows what the public table 'known.csv' shows" in started_with
 
 
-def test_the_statement_names_the_table_or_is_found_out_and_synth_makes_the_same_rows(known):
+def test_the_statement_names_the_table_or_is_found_out_and_synth_takes_it_alone_and_makes_the_same_rows(known, capsys):
     assert command("run", *FEW, *START, "hydra.run.dir=out") == 0
     (sentence,) = public_facts(known / "out")
     assert sentence.startswith("the table 'known.csv' (synthesis.public)") and "SHA-256" in sentence
@@ -240,11 +240,7 @@ def test_the_statement_names_the_table_or_is_found_out_and_synth_makes_the_same_
     assert restated(release, said, index)[0]
     silent = {**said, "public_facts": [f for f in said["public_facts"] if f["fact"] != "public_start"]}
     assert restated(release, silent, index) == (False, "outside has 2 entries, not 1"), "outside names a public table"
-
-
-def test_synth_takes_no_other_public_table_than_the_run_did(known, capsys):
     assert command("run", *FEW, "synthesis=gum", "hydra.run.dir=plain") == 0
-    assert command("run", *FEW, *START, "hydra.run.dir=out") == 0
     people(400, seed=8).to_csv("known.csv", index=False)
     for run in ("plain", "out"):
         error = reply(capsys, "synth", f"from={run}/release", *START, f"output=new-{run}", code=1).err

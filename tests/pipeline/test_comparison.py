@@ -1,7 +1,5 @@
 """Several synthetic tables on one page; the page of a sweep; the release beside a table, in any format of one entry."""
 
-from __future__ import annotations
-
 import csv
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Commands, their help and mistakes, and what they print: a log gets nothing of the rows, JSON is one line."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

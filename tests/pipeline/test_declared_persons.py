@@ -1,7 +1,5 @@
 """A unit in the schema: settings may repeat it, contradictions are refused before all; open ends and odd persons."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Runs on a schema with open ends, or an open bound on records: one budget, one ledger, a concrete release."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

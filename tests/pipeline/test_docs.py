@@ -9,8 +9,6 @@ The pages of docs/adding have a test of their own: tests/plugins/test_guide.py. 
 in this process, by the hook that makes its page: what they name is looked at.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import io

@@ -1,7 +1,5 @@
 """Runs with declared steps, zeros, unit ids, rules of a draft and computed columns: every synthesizer keeps to them."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What every experiment owes: a file that says what it is, and a booking for whatever it releases."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -641,8 +641,10 @@ def test_without_the_table_the_experiment_says_where_it_is_published(folder, cap
     assert {each["target dataset"] for each in labels} == {"generated rows, not national2019"}
 
 
-def test_one_budget_holds_the_releases_of_all_sets_before_the_first_is_made(excerpt, capsys):
+def test_a_budget_too_small_for_all_sets_and_tables_that_a_submission_cannot_hold_are_refused_first(excerpt, capsys):
     shared = ["budget.ledger=people.json", "budget.limit={epsilon: 1.2, delta: 1e-6}", "budget.table=national"]
+    assert "release.format" in reply(capsys, "run", *CYCLE, "release.format=parquet", "hydra.run.dir=out", code=1).err
+    assert not Path("out").exists()
     assert "2 releases of ε = 2 in all" in reply(capsys, "run", *CYCLE, *shared, "hydra.run.dir=out", code=1).err
     assert not list(Path("out").glob("*/epsilon-1"))
 
@@ -671,8 +673,3 @@ def test_a_set_asks_for_no_column_that_it_lacks():
 )
 def test_a_wrong_setting_is_named_with_a_way_out(override, said, excerpt, capsys):
     assert said in reply(capsys, "run", *CYCLE, override, "hydra.run.dir=out", code=1).err
-
-
-def test_tables_that_the_submission_cannot_hold_are_refused_before_anything_is_spent(excerpt, capsys):
-    assert "release.format" in reply(capsys, "run", *CYCLE, "release.format=parquet", "hydra.run.dir=out", code=1).err
-    assert not Path("out").exists()

@@ -1,7 +1,5 @@
 """`pipeline.fit`: frames in and out, by the very stages of the command."""
 
-from __future__ import annotations
-
 import datetime
 import enum
 import json
@@ -428,6 +426,7 @@ UNFIT = [
     (people(9), {"colums": {}}, "column"),
     (people(9), 7, "got int"),
     (people(9), "twon.yaml", "no schema file 'twon.yaml'"),
+    (people(9), SEX | {"source": "\ud800"}, "stands in a text, and is no letter"),
 ]
 
 
@@ -497,6 +496,11 @@ def test_conditions_name_columns_by_numbers_and_truth_values_too():
         (lambda release: pipeline.synthesize(release, None), "output: None is no path"),
         (lambda release: pipeline.rehearse(None, HOSPITAL, folder=5), "folder: 5 is no path"),
         (lambda release: pipeline.fit(patients(), HOSPITAL, folder=5), "folder: 5 is no path"),
+        (lambda release: pipeline.load(""), "path: '' is no path"),
+        *(
+            (lambda release, name=name: pipeline.load(name), "path: .* is no name that the system takes")
+            for name in ("a\0b", "\udcfc", "x" * 300, "~no-such-person/x")
+        ),
     ],
 )
 def test_what_is_no_path_is_named(ask, says, hospital, tmp_path):

@@ -3,8 +3,6 @@
 A change of a method on purpose retakes them (`python -m tests.pipeline.test_frozen_runs`), with a line in CHANGELOG.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

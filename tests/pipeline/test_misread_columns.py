@@ -1,7 +1,5 @@
 """What a draft and `check` ask about columns: forms that were guessed or lost, persons of several ids."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter
@@ -133,7 +131,7 @@ def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(
     )
     made += "\nderive: {paid: {from: job, map: {1: 1, 2: 2, 3: 2}}}\n"
     hints = checked(capsys, {**code, "wage": paid["wage"]}, f"{made}impossible: [{{paid: 1, wage: {{}}}}]")["hints"]
-    assert not any("without the rule" in h for h in hints), "a rule about what a map makes binds the map's source"
+    assert not any("only a rule keeps it" in h for h in hints), "a rule about what a map makes binds the map's source"
     assert any("'job' = 1, and" in h for h in checked(capsys, {**code, "wage": paid["wage"]}, made)["hints"])
     persons = {"who": np.arange(N) // 2, "year": 2020 + np.arange(N) % 2}
     fixed = {"job": np.repeat(job[: N // 2], 2), "wage": np.repeat(paid["wage"][: N // 2], 2)}
@@ -214,7 +212,7 @@ def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys
     columns = f"columns: {{a: {kind}, b: {kind}, total: {kind}}}"
     hints = checked(capsys, {"a": a, "b": b, "total": a + b}, columns)["hints"]
     assert [h for h in hints if "total" in h] == [
-        f"'total' is a + b in all {N:,} rows, and a release will not hold to it without the rule: "
+        f"'total' is a + b in all {N:,} rows, and only a rule keeps it: "
         'derive: {"total": {"expression": "a + b"}}'
     ]
     derive = "derive: {total: {expression: a + b}}"
@@ -251,6 +249,7 @@ def test_lengths_that_an_order_alone_would_lose_are_measured_by_a_proposed_rule(
     _, text = drafted(cells)
     assert (f"#   {rule}  # half take at most 3 days; without it a release loses that" in text) == said
     assert ('"left"' in "".join(line for line in text.splitlines() if line.startswith("#   - "))) != said
+    assert ('#   "paid": {"from": "left", "length": {"max": 90}}' in text) == said, "`ordered` takes no sums"
     hints = checked(capsys, cells)["hints"]
     assert any(f"derive: {{{rule}}}, in place of `ordered`" in h for h in hints) == said
     assert any("'came' ≤ 'left'" in h for h in hints) != said, "one rule or the other"

@@ -1,7 +1,5 @@
 """A mistake, and a command at an odd moment or beside another: one message with a cure, and every file as it was."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -142,6 +140,11 @@ MISTAKES = {
     "a number for a choice": ([*PLAN, "selection=3"], "no selection called 3", "aim"),
     "a list for a choice": ([*PLAN, "privacy=[1,2]"], "no privacy called [1, 2]", "default"),
     "a list in a list of columns": (["query", "from=R/release", "marginal=[[age]]"], "marginal", "no name of a column"),
+    "letters that are not UTF-8": ([*RUN, "statement.publisher=Z\udcfcrich"], "statement.publisher", "in UTF-8"),
+    "half a record": ([*PLAN, "privacy.max_records=1.5"], "got '1.5', not a whole number", "C ≥ 1"),
+    "no number at all": ([*PLAN, "privacy.epsilon=null"], "got 'None', not a number", "above 0"),
+    "neither yes nor no": ([*PLAN, "plan.details=maybe"], "got 'maybe', not true or false"),
+    "the home of nobody": (["check", "data.path=~no-such-person/t.csv", "data.schema=town.yaml"], "no home folder"),
     "help for no setting": (["run", "--help", "epsilno"], "epsilno", "--help all lists them"),
 }
 
@@ -338,36 +341,27 @@ def test_ctrl_c_while_libraries_load_ends_with_130_and_no_traceback(name: str, t
     assert not list(tmp_path.rglob("release"))
 
 
-def test_ctrl_c_of_which_duckdb_tells_ends_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    def work(arguments: list[str]) -> None:
-        raise RuntimeError("Query interrupted")
-
-    monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
-    assert command("check") == 130
-
-
-def test_sigterm_of_which_duckdb_tells_ends_with_143_and_the_words_of_ctrl_c(monkeypatch, capsys) -> None:
-    def work(arguments: list[str]) -> None:
-        with suppress(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGTERM)
-        raise RuntimeError("Query interrupted")
-
-    monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
-    assert "interrupted" in reply(capsys, "check", code=143).err
-
-
-def test_ctrl_c_that_breaks_a_compilation_off_is_no_fault_of_the_pipeline(monkeypatch, capsys) -> None:
+@pytest.mark.parametrize(
+    ("sent", "words", "code"),
+    [
+        (None, "Query interrupted", 130),
+        (signal.SIGTERM, "Query interrupted", 143),
+        (signal.SIGINT, "no compiled object yet", 130),
+    ],
+)
+def test_a_signal_that_a_library_tells_of_or_breaks_off_at_ends_as_everywhere(monkeypatch, capsys, sent, words, code):
     """Where the compiler of counts was at work, Ctrl-C ended in "a fault of the pipeline" and exit code 1."""
 
     def work(arguments: list[str]) -> None:
         with suppress(KeyboardInterrupt):  # as a call out of C loses it
-            os.kill(os.getpid(), signal.SIGINT)
-        raise RuntimeError("no compiled object yet")
+            if sent:
+                os.kill(os.getpid(), sent)
+        raise RuntimeError(words)
 
     monkeypatch.setattr("pipeline.commands.asked_commands.check", work)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        error = reply(capsys, "check", code=130).err
+        error = reply(capsys, "check", code=code).err
     finally:
         signal.signal(signal.SIGINT, before)
     assert "interrupted" in error and "fault" not in error
@@ -419,6 +413,7 @@ def test_a_release_of_no_rows_can_be_read_verified_and_made_again(town, capsys):
         assert code in (0, 1) and "Traceback" not in error and "a fault of" not in error, (asked, error)
         seeded = asked[0] == "verify" and said.count("  NO  ") == 1 and "the noise seed is fixed" in said
         assert code == 0 or "fix: " in error or seeded, (asked, said, error)
+        assert "rows=0" not in asked or said.rstrip().endswith("synthetic.csv (0 rows)")
     assert (town / "none/release/synthetic.csv").read_text().count("\n") == 1
     assert (town / "more/release/synthetic.csv").read_text().count("\n") > 1
 

@@ -1,7 +1,5 @@
 """A real PostgreSQL server on a socket of its own: a role that only reads, a table that grows, a server that stops."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

@@ -1,7 +1,5 @@
 """Every ready data entry loads, names its source and has the published sizes; the demo city keeps its promises."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -42,9 +40,7 @@ FIRE = [*FIRE15, *[100] * 4, *[101] * 4, 100, 5, 101, 83, 100, 100, 742, 2089]
 
 
 def entry(name: str) -> dict[str, object]:
-    content = yaml.safe_load((CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
-    assert isinstance(content, dict)
-    return content
+    return yaml.safe_load((CONF / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 def schema(name: str) -> Schema:

@@ -1,14 +1,11 @@
 """`run` from end to end: a table in; a private table, its statement and scores out; its look before, rows in chunks."""
 
-from __future__ import annotations
-
 import filecmp
 import itertools
 import json
 import os
 import re
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -234,12 +231,12 @@ def test_a_killed_run_goes_on_and_equals_an_uninterrupted_one(town):
     line = [sys.executable, "-m", "pipeline", "run", *wide, "hydra.run.dir=killed"]
     started = subprocess.Popen(line, stderr=subprocess.DEVNULL)
     answers = town / "killed" / "internal" / "answers"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and started.poll() is None:
         if answers.is_dir() and sum(1 for _ in answers.iterdir()) >= 20:
             break
         time.sleep(0.01)
-    os.kill(started.pid, signal.SIGKILL)
+    started.kill()  # nothing, where it has ended by now
     started.wait()
     saved = sum(1 for _ in answers.iterdir())
     assert saved >= 20
@@ -297,7 +294,7 @@ def test_a_run_that_is_killed_many_times_never_measures_twice(town):
         try:
             started.wait(rng.uniform(1.0, 4.0) if attempt < 15 else 120)
         except subprocess.TimeoutExpired:
-            os.kill(started.pid, signal.SIGKILL)
+            started.kill()
             started.wait()
             continue
         break

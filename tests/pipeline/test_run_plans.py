@@ -1,7 +1,5 @@
 """What a plan chooses, knows beforehand of what a run chooses later, and says to expect at a number of rows."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """The bounds that stand beside settings hold, and a setting of which nothing depends is refused, by every command."""
 
-from __future__ import annotations
-
 import math
 import shutil
 from collections.abc import Iterator

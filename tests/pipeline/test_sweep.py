@@ -158,7 +158,7 @@ def test_a_job_that_is_killed_takes_no_other_down(town, capsys, monkeypatch):
     assert _in_time((second / "internal" / "outcome.json").exists) and _in_time(lambda: _at_work(first))
     for pid in _at_work(first):
         os.kill(pid, 9)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=300)
     assert process.returncode == 1
     assert "ended by signal 9" in error
     assert "1 of the sweep's 2 jobs failed" in error
@@ -208,7 +208,7 @@ def test_no_job_outlives_a_sweep_that_is_killed(town):
         os.killpg(process.pid, signal.SIGKILL)  # what waits there for other jobs
 
 
-def _in_time(happens, seconds: float = 60.0) -> bool:
+def _in_time(happens, seconds: float = 300.0) -> bool:
     until = time.monotonic() + seconds
     while not (found := happens()) and time.monotonic() < until:
         time.sleep(0.1)
@@ -376,25 +376,22 @@ def test_report_renders_a_sweep_again(swept, folder, capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "where"),
+    ("given", "said"),
     [
-        (["privacy.epsilon=1,2", "hydra.sweep.subdir=same"], "hydra.sweep.subdir"),
-        (["limits.threads=1,2"], "hydra.sweep.subdir"),
-        (["statement.publisher='A B','A_B'"], "hydra.sweep.subdir"),
-        (["hydra.sweep.subdir=${statement.publisher}", "statement.publisher=a,a/release"], "hydra.sweep.subdir"),
-        (["privacy.epsilon=1,2", "hydra.job.chdir=true"], "hydra.job.chdir"),
+        (["privacy.epsilon=1,2", "hydra.sweep.subdir=same"], "hydra.sweep.subdir: "),
+        (["limits.threads=1,2"], "hydra.sweep.subdir: "),
+        (["statement.publisher='A B','A_B'"], "hydra.sweep.subdir: "),
+        (["hydra.sweep.subdir=${statement.publisher}", "statement.publisher=a,a/release"], "hydra.sweep.subdir: "),
+        (["privacy.epsilon=1,2", "hydra.job.chdir=true"], "hydra.job.chdir: "),
+        (["seed=1,2", "budget.ledger=out/internal/shared/a"], "lies in the sweep's internal/"),
+        (["seed=1,2", "hydra.sweep.subdir=internal/shared/${seed}"], "lies in the sweep's internal/"),
     ],
 )
-def test_jobs_that_share_a_folder_or_work_in_another_are_refused_before_anything_is_booked(town, capsys, given, where):
-    """The second of one folder was called done, with the release of the first; each booked a budget it never used."""
+def test_jobs_and_ledgers_in_a_folder_of_others_are_refused_before_anything_is_booked(town, capsys, given, said):
+    """The second job of one folder was called done, with the release of the first; each booked a budget it never used.
+
+    What lay in the sweep's internal/ was deleted at its end: bookings, and releases that were paid for.
+    """
     ledger = ["budget.ledger=people.json", "budget.limit={epsilon: 9, delta: 1e-6}"]
-    assert f"{where}: " in reply(capsys, "run", "-m", *FAST, *ledger, *given, "hydra.sweep.dir=out", code=1).err
+    assert said in reply(capsys, "run", "-m", *FAST, *ledger, *given, "hydra.sweep.dir=out", code=1).err
     assert not Path("out").exists() and not Path("people.json").exists()
-
-
-@pytest.mark.parametrize("given", ["budget.ledger=out/internal/shared/a", "hydra.sweep.subdir=internal/shared/${seed}"])
-def test_a_ledger_or_a_job_in_the_sweeps_own_internal_which_is_tidied_is_refused(town, capsys, given):
-    """Both were deleted at its end: what was booked was free for the next sweep; and releases that were paid for."""
-    own = ["budget.ledger=people.json", "budget.limit={epsilon: 9, delta: 1e-6}", given]
-    error = reply(capsys, "run", "-m", *FAST, *own, "seed=1,2", "hydra.sweep.dir=out", code=1).err
-    assert "lies in the sweep's internal/" in error and not Path("out").exists() and not Path("people.json").exists()

@@ -1,7 +1,5 @@
 """Columns that were read in one way, mean another, and were called ok: draft and `check` ask about each."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import random

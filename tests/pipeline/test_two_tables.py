@@ -1,7 +1,5 @@
 """Runs on two tables, records and one row per person: as on one table that was joined before, and total in odd ones."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Tables of databases, behind addresses, and in other bytes than most: the same rows, the same release."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import sqlite3
@@ -259,6 +257,8 @@ def test_a_query_stands_in_the_statement_and_so_does_its_curator_s_word(here, ca
         (["data.path=town.db"], "a SQLite file\n  fix: sqlite:///town.db"),
         (["data.path=https://example.org/t.csv?X-Amz-Signature=hidden"], "data.path=FILE"),
         (["data.path=sqlite:///town.db"], "data.table=NAME"),
+        (["data.path=sqlite:///town.db"], "fix: sqlite:///town.db#NAME, or"),
+        (["data.path=town.db"], "sqlite:///town.db#NAME"),
         (["data.path=sqlite:///none.db", "data.table=t"], "no such file"),
         (["data.path=sqlite:///town.db", "data.table=t", "data.query=SELECT 1 AS a"], "one of both"),
         (["data.path=town.csv", "data.table=t"], "one of both"),

@@ -1,7 +1,5 @@
 """Runs whose schema declares a unit: whole synthetic persons, constant, in order, alike, and within the rules."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from itertools import combinations

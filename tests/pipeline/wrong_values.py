@@ -1,7 +1,5 @@
 """Values, names and damages that people get wrong, by the commands and settings that they belong to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from tests.pipeline.conftest import TOWN

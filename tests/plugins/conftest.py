@@ -1,7 +1,5 @@
 """The modules of docs/adding in a folder of their own, and registries that forget them after each test."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

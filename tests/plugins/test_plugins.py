@@ -805,18 +805,14 @@ def test_a_law_of_others_without_a_norm_or_a_width_is_refused(shelf, law, wrong,
     assert said in str(error.value)
 
 
-@pytest.mark.parametrize("draws", [None, (0, 0), (np.zeros(2, np.int64),), (np.zeros(2, np.int64), np.array([0, 1]))])
-def test_noise_of_others_that_is_not_in_two_parts_is_never_added(monkeypatch, draws):
-    """The second part was added as it came: one of 2**63 - 1 ran over, and the sign told of a record."""
+PART = np.zeros(2, np.int64)
+NO_DRAWS = [None, (0, 0), (PART,), (PART, np.array([0, 1])), (np.full(1, 7), PART[:1]), (np.full(2, 7.5), PART[:1])]
+
+
+@pytest.mark.parametrize("draws", NO_DRAWS)
+def test_noise_of_others_that_is_no_draw_in_two_parts_for_each_answer_is_never_added(monkeypatch, draws):
+    """One draw for all cells leaves their differences exact; a second part of 2**63 - 1 ran over, and its sign told."""
     monkeypatch.setitem(SAMPLERS, "laplace", lambda reader, size, scale, split: draws)
-    with pytest.raises(UserError, match="does not give 2 draws"):
-        lattice_noise(NOISE_EVENTS["laplace"]("0", 1.0, 1.0), 2, noise_source(None))
-
-
-@pytest.mark.parametrize("wrong", [np.full(1, 7), np.full(2, 7.5)])
-def test_noise_of_others_that_is_no_draw_for_each_answer_is_never_added(monkeypatch, wrong):
-    """One draw for all cells would leave their differences exact."""
-    monkeypatch.setitem(SAMPLERS, "laplace", lambda reader, size, scale, split: (wrong, np.zeros(1, np.int64)))
     with pytest.raises(UserError, match="does not give 2 draws"):
         lattice_noise(NOISE_EVENTS["laplace"]("0", 1.0, 1.0), 2, noise_source(None))
 

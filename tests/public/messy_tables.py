@@ -1,7 +1,5 @@
 """Tables as offices have them, each column messy in a way of its own, and what a person would declare for it."""
 
-from __future__ import annotations
-
 import datetime
 import random
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """Small helpers to open, encode and write tables in tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,9 @@ from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.decode import with_units
 from mechanisms.public.tables.scan import Source, open_table
 from mechanisms.public.tables.write_table import arrow_table
+
+#: Seconds. File systems tell times in steps of up to 10 ms: what is written twice within one may look unchanged.
+STEP = 0.02
 
 GIGABYTE = 1_000_000_000
 

@@ -251,7 +251,7 @@ def test_the_trade_off_takes_far_pairs_and_leaves_near_ones():
     assert sorted(dense(np.full(3, 4000.0), full, root(1e-6))) == [0, 1, 2]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     gaps=st.lists(st.floats(0, 3000), min_size=2, max_size=6),
     cells=st.lists(st.integers(2, 60), min_size=6, max_size=6),
@@ -291,7 +291,7 @@ def test_merged_values_are_combined_where_the_values_of_the_rows_can_be_counted_
         assert found == ([merged.names] if whole else every), sizes
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(sizes=st.lists(st.integers(1, 6), min_size=2, max_size=7), data=st.data())
 def test_combining_keeps_every_pair_and_the_limit(sizes, data):
     d = domain(*sizes)
@@ -346,7 +346,7 @@ def uncovered(d, views, t: int, max_cells: int) -> list[tuple[str, ...]]:
     return [s for s in itertools.combinations(d.names, t) if s not in held and d.cells(s) <= max_cells]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sizes=st.lists(st.integers(1, 9), min_size=3, max_size=9), t=st.integers(1, 3), limit=st.integers(2, 300))
 def test_every_set_is_in_a_view_and_no_view_is_too_large(sizes, t, limit):
     d = domain(*sizes)
@@ -372,7 +372,7 @@ def test_random_views_reach_every_column():
     assert views == random_views(d, 3, view_cells=256)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(count=st.integers(1, 7), limit=st.integers(4, 200), data=st.data())
 def test_every_frequent_pair_and_item_lies_in_a_basis(count, limit, data):
     d = domain(*[2] * count)

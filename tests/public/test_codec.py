@@ -1,7 +1,5 @@
 """Encoding and decoding of tiny tables of every kind, text and typed files alike; and the law that both hold."""
 
-from __future__ import annotations
-
 import datetime
 import tempfile
 from collections.abc import Iterator
@@ -337,21 +335,15 @@ def test_csv_quotes_only_what_needs_it_and_a_gap_that_would_be_an_empty_line(tmp
         assert (tmp_path / "t.csv").read_text() == text
 
 
-def test_an_unknown_suffix_is_refused_and_nothing_is_left(tmp_path: Path) -> None:
-    facts = schema(n=AGE)
-    with pytest.raises(UserError, match="cannot tell the format of"):
-        write_table(tmp_path / "t.xlsx", coded(facts, [[1]]), facts, np.random.default_rng(0))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_fault_while_writing_leaves_no_file(tmp_path: Path) -> None:
-    facts = schema(n=AGE)
-
+def test_an_unknown_suffix_and_a_fault_while_writing_leave_no_file(tmp_path: Path) -> None:
     def interrupted(done: int, total: int, note: str = "") -> None:
         raise KeyboardInterrupt
 
+    facts, rng = schema(n=AGE), np.random.default_rng(0)
+    with pytest.raises(UserError, match="cannot tell the format of"):
+        write_table(tmp_path / "t.xlsx", coded(facts, [[1]]), facts, rng)
     with pytest.raises(KeyboardInterrupt):
-        write_table(tmp_path / "t.csv", coded(facts, [[1] * 9]), facts, np.random.default_rng(0), progress=interrupted)
+        write_table(tmp_path / "t.csv", coded(facts, [[1] * 9]), facts, rng, progress=interrupted)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,7 +1,5 @@
 """Computed columns: an expression means what Python's dates and numbers mean, and every written row keeps to it."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from pathlib import Path
@@ -56,7 +54,7 @@ def number(day: datetime.date) -> int:
 days = st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 12, 31))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(a=days, b=days)
 def test_days_months_and_years_are_those_of_the_calendar(a: datetime.date, b: datetime.date) -> None:
     sources = {"a": number(a), "b": number(b)}
@@ -75,7 +73,7 @@ def test_days_months_and_years_are_those_of_the_calendar(a: datetime.date, b: da
         assert value(text, **{n: v for n, v in sources.items() if n in text.replace("max", "")}) == meant, text
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(x=st.integers(-1000, 1000), y=st.integers(-1000, 1000))
 def test_arithmetic_is_that_of_numbers(x: int, y: int) -> None:
     assert value("x + y * 2 - -x", x=x, y=y) == x + y * 2 + x
@@ -408,7 +406,7 @@ def test_a_first_time_that_is_missing_as_declared_is_no_day_and_loses_the_second
     assert (report.outside["back_length"], report.unplaced["back_length"]) == (0, 3)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(unit=st.sampled_from(["days", "hours", "minutes", "seconds"]), seed=st.integers(0, 99))
 def test_a_time_is_written_as_the_one_before_and_its_length_and_read_so_again(tmp_path_factory, unit, seed):
     """Codes of a written table are those that it was written from: in every unit, to the second."""
@@ -439,17 +437,14 @@ def test_a_day_is_written_as_a_time_and_its_length_in_days_before_or_after_it(tm
     assert "a day from a time" in str(refused.value.fix)
 
 
-def test_a_length_survives_saving_and_its_bins_are_those_that_were_declared() -> None:
+def test_a_length_its_declared_bins_and_the_fine_cells_that_a_run_gives_it_survive_saving() -> None:
     schema = loans(max=72, bins={"edges": [0, 6, 24, 72]})
     again = parse_schema(schema.to_fields(), where="again")
     assert again == schema and again["back_length"].value_codes == 3
     assert [c.name for c in again.held] == ["lent", "back"] and "back" not in again.measured
-
-
-def test_the_fine_cells_that_a_run_gives_a_length_survive_saving() -> None:
-    schema = with_fine_columns(loans(max=72, bins={"edges": [0, 6, 24, 72]}), 64)
-    again = parse_schema(schema.to_fields(), where="again")
-    assert again.measured == schema.measured and "back_length (fine)" in again.measured
+    fine = with_fine_columns(schema, 64)
+    again = parse_schema(fine.to_fields(), where="again")
+    assert again.measured == fine.measured and "back_length (fine)" in again.measured
 
 
 def test_a_length_is_no_constant_of_persons() -> None:

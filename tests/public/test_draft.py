@@ -1,7 +1,5 @@
 """A drafted schema says that it looked, says what to check, loads, and encodes the table it came from."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import date, timedelta
@@ -13,7 +11,7 @@ import yaml
 
 from mechanisms.public.drafts import column_facts, rule_guess
 from mechanisms.public.drafts.draft import draft_schema
-from mechanisms.public.drafts.text_guess import classes_in_order
+from mechanisms.public.drafts.text_guess import classes_in_order, in_order
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import csv, encoded, loosened, source
@@ -629,6 +627,42 @@ def test_values_of_two_columns_that_exclude_each_other_are_proposed_and_none_tha
     assert "in no row" not in drafted(csv(tmp_path, "a,b\n" + "".join(f"a{i % 4},b{i % 2}\n" for i in range(900))))[0]
 
 
+def test_of_values_that_exclude_each_other_the_strongest_are_asked_about_none_twice_and_no_habits(tmp_path) -> None:
+    """People of three towns never shop in two branches: such questions stood before those of what cannot be."""
+    rng = np.random.default_rng(0)
+    town, ended = rng.integers(0, 12, 6_000), rng.random(6_000) < 0.2
+    branch = rng.integers(0, 10, 6_000)
+    branch += 2 * (branch >= town // 3 * 2)
+    columns = {"town": np.char.add("t", town.astype(str)), "branch": np.char.add("b", branch.astype(str))}
+    columns |= {"why": np.where(ended, rng.choice(["moved", "died"], 6_000), ""), "on": np.where(ended, town, -1)}
+    kinds = rng.integers(0, 7, 6_000)
+    columns |= {f"k{k}": np.where(kinds == k, "none", rng.choice(["one", "two"], 6_000)) for k in range(7)}
+    rows = "".join(f"{','.join(map(str, own))}\n" for own in zip(*columns.values(), strict=True)).replace(",-1", ",")
+    text, _ = drafted(csv(tmp_path, f"{','.join(columns)}\n{rows}"))
+    asked = [line for line in text.splitlines() if "in no row; unrelated columns would have" in line]
+    assert len(asked) == 16 and not any('"branch"' in line or '"why"' in line for line in asked)
+    rows_of = [int(line.split("would have ")[1].split(":")[0].replace(",", "")) for line in asked]
+    assert rows_of == sorted(rows_of, reverse=True)
+    assert {'{"on": [null], "why": {}}', '{"why": [null], "on": {}}'} <= {*skipped(text)[0]}
+
+
+def test_models_of_each_product_are_proposed_however_many_products_there_are(tmp_path) -> None:
+    """A fifth of a release's scooters were of a maker of bicycles, as five products need five rules."""
+    rng = np.random.default_rng(0)
+    product = rng.integers(0, 6, 9_000)
+    model = (3 * product + rng.integers(0, 5, 9_000)) % 18  # of which two belong to the next product as well
+    rows = "".join(f"p{p},m{m}\n" for p, m in zip(product, model, strict=True))
+    text, _ = drafted(csv(tmp_path, f"product,model\n{rows}"))
+    zeros = dict(taken(tmp_path, text).zeros)
+    assert text.count("can it not be?") == 6 and zeros["product", "model"].sum() == 6 * (18 - 5)
+
+
+def test_a_list_of_what_stands_beside_a_number_in_bins_is_not_followed_by_a_part_of_it(tmp_path) -> None:
+    lines = [f"{'yes' if i % 5 == 0 else 'no'},{0 if i % 5 == 0 else 50 + i * 7 % 900}.00\n" for i in range(2_000)]
+    text, _ = drafted(csv(tmp_path, "cancelled,paid\n" + "".join(lines)))
+    assert text.count('- {columns: ["paid", "cancelled"], possible: ') == 1 and not skipped(text)[0]
+
+
 def test_each_column_that_tells_another_is_proposed_unless_two_others_say_so(tmp_path: Path) -> None:
     """A courier rides in one city, a kitchen stands in one district of one: a release had couriers everywhere."""
     places = [(i % 24, (i + 4 * (i % 7 % 3)) % 12) for i in range(4_800)]  # both of one city
@@ -960,3 +994,15 @@ def test_ids_with_letters_and_many_digits_are_no_list_however_many_rows_each_has
 )
 def test_classes_of_a_number_are_drafted_in_their_order(classes: list[str], ordered: bool) -> None:
     assert classes_in_order(sorted(classes)) == (classes if ordered else [])
+
+
+@pytest.mark.parametrize("sizes", ["klein mittel groß", "small medium large", "S M L XL", "niedrig mittel hoch"])
+def test_sizes_and_grades_are_drafted_in_their_order(sizes: str) -> None:
+    assert in_order(sorted(sizes.split())) == sizes.split()
+
+
+def test_salaries_name_no_persons_and_ids_are_asked_about_once(tmp_path: Path) -> None:
+    lines = [f"c{i * 7919 % 2_000:06},{20_000 + i * 37 % 450 * 100}\n" for i in range(2_500)]
+    text, _ = drafted(csv(tmp_path, "candidate,salary\n" + "".join(lines)))
+    assert "multiples of 100" in text and text.count("privacy.unit=") == 1, "the head names it"
+    assert text.count("Where they are persons', privacy.unit names the column") == 1

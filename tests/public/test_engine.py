@@ -1,7 +1,5 @@
 """Tables as the engine reads them: delimiters, types, quoted lines, and files that cannot be read."""
 
-from __future__ import annotations
-
 import gzip
 import traceback
 from decimal import Decimal

@@ -43,7 +43,7 @@ def test_a_range_of_few_values_has_a_fine_cell_for_each():
     assert hours.value_codes == 99
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["integer", "float"]),
     st.integers(-(10**6), 10**6),
@@ -133,7 +133,7 @@ def test_the_released_schema_reads_back_with_the_same_fine_columns(tmp_path):
         assert one.bins == other.bins
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.integers(-3000, 0), st.integers(1_000, 300_000), st.integers(1, 900))
 def test_narrow_bins_of_whole_numbers_are_cut_between_values(low, high, count):
     """A bin of ten whole numbers was cut at 0.15 and 1.5: bins without a value, in a schema that nothing could read."""
@@ -179,7 +179,7 @@ def test_the_most_frequent_values_of_a_category_stay_alone():
     assert len(set(labels.tolist())) == 3
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(low=st.integers(-50, 50), width=st.integers(1, 60), count=st.integers(1, 9), data=st.data())
 def test_whole_numbers_lie_in_the_ranges_and_in_their_bins(low, width, count, data):
     grid = integer_grid(low, low + width, Bins(count=min(count, width + 1)), kind="integer", where="x")

@@ -1,7 +1,5 @@
 """Hierarchies and distances of values: what lies above each leaf, clusters of places, and mistakes with a way out."""
 
-from __future__ import annotations
-
 import io
 import json
 from csv import writer

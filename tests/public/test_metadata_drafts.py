@@ -1,7 +1,5 @@
 """Drafts from metadata, which read no rows; what a draft proposes about the unit, and how seldom it guesses wrong."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter
@@ -44,7 +42,7 @@ SDV = {
 FIELDS = [
     {"name": "id", "type": "integer"},
     {"name": "sex", "type": "string", "title": "Sex", "constraints": {"required": True, "enum": ["F", "M"]}},
-    {"name": "age", "type": "integer", "constraints": {"minimum": 0, "maximum": 110, "pattern": "x"}},
+    {"name": "age", "type": "integer", "constraints": {"minimum": "0", "maximum": "110", "pattern": "x"}},
     {"name": "stay", "type": "integer", "constraints": {"minimum": 0}},
     {"name": "cost", "type": "number", "decimalChar": ",", "groupChar": "."},
     {"name": "born", "type": "date", "format": "%d.%m.%Y", "constraints": {"minimum": "1900-01-01"}},
@@ -235,7 +233,10 @@ def test_a_dump_of_postgresql_says_its_keys_behind_the_table_and_which_of_two_co
 
 DOMAINS = """CREATE DOMAIN public.stars AS smallint CONSTRAINT few CHECK (((VALUE >= 1) AND (VALUE <= 5)));
 CREATE DOMAIN sex varchar(1) NOT NULL CHECK (VALUE IN ('F', 'M'));
-CREATE TABLE public.stays (rating public.stars NOT NULL, again stars, guest sex, kind other);"""
+CREATE DOMAIN public."Own Age" AS integer CHECK (VALUE >= 0 AND VALUE <= 120);
+CREATE DOMAIN adult AS "Own Age" CHECK (VALUE >= 18);
+CREATE DOMAIN mark AS varchar(1) CHECK (VALUE IN (';', ','));
+CREATE TABLE public.stays (rating public.stars NOT NULL, again STARS, guest sex, kind other, age adult, parted mark);"""
 
 
 def test_columns_have_what_their_domain_says(tmp_path):
@@ -246,6 +247,7 @@ def test_columns_have_what_their_domain_says(tmp_path):
     assert columns["again"] == {**columns["rating"], "missing": True} and facts.name == "stays"
     assert columns["guest"] == {"kind": "categorical", "values": ["F", "M"], "missing": False}
     assert columns["kind"]["values"] == "discover" and "Not used" not in text
+    assert (columns["age"]["min"], columns["age"]["max"]) == (18, 120) and columns["parted"]["values"] == [";", ","]
 
 
 @pytest.mark.parametrize(
@@ -378,6 +380,10 @@ def test_school_years_and_quarters_are_in_order_and_order_where_there_is_no_date
     lines = [f"{i},{'fm'[i % 2]},{1940 + i % 50},{terms[k]},{(i * 7 + k) % 90}" for k in range(4) for i in range(90)]
     text = drafted(tmp_path, "who,sex,born,term,score\n" + "\n".join(lines) + "\n")
     assert "ordinal: true" in text and "in the order of years" in text and "\n  order: term\n" in text
+    postal = drafted(
+        tmp_path, "who,postcode,score\n" + "".join(f"{i // 3},{19102 + i % 9},{i % 90}\n" for i in range(720))
+    )
+    assert "'19102'" in postal and "years" not in postal, "of one town"
 
 
 def test_no_date_orders_that_differs_within_few_persons(tmp_path: Path) -> None:

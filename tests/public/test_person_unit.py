@@ -1,7 +1,5 @@
 """The unit of a schema: saved, apart from rules that it contradicts; sizes of units, counted, and of synthetic ones."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path
@@ -240,7 +238,6 @@ def test_buckets_double_up_to_the_cap(cap: int) -> None:
     assert bounds[0] == 1 and bounds[-1] == cap and all(a < b <= 2 * a for a, b in itertools.pairwise(bounds))
 
 
-@settings(deadline=None)
 @given(sizes=st.lists(st.integers(0, 40), max_size=12), cap=st.integers(2, 20))
 def test_a_unit_stands_in_one_bucket_with_weight_one_and_large_ones_in_the_last(sizes: list[int], cap: int) -> None:
     asked = SizeQuestion(cap)
@@ -268,7 +265,7 @@ def test_the_sensitivity_is_the_largest_move_however_many_records_a_unit_has(nor
     assert max(moves) == pytest.approx(union_sensitivity(norm, relation))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(sizes=st.lists(st.integers(1, 64), min_size=1, max_size=60), noise=st.floats(0, 40))
 def test_without_noise_the_choice_costs_no_more_than_any_other_bound(sizes: list[int], noise: float) -> None:
     asked = SizeQuestion(64)

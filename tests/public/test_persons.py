@@ -1,7 +1,5 @@
 """Questions about persons: what one of them adds, against counts made one by one."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys
@@ -11,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from mechanisms.public.errors import UserError
@@ -47,7 +45,6 @@ UNIT = {"column": "person", "constant": ["sex"], "order": "day", "records": {"ma
 def world(unit: dict[str, Any] = UNIT) -> tuple[Schema, tuple[PersonQuestion, ...]]:
     schema = parse_schema({"name": "stays", "columns": COLUMNS}, where="stays", folder=Path())
     own, _ = parse_person_unit(unit, {c.name: c for c in schema.columns}, where="stays")
-    assert own is not None
     return schema, person_questions(own, schema.columns)
 
 
@@ -118,7 +115,6 @@ def brute(question: PersonQuestion, given_people: list[tuple[int, list[dict[str,
     return np.array([counts[i] for i in range(question.query.columns)])
 
 
-@settings(deadline=None)
 @given(people())
 def test_counts_are_those_made_one_by_one(given_people: list[tuple[int, list[dict[str, int]]]]) -> None:
     found = by_question(tally(as_persons(given_people), sheet_of(QUESTIONS)), QUESTIONS)
@@ -126,7 +122,6 @@ def test_counts_are_those_made_one_by_one(given_people: list[tuple[int, list[dic
         assert counts.tolist() == brute(question, given_people).tolist(), question.label
 
 
-@settings(deadline=None)
 @given(people())
 def test_one_person_more_adds_one_at_most_and_takes_nothing(
     given_people: list[tuple[int, list[dict[str, int]]]],

@@ -275,21 +275,14 @@ def test_every_column_has_norm_1_and_products_are_those_of_the_matrix(seed, norm
         assert np.array_equal(again.answer_exact(counts), query.answer_exact(counts))
 
 
-def test_a_threshold_that_keeps_nothing_measures_the_parents_again():
+def test_a_threshold_that_keeps_nothing_measures_the_parents_again_and_one_of_all_or_no_parents_is_the_identity():
     *_, whole = measured(1, subsets(("a", "b")), threshold=math.inf)
     assert isinstance(whole.query, GridQuery)
     assert whole.query.fine_cells.size == 0
     assert whole.query.rows == 3 + 2
     assert sensitivity(whole.query, norm="l2", neighbouring=Neighbouring.ADD_REMOVE, max_records=1) <= 1
-
-
-def test_a_threshold_that_keeps_all_is_the_identity():
     *_, whole = measured(1, subsets(("a", "b")), threshold=-math.inf)
-    assert whole.query == Identity(6)
-
-
-def test_without_parents_a_marginal_is_measured_whole():
-    assert grid_query(BOX, ("a", "b"), [], threshold=5, norm="l2") == Identity(6)
+    assert whole.query == grid_query(BOX, ("a", "b"), [], threshold=5, norm="l2") == Identity(6)
 
 
 def test_a_lost_parent_leaves_the_others():

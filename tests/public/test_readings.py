@@ -1,8 +1,7 @@
 """How texts are read: formats, signs, gaps, spellings; a folder or a pattern is read as one table of its parts."""
 
-from __future__ import annotations
-
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from mechanisms.public.tables.text_forms import ID_NAME, NumberForm, date_forms,
 from mechanisms.public.tables.write_table import write_table
 from mechanisms.sensitive.engines.slices import slices
 from mechanisms.sensitive.private_table import fingerprint
-from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
+from tests.public.table_worlds import STEP, coded, codes, csv, decode_table, encoded, schema, source
 
 
 def column_codes(folder: Path, fields: dict[str, Any], texts: list[str]) -> list[int]:
@@ -365,6 +364,7 @@ def test_a_file_that_takes_the_place_of_another_is_noticed_whatever_its_size_and
     for turned, way in ((link, link), (folder, folder / "link.csv")):
         before = states([way])
         to = turned.readlink()
+        time.sleep(STEP)
         turned.unlink()
         turned.symlink_to(to)  # away, and back: what was read between is not known
         with pytest.raises(UserError, match="changed while it was read"):

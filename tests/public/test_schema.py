@@ -1,7 +1,5 @@
 """Schemas: what they make of a column, how they survive the way through YAML, and what is no schema."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Declared steps, and columns that ascend in every row: what is measured instead, and that decoding undoes it."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from datetime import date
@@ -177,7 +175,7 @@ ALL: dict[str, Any] = {
 }
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.integers(0, 2**31), st.integers(0, 200))
 def test_no_row_breaks_a_rule_after_all_steps_are_undone(seed: int, rows: int) -> None:
     schema = facts(COLUMNS, **ALL)
@@ -321,7 +319,7 @@ def number_columns() -> st.SearchStrategy[dict[str, Any]]:
     return st.one_of(*(st.lists(each, min_size=2, max_size=4) for each in (whole, real)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(declared=number_columns(), apart=st.booleans(), seed=st.integers(0, 99))
 def test_ordered_columns_of_other_bins_ascend_and_stay_in_their_bins(declared: Any, apart: bool, seed: int) -> None:
     """Rows of codes that may be, decoded; that no values of a pair of bins ascend is counted by hand."""

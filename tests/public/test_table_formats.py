@@ -1,7 +1,5 @@
 """What every file format owes."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

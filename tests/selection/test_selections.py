@@ -1,7 +1,5 @@
 """What every registered selection owes: its own settings, its budget, the same after an interruption, its bounds."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 from dataclasses import dataclass

@@ -346,7 +346,7 @@ def test_on_every_pair_of_neighbours_no_odds_change_by_more_than_the_claim(kind,
     assert attained > 0.9 or kind == "merged", "the sensitivity is attained: no budget is wasted"
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.integers(-(10**12), 10**12), st.integers(-1000, 1000)), min_size=2, max_size=6),
     st.sampled_from([1e-6, 0.1, 1.0, 30.0, 500.0]),

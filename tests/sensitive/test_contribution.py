@@ -1,7 +1,5 @@
 """The clipper: no unit counts more than C records, nor moves a marginal further, however its ids are written."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import re
@@ -53,14 +51,10 @@ def kept(table: PrivateTable) -> list[int]:
     return table.coded.columns[0].tolist()
 
 
-def test_weights_are_the_share_that_the_bound_allows(tmp_path: Path) -> None:
+def test_weights_are_the_share_that_the_bound_allows_and_absent_where_every_record_counts_in_full(tmp_path) -> None:
     table = load(tmp_path, ["ann"] * 3 + ["bob"] + ["cy"] * 2)
-    assert table.coded.weights is not None
     assert table.coded.weights.tolist() == [2 * ONE // 3] * 3 + [ONE] * 3
     assert kept(table) == [0, 1, 2, 3, 4, 5] and table.complete
-
-
-def test_weights_are_absent_where_every_record_counts_in_full(tmp_path: Path) -> None:
     assert load(tmp_path, ["ann", "bob", "ann"]).coded.weights is None
 
 
@@ -127,30 +121,17 @@ def test_a_short_key_is_no_key(tmp_path: Path) -> None:
         load(tmp_path, ["ann"], key=b"short")
 
 
-def test_rows_without_an_id_are_dropped_and_never_pooled(tmp_path: Path) -> None:
+def test_rows_without_an_id_are_dropped_and_never_pooled_or_units_of_their_own_or_refused(tmp_path: Path) -> None:
     table = load(tmp_path, ["ann", *NO_UNIT, "  ", " NaN ", "\t", "ann"])
     assert kept(table) == [0, len(NO_UNIT) + 4] and table.coded.weights is None and not table.complete
-
-
-def test_rows_without_an_id_may_each_be_a_unit_of_their_own(tmp_path: Path) -> None:
+    assert kept(load(tmp_path, ["0", "NA", "0", "bob", ""], missing_values=("0",))) == [1, 3]
+    rows = kept(load(tmp_path, ["", "ann", "ann", "ann", "", "bob"], clip="truncate"))
+    assert len(rows) == 3 and 5 in rows and not {0, 4} & set(rows)
     table = load(tmp_path, ["ann"] * 4 + [""] * 5, missing="own", max_records=1)
-    assert table.coded.weights is not None
     assert table.coded.weights.tolist() == [ONE // 4] * 4 + [ONE] * 5 and table.complete
-
-
-def test_rows_without_an_id_may_be_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"privacy\.missing_unit: a record has no unit id\n.*drop or own"):
         load(tmp_path, ["ann", ""], missing="refuse")
     assert kept(load(tmp_path, ["ann", "bob"], missing="refuse")) == [0, 1]
-
-
-def test_the_texts_of_a_missing_id_can_be_set(tmp_path: Path) -> None:
-    assert kept(load(tmp_path, ["0", "NA", "0", "bob", ""], missing_values=("0",))) == [1, 3]
-
-
-def test_dropping_and_truncating_go_together(tmp_path: Path) -> None:
-    rows = kept(load(tmp_path, ["", "ann", "ann", "ann", "", "bob"], clip="truncate"))
-    assert len(rows) == 3 and 5 in rows and not {0, 4} & set(rows)
 
 
 def test_a_declared_bound_is_enforced(tmp_path: Path) -> None:
@@ -295,20 +276,13 @@ def test_coins_numbers_and_the_histogram_know_the_same_units(tmp_path):
     assert histogram.tolist() == np.bincount([4 * OF.count(w) - 1 for w in WHO], minlength=len(histogram)).tolist()
 
 
-def test_different_people_stay_apart(tmp_path):
+def test_different_people_stay_apart_under_the_rules_no_id_is_read_by_them_and_without_them_ids_are_texts(tmp_path):
+    unit, plain = PrivacyUnit("uid", 1), PrivacyUnit("uid", 1, rules=())
     ids = ["p1", "p2", "p11", "1", "10", "0.1", "-1", "0", "a b", "ab", "e", "\u00e9"]
-    assert len(set(unit_numbers(source_of(ids, tmp_path), PrivacyUnit("uid", 1)))) == len(ids)
-
-
-def test_what_means_no_id_is_read_under_the_same_rules(tmp_path):
-    ids = ["NA", " na", "null\u200b", "Null ", "", "  ", "\u00a0", "p"]
-    private = loaded(source_of(ids, tmp_path), PrivacyUnit("uid", 1), tmp_path)
-    assert private.coded.rows == 1
-
-
-def test_without_rules_ids_are_their_texts(tmp_path):
-    unit = PrivacyUnit("uid", 1, rules=())
-    assert len(set(unit_numbers(source_of(ONES + NUMBER, tmp_path), unit))) == len(ONES + NUMBER)
+    assert len(set(unit_numbers(source_of(ids, tmp_path), unit))) == len(ids)
+    assert len(set(unit_numbers(source_of(ONES + NUMBER, tmp_path), plain))) == len(ONES + NUMBER)
+    none = ["NA", " na", "null\u200b", "Null ", "", "  ", "\u00a0", "p"]
+    assert loaded(source_of(none, tmp_path), unit, tmp_path).coded.rows == 1
 
 
 def test_a_rule_that_is_none_is_refused():
@@ -320,7 +294,7 @@ NUMBERS = st.from_regex(r"[+-]?0{0,2}[0-9]{0,3}(\.[0-9]{0,3})?([eE][+-]?[0-9]{1,
 TEXTS = st.text(max_size=8) | NUMBERS
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(TEXTS)
 def test_a_text_in_every_case_and_way_of_writing_it_in_unicode_is_one_id_whose_form_is_its_own(text):
     form = normal_form(text, ALL)
@@ -333,7 +307,7 @@ def test_a_text_in_every_case_and_way_of_writing_it_in_unicode_is_one_id_whose_f
 MARKS = st.sampled_from("\u0301\u0327\u0345\u0f71\u0f73\u0344\u00e9\ufdfa\u1e69\uac01a ")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(MARKS | st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_marks_are_ordered_as_the_library_does(text):
     assert _decomposed(text) == unicodedata.normalize("NFKD", text)
@@ -359,7 +333,7 @@ def test_every_character_keeps_its_id_in_any_case_and_composition():
 DECIMALS = st.from_regex(r"[+-]?[0-9]{1,4}([.][0-9]{0,3})?([eE][+-]?[0-9]{1,2})?", fullmatch=True)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(DECIMALS, DECIMALS, st.integers(0, 60))
 def test_two_texts_of_numbers_are_one_id_where_the_numbers_are_equal(one, other, zeros):
     mantissa, _, power = one.lower().partition("e")
@@ -372,7 +346,7 @@ def test_two_texts_of_numbers_are_one_id_where_the_numbers_are_equal(one, other,
     assert (normal_form(one, ALL) == normal_form(other, ALL)) == (Fraction(one) == Fraction(other))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(st.characters(max_codepoint=127), max_size=8) | NUMBERS, st.sets(st.sampled_from(ALL)))
 def test_texts_of_plain_characters_have_the_form_that_all_others_would_have(text, rules):
     slow = text

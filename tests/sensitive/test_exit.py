@@ -408,22 +408,16 @@ def test_a_ledger_survives_a_torn_last_line_and_refuses_another_plan(tmp_path):
         Ledger.open(path, plan("laplace", "basic"))
 
 
-def test_a_table_clipped_to_another_bound_never_reaches_the_noise(tmp_path):
-    ledger = Ledger.open(tmp_path / "ledger.jsonl", plan())
-    with pytest.raises(RuntimeError, match="clipped to 3"):
-        measure(replace(TWICE, max_records=3), ledger, SecureNoise(), answers_dir=tmp_path / "answers")
-    assert list(ledger.events) == []
-
-
-def test_a_planned_sensitivity_below_that_of_the_matrix_never_reaches_the_noise(tmp_path):
+def test_another_bound_and_a_planned_sensitivity_below_that_of_the_matrix_never_reach_the_noise(tmp_path):
     honest = plan()
-    first = honest.measurements[0]
-    event = replace(first.event, l2_sensitivity=1.0)
+    event = replace(honest.measurements[0].event, l2_sensitivity=1.0)
     lying = replace(honest, charges=(replace(honest.charges[0], event=event), *honest.charges[1:]))
-    ledger = Ledger.open(tmp_path / "ledger.jsonl", lying)
-    with pytest.raises(RuntimeError, match="above the planned"):
-        measure(TWICE, ledger, SecureNoise(), answers_dir=tmp_path / "answers")
-    assert list(ledger.events) == []
+    other = replace(TWICE, max_records=3)
+    for which, table, said in ((honest, other, "clipped to 3"), (lying, TWICE, "above the planned")):
+        ledger = Ledger.open(tmp_path / f"{said}.jsonl", which)
+        with pytest.raises(RuntimeError, match=said):
+            measure(table, ledger, SecureNoise(), answers_dir=tmp_path / "answers")
+        assert list(ledger.events) == []
 
 
 def half_grid(shape=(40, 50)) -> GridQuery:

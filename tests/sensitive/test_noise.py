@@ -164,7 +164,7 @@ def test_a_draw_has_any_whole_part_and_is_exact_until_it_saturates(k, sign):
     assert (k >= 256) == (abs(int(found)) == SATURATED)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     answer=st.integers(-LARGEST, LARGEST - 1) | st.integers(-(2**20), 2**20),
     fraction=st.integers(0, 2**16 - 1),
@@ -193,7 +193,7 @@ def test_answers_beyond_the_range_are_no_exact_answers():
             ExactAnswers(np.array([value]), np.array([0]), 0)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 2**60 - 1), min_size=3, max_size=3), st.integers(0, 10**6))
 def test_exact_answers_of_fractional_queries_hold_a_million_million_records(counts, seed):
     entries = np.random.default_rng(seed).integers(0, 2**16 + 1, (4, 3))

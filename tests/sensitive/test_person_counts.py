@@ -1,7 +1,5 @@
 """What is counted of persons: records, constants, orders; each once, and constants that are open."""
 
-from __future__ import annotations
-
 import random
 import tempfile
 from pathlib import Path
@@ -46,7 +44,6 @@ def load(folder: Path, rows: list[Row], schema: Schema | None = None, key: bytes
 
 
 def counts(table: PrivateTable, label: str, schema: Schema | None = None) -> np.ndarray[Any, Any]:
-    assert table.persons is not None
     questions = questions_of(schema or stays())
     names = [" × ".join(q.label) for q in questions]
     at = names.index(label)
@@ -167,9 +164,7 @@ def leaves(folder: Path, rows: list[Line], **unit: Any) -> np.ndarray[Any, Any]:
     text = "id,born,town,day,ward\n" + "".join(f"{who},{born},x,1,a\n" for who, born in rows)
     schema = scouting_schema(parse_schema(FACTS, where="stays"))
     table = source(csv(folder, text))
-    found = load_private(table, schema, PrivacyUnit("id", 2, **unit), workdir=folder / "work", key=KEY)
-    assert found.persons is not None
-    return found.persons
+    return load_private(table, schema, PrivacyUnit("id", 2, **unit), workdir=folder / "work", key=KEY).persons
 
 
 @pytest.mark.parametrize("seed", range(12))

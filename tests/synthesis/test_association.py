@@ -71,7 +71,7 @@ def test_a_correlation_within_the_standard_error_of_noise_alone_is_none():
     assert np.mean(np.abs(shown(0.0, 60.0)) < 1e-9) == pytest.approx(0.68, abs=0.14)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(st.data())
 def test_sides_impossible_cells_and_codes_off_the_line_stay_as_they_are(data):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))

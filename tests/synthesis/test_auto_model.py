@@ -304,7 +304,7 @@ def model() -> GraphicalModel:
 WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(asked=st.fixed_dictionaries({}, optional={a.name: st.lists(WEIGHTS, min_size=a.size, max_size=a.size)
                                                  for a in DOMAIN.attributes}))  # fmt: skip
 def test_the_conditioned_model_is_the_one_of_brute_force(model, asked):
@@ -377,7 +377,7 @@ def test_a_fit_starts_from_independent_columns_and_leaves_no_code_impossible():
     assert start.marginal(("a",))[2] > 0 and end.fit.loss < start.fit.loss
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(asked=st.fixed_dictionaries({}, optional={a.name: st.lists(WEIGHTS, min_size=a.size, max_size=a.size)
                                                  for a in DOMAIN.attributes}))  # fmt: skip
 def test_a_model_over_groups_is_conditioned_exactly_by_weights_of_codes(asked):

@@ -98,7 +98,7 @@ def dense(measurements):
 
 
 @pytest.mark.parametrize("asked", SETS.values(), ids=SETS)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10**6))
 def test_the_linear_step_is_generalised_least_squares_over_all_answers(asked, seed):
     """What the answers tell is the best linear unbiased estimate (Gauss-Markov), so no expected error can rise."""
@@ -115,7 +115,7 @@ def test_the_linear_step_is_generalised_least_squares_over_all_answers(asked, se
 
 
 @pytest.mark.parametrize("asked", SETS.values(), ids=SETS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10**6), noise=st.sampled_from([0.01, 1.0, 30.0]))
 def test_targets_of_any_queries_agree_sum_to_the_total_and_are_not_negative(asked, seed, noise):
     rng = np.random.default_rng(seed)

@@ -90,7 +90,6 @@ def test_exact_targets_are_met_on_trees_and_cycles(cliques, change):
     targets = targets_of(joint_of(), cliques)
     found = made(targets, GumSpec(**change))
     assert off(found.table, targets) < 0.006
-    assert found.record is not None
     assert max(found.record.final.values()) == pytest.approx(off(found.table, targets))
 
 
@@ -121,7 +120,6 @@ def test_two_columns_appended_to_one_anchor_and_joined_parts_are_independent():
 def test_the_record_tells_every_pass_and_stops_when_stalled():
     targets = targets_of(joint_of(), ["ab", "bc", "ac"])
     record = made(targets, GumSpec(start="oneway")).record
-    assert record is not None
     assert record.cliques == (("a", "b"), ("b", "c"), ("a", "c"))
     assert record.errors.shape[1] == 3
     assert record.errors[-1].mean() < 0.1 * record.errors[0].mean()
@@ -131,7 +129,6 @@ def test_the_record_tells_every_pass_and_stops_when_stalled():
         (*targets_of(joint_of(1, 1000), ["ab", "bc"]).marginals, *targets_of(joint_of(2, 1000), ["ac"]).marginals),
     )
     stalled = made(against, GumSpec(iterations=500, decay=1.0), rows=1000).record
-    assert stalled is not None
     assert stalled.reasons == ("stall",)
     assert len(stalled.errors) < 200
 
@@ -147,7 +144,7 @@ def test_rows_are_mended_from_nothing_and_zeros_without_any_row_are_refused():
         mended(table, [*zeros, (("a", "c"), differ)], np.random.default_rng(0))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(seed=st.integers(0, 10**6))
 def test_min_cost_flow_changes_the_fewest_codes(seed):
     """Against the plain transport programme over all pairs of cells."""

@@ -62,7 +62,7 @@ def drawn(schema, name, fine, bins, rng, rows):
     return draw(codes, replace(schema[name], shape=shape), rng).values
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.integers(0, 10**6), st.floats(0.1, 100), st.booleans(), st.booleans())
 def test_parts_cover_the_range_and_hold_what_the_answers_sum_to(seed, stddev, with_fine, with_bins):
     rng = np.random.default_rng(seed)

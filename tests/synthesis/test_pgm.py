@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import nnls
@@ -78,7 +78,7 @@ def test_inference_equals_brute_force_and_impossible_cells_are_zero(shape, scale
     check_inference((2, 3, 4, 2, 3, 2), SHAPES[shape], 1, scale, impossible)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(SIZES, CLIQUES, st.integers(0, 2**31), st.sampled_from([0.0, 0.3]))
 def test_inference_equals_brute_force_anywhere(sizes, words, seed, impossible):
     check_inference(sizes, words, seed, 2.0, impossible)
@@ -369,7 +369,7 @@ def test_whole_marginals_and_linear_queries_reach_the_optimum_of_an_independent_
         check_optimum(Measurements(world(SIZES), both), optimizer)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15)
 @given(CLIQUES.filter(bool), st.integers(0, 2**31), st.booleans(), st.sampled_from([1.0, 20.0, 300.0]))
 @example(words=["ac"], seed=0, queries=True, sigma=1.0)  # momentum leads the loss up on its way
 @example(words=["abcd"], seed=837, queries=True, sigma=1.0)  # one query, of weights that sum to 0

@@ -33,7 +33,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_parts,
     guess_spans,
 )
-from mechanisms.public.drafts.text_guess import FEW_IDS, unused
+from mechanisms.public.drafts.text_guess import FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.schema.column import Column
@@ -77,6 +77,8 @@ CODES = {"categorical", "zip"}
 LOST_PARTS = "; `ordered` below loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
 BARE = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[^\W\d_][\w -]*")
+#: Columns that follow from others, that are empty or 0 beside some values, and values that exclude each other.
+Dependent = tuple[Sequence[Determined], Sequence[Skipped], Sequence[Never]]
 
 
 def draft_schema(
@@ -119,7 +121,8 @@ def draft_schema(
             if fields is not None and column in places:
                 fields |= place_fields(places[column])
             guess += _in_order(fields or {}, (orders_given or {}).get(column, ()))
-            guesses[column] = guess + (_of_whom(look, index, fields) if who is None and unit == GUESS else "")
+            asks = who is None and unit == GUESS and OF_OTHERS not in guess
+            guesses[column] = guess + (_of_whom(look, index, fields) if asks else "")
             drafted |= {} if fields is None else {column: fields}
     kin = {} if who is None else ids_of_others(source, who, many)
     gone = {c: f"{remark}: {KIN}" for c, remark in kin.items()}
@@ -139,8 +142,7 @@ def draft_schema(
     needed = {*held, *computed, order or ""}
     lengths, days = guess_times(source, varied, [pair[:2] for pair in orders], needed)
     orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
-    free, batches = [c for n, c in columns.items() if n not in computed], partial(code_batches, source)
-    dependent = guess_determined(free, batches, constant), guess_skipped(free, batches), guess_never(free, batches)
+    dependent = _dependent(source, [c for n, c in columns.items() if n not in computed], constant)
     parts = guess_parts(source, varied, held)
     remark_of = _pair_remarks(orders, alike, parts, days)
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
@@ -152,6 +154,14 @@ def draft_schema(
     rule = _calendar(held, parts, drafted, orders, {*computed, *(one.later for one in lengths)})
     head = _head(source, who, guessed=unit == GUESS)
     return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lengths, rule, derived, dependent)
+
+
+def _dependent(source: Source, free: Sequence[Column], constant: Collection[str]) -> Dependent:
+    """What columns that no expression computes say of each other."""
+    batches = partial(code_batches, source)
+    follows, skipped = guess_determined(free, batches, constant), guess_skipped(free, batches)
+    mapped = {m.target for m in follows if m.complete}
+    return follows, skipped, guess_never([c for c in free if c.name not in mapped], batches, skipped)
 
 
 def _head(source: Source, who: str | None, *, guessed: bool) -> str:
@@ -267,7 +277,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
     if kind in CODES and facts.distinct > ROW_SHARE * facts.filled and (twice := look.repeated(index)):
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
-    if not codes or not facts.may_be_id(name):
+    if not codes or not facts.may_be_id(name) or (fields is not None and "multiple_of" in fields):
         return ""
     each = f"{facts.filled / facts.distinct:.1f} rows each"
     unit = quote(f"privacy.unit={name}")
@@ -279,7 +289,7 @@ def _rules(
     lengths: Sequence[Length],
     calendar: Mapping[str, object],
     computed: Sequence[tuple[str, str, str]],
-    dependent: tuple[Sequence[Determined], Sequence[Skipped], Sequence[Never]],
+    dependent: Dependent,
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
     follows, skipped, never = dependent
@@ -295,6 +305,7 @@ def _rules(
         for f in follows
         if not f.complete
     ]
+    listed = [{f.source, f.target} for f in follows if not f.complete]  # a list says more
     measured = {one.later: length_name(one.later) for one in lengths}  # in its place
     pairs += [
         f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}"
@@ -302,12 +313,11 @@ def _rules(
         f"is it {'not asked' if one.above is None else 'always 0'} there?"
         f"{'; a length stands for its date by the rule `derive` above' * bool(one.rule.keys() & measured.keys())}"
         for one in skipped
+        if {one.source, one.target} not in listed
     ]
-    mapped = {m.target for m in follows if m.complete}
     pairs += [
         f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}  # {one.in_words}: can it not be?"
         for one in never
-        if not one.rule.keys() & mapped
     ]
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
     public = "is there a public list that says the same?"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,8 +19,11 @@ from mechanisms.public.schema.column import Column
 
 #: If the columns were unrelated, so many rows would hold each such pair of values, and so many all of a rule.
 EXPECTED_EACH, EXPECTED = 20, 100
-#: Of more columns pairs are not tried; of columns that need more rules, or values in one, nothing is proposed.
-MOST_TRIED, MOST_RULES, MOST_LISTED = 40, 4, 60
+#: Of more columns pairs are not tried; of columns that need more rules, or values in one, nothing is proposed, but
+#: MANY rules where these hold at least this share of the rows if the columns were unrelated: models of each product.
+MOST_TRIED, MOST_RULES, MOST_LISTED, MOSTLY = 40, 4, 60, 0.25
+#: Two columns that both have more values exclude each other by habit: towns and branches. So many rules are proposed.
+MANY, MOST_PROPOSED = 10, 16
 
 
 @dataclass(frozen=True)
@@ -48,15 +51,20 @@ class Never:
         return f"in no row; unrelated columns would have {self.expected:,}"
 
 
-def guess_never(given: Sequence[Column], batches_of: BatchesOf) -> list[Never]:
+def guess_never(given: Sequence[Column], batches_of: BatchesOf, skipped: Collection[Skipped] = ()) -> list[Never]:
     """Of each two columns of texts or flags, neither of which tells the other, the values that exclude each other.
 
     And of each column that may be empty the texts of the one that tells most of it beside which it never is. NOT
-    private. Cost: rows × pairs of columns, of which those go early of which all values stand together.
+    private. The strongest pairs come first, each whole. Cost: rows × pairs of columns, of which those go early of which
+    all values stand together.
+
+    Args:
+        skipped: of columns that are empty where others are, which nothing repeats.
     """
     columns = [c for c in given if is_listed(c) and c.kind != "integer" and c.value_codes > 1][:MOST_TRIED]
     gaps = [c for c in given if c.missing_code is not None][:MOST_TRIED]
-    asked = [(a, b, False) for a, b in itertools.combinations(columns, 2)]
+    both = itertools.combinations(columns, 2)
+    asked = [(a, b, False) for a, b in both if min(a.value_codes, b.value_codes) <= MANY]
     asked += [(a, b, True) for a, b in itertools.product(columns, gaps) if a is not b]  # whether it is empty
     tried = {(a, b, gap): np.zeros((a.size, 2 if gap else b.size), np.int64) for a, b, gap in asked}
     for codes in batches_of([*{c.name: c for c in (*columns, *gaps)}.values()]) if tried else ():
@@ -69,12 +77,17 @@ def guess_never(given: Sequence[Column], batches_of: BatchesOf) -> list[Never]:
             for (a, b, gap), counts in tried.items()
             if not counts[: a.value_codes, 1 if gap else slice(b.value_codes)].all()
         }
-    rules = [rule for (a, b, gap), counts in tried.items() if not gap for rule in _fewest(a, b, counts)]
+    pairs = [_fewest(a, b, counts) for (a, b, gap), counts in tried.items() if not gap]
     filled: dict[Column, list[Never]] = {}
     for (a, b, _), counts in (item for item in tried.items() if item[0][2]):
         own = _rules(a, b, counts, (None, b.missing_code))
         filled[b] = max(filled.get(b, []), own, key=lambda every: sum(one.expected for one in every))
-    return [*rules, *itertools.chain(*filled.values())]
+    empty = {(one.target, one.source) for one in skipped if one.at == (None,) and one.above is None}
+    pairs += [own for own in filled.values() if own and (own[0].source, own[0].target) not in empty]
+    rules = list[Never]()
+    for own in sorted(pairs, key=lambda own: -sum(one.expected for one in own)):
+        rules += own if len(rules) + len(own) <= MOST_PROPOSED else []
+    return rules
 
 
 def _fewest(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
@@ -83,7 +96,8 @@ def _fewest(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
     if _follows(values) or _follows(values.T):  # which another rule says
         return []
     rules = min(_rules(a, b, values, range(b.value_codes)), _rules(b, a, values.T, range(a.value_codes)), key=len)
-    return rules if len(rules) <= MOST_RULES else []
+    mostly = sum(one.expected for one in rules) >= MOSTLY * values.sum()
+    return rules if len(rules) <= (MANY if mostly else MOST_RULES) else []
 
 
 def _follows(values: NDArray[np.int64]) -> bool:

@@ -23,8 +23,8 @@ from mechanisms.public.tables.value_summaries import first_rows, value_batches
 
 #: A length is proposed where half of them take at most this share of the range of times; it is read in so many rows.
 SHORT, MOST_ROWS = 1 / 8, 1 << 20
-#: Lengths that fill fewer whole units have a code each; others bins that grow by these steps.
-ONE_EACH, STEPS = 100, (1, 1.5, 2, 3, 4, 5, 7)
+#: Lengths that fill fewer whole units have a code each; others bins that grow by these steps, or so many even ones.
+ONE_EACH, STEPS, EVEN = 100, (1, 1.5, 2, 3, 4, 5, 7), 20
 #: Of so many numbers, in so many rows, pairs are looked for.
 MOST_NUMBERS, TRIED_ROWS = 120, 2_000
 #: A pair is proposed where so large a share of the rows ascends, and at most so large a one agrees.
@@ -172,7 +172,9 @@ class Length:
 
 
 def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, str]]) -> list[Length]:
-    """Of each later date or time the nearest one before it, where it mostly follows soon. NOT private.
+    """Of each later date or time the nearest one before it, where it mostly follows soon, or that one is such a sum.
+
+    NOT private.
 
     Args:
         pairs: of columns that ascend.
@@ -185,17 +187,21 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
             own.append((values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])])
         if (rows := rows + len(next(iter(values.values())))) >= MOST_ROWS:
             break
-    nearest: dict[str, Length] = {}
+    nearest, far = dict[str, Length](), dict[str, Length]()
     for (a, b), own in gaps.items():
         lengths, later = np.sort(np.concatenate(own)), columns[b]
-        if lengths.size < FEWEST_ROWS or np.median(lengths) > SHORT * (later.high - later.low):
+        if lengths.size < FEWEST_ROWS:
             continue
         unit, seconds = _unit(columns[a], later)
         rare = max(FEWEST_UNITS, lengths.size // 1_000)  # longer ones count as this one
         half, high = float(np.median(lengths)) / seconds, float(lengths[-rare]) / seconds
-        if b not in nearest or half < nearest[b].half:
-            needs = needs_gaps(later, columns[a].missing)
-            nearest[b] = Length(a, b, _bounds(max(high, 1.0)) | unit, half, needs)
+        soon, bounds = half * seconds <= SHORT * (later.high - later.low), _bounds(max(high, 1.0))
+        each = nearest if soon else far
+        if b not in each or half < each[b].half:
+            even = {"bins": {"count": EVEN}} if "bins" in bounds and not soon else {}
+            each[b] = Length(a, b, bounds | even | unit, half, needs_gaps(later, columns[a].missing))
+    while more := {b: one for b, one in far.items() if b not in nearest and one.earlier in nearest}:
+        nearest |= more  # no `ordered` takes a time that is itself a length away
     return [*nearest.values()]
 
 

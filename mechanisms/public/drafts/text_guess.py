@@ -39,8 +39,11 @@ ANSWERS, ANSWER_WORDS = 0.9, 3
 DIAGNOSIS, CODED, CHAPTERS = re.compile(r"[A-Z][0-9][0-9A-Z](\.[0-9A-Z]{1,4}|[0-9A-Z]{0,2})"), 0.95, 3
 #: A code of digits with a letter in place of one, as those of communes of Corsica (2A004).
 LETTERED = re.compile("(?=.*[0-9].*[0-9])[0-9]*[A-Z][0-9]*")
-#: A school year, a quarter, a half year: 2019/20, 2019-Q1, 2019H2; their texts sort as they follow each other.
-PERIOD = re.compile(r"(19|20)[0-9]{2}[-/ ]?([A-Z]{0,2}[0-9]{1,2}|(19|20)[0-9]{2})")
+#: A school year, a quarter, a half year: 2019/20, 2019-Q1, 2019H2; their texts sort as they follow each other. Digits
+#: alone name a quarter, or a week or month of two, or a second year: 19104 and 20125 are postal codes.
+PERIOD = re.compile(
+    r"(19|20)[0-9]{2}([-/ ]?(19|20)[0-9]{2}|[-/ ]?[A-Z]{1,2}[0-9]{1,2}|[-/ ][0-9]{1,2}|[1-4]|[0-5][0-9])"
+)
 #: A whole number in a text, its thousands maybe parted.
 NUMBER = re.compile(r"\d{1,3}(?:[ .,'\u2019\u00a0\u202f]\d{3})+(?!\d)|\d+")
 #: Two numbers in one text: 120/80, 30 x 40.
@@ -64,6 +67,10 @@ SCALES = (
     "very poor/very bad < poor/bad < fair/average/ok < good < very good < excellent",
     "none < mild/slight < moderate < severe < very severe",
     "very low < low < medium/moderate < high < very high",
+    "very small/tiny < small < medium < large/big < very large",
+    "xs < s < m < l < xl < xxl",
+    "sehr klein < klein < mittel/mittelgroß < groß < sehr groß",
+    "sehr niedrig/sehr gering < niedrig/gering < mittel < hoch < sehr hoch",
     "not at all < a little/slightly < somewhat/moderately < quite a bit/very < extremely",
     "trifft gar nicht zu/trifft überhaupt nicht zu/stimme gar nicht zu < trifft nicht zu/trifft eher nicht zu/"
     "stimme nicht zu/stimme eher nicht zu < teils-teils/teils teils/weder noch/neutral < trifft zu/trifft eher zu/"
@@ -77,6 +84,8 @@ FREE = (
     "free text; where a list is wanted, and privacy.unit names the person: "
     "{kind: categorical, values: discover, other: Other}"
 )
+#: Asked of ids, those of persons among them.
+OF_OTHERS = "ids of others (animals, vehicles, accounts)? Where they are persons', privacy.unit names the column"
 LIST = "is there a public list? else values: discover"
 
 Guess = tuple[FieldDict | None, str]
@@ -106,8 +115,7 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{many}: {units}"
     if codes_of_others(texts, name):
         often = "each in several rows" if facts.filled >= 2 * facts.distinct else "most in one row alone"
-        ids = f"letters and many digits, {often}: ids of others (animals, vehicles, accounts)? Where they are"
-        return None, f"{many}: {ids} persons', privacy.unit names the column; where a public list has them, list them"
+        return None, f"{many}: letters and many digits, {often}: {OF_OTHERS}; where a public list has them, list them"
     if codes := _codes(look, index, facts, texts):
         return codes
     spelled = _spelled(texts, look.listable(index, texts))

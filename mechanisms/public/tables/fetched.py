@@ -163,7 +163,7 @@ def parse_address(location: str, where: str) -> Address:
     place = STORES[scheme]
     url, _, inner = location.partition("#")
     if place.database and not inner.strip():
-        fix = f"data.table=NAME, or 'data.query=SELECT …'; elsewhere behind a #: {url}#NAME"
+        fix = f"{url}#NAME, or '{url}#SELECT …'; beside data.path also data.table=NAME"
         raise UserError("which table of the database?", where=where, fix=fix)
     if scheme == "http" and urlsplit(url).hostname not in LOCAL:
         raise UserError("rows would travel unencrypted", where=where, fix="https://, or fetch the file yourself")

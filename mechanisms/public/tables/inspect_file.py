@@ -23,7 +23,7 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 AS_A_TABLE = "save the table as CSV (UTF-8; plain, .gz or .zst) or as Parquet"
 #: Bytes at a place near the start of a file → what it is, and the way out.
 FOREIGN = {
-    (0, b"SQLite f"): ("a SQLite file", "sqlite:///{path}, with data.table=NAME or a #NAME"),
+    (0, b"SQLite f"): ("a SQLite file", "sqlite:///{path}#NAME, for the table NAME"),
     (8, b"DUCK"): ("a DuckDB file", "in DuckDB: COPY NAME TO 'x.parquet', for the table NAME"),
     (0, b"<stata_dta>"): ("a Stata file", f"{AS_A_TABLE}, or pipeline.fit(pd.read_stata(…), …)"),
     (0, b"$FL2"): ("an SPSS file", f"{AS_A_TABLE}, or pipeline.fit(pd.read_spss(…), …)"),

@@ -132,7 +132,7 @@ def declared_texts(column: Column) -> list[str]:
     Those that were discovered are not among them, nor, values of a list aside, the usual ones.
     """
     spelled = [t for t, _ in column.spelled] if _listed_by_hand(column) else []
-    values = column.values if column.kind == "categorical" else ()
+    values = {*column.values} if column.kind == "categorical" else ()
     own = dict.fromkeys((*spelled, *column.missing_texts, column.other or ""))
     return [t for t in own if t in values or not _usual(t.strip())]
 

@@ -134,6 +134,11 @@ class NumberForm:
         return tuple(s for s in self.strip if s not in THOUSANDS)
 
     @property
+    def money(self) -> bool:
+        """Whether a currency stands beside the digits: no price has three decimals."""
+        return any(s in CURRENCIES and s != "%" for s in self.signs)
+
+    @property
     def parted(self) -> str:
         """A number whose thousands are parted, all by one mark."""
         each = "|".join(rf"[1-9][0-9]{{0,2}}({re.escape(mark)}[0-9]{{3}})+" for mark in self.marks)
@@ -352,8 +357,7 @@ def thousands_in_words(reading: NumberForm, texts: Texts) -> str:
     """
     mark = reading.dots[0] if reading.dots else reading.decimal
     bare = {without(t, reading.signs): n for t, n in texts.items()}
-    money = any(s in CURRENCIES and s != "%" for s in reading.signs)
-    if money or not (rows := may_be_thousands(bare, mark)):
+    if reading.money or not (rows := may_be_thousands(bare, mark)):
         return ""
     few = f"{rows:,} rows hold numbers such as 1{mark}234, and hardly any others 1000 or more: they may mean 1234"
     fields = (

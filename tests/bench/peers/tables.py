@@ -69,7 +69,6 @@ def _table(name: str, root: Path) -> Table:
 
 def _real(name: str) -> tuple[pd.DataFrame, dict[str, int]]:
     path = data_file(f"{FILES[name]}.csv.gz")
-    assert path is not None
     sizes = json.loads(path.with_name(f"{FILES[name]}.domain.json").read_text(encoding="utf-8"))
     return pd.read_csv(path)[list(sizes)], sizes
 

@@ -588,7 +588,6 @@ def linked_again(name: str, strength: float, seed: int) -> tuple[pd.DataFrame, p
     rows = family.make(strength, PERSONS, seed)
     schema = parse_schema(yaml.safe_load(family.schema), where="test")
     unit, columns, rng = schema.rules.unit, asked_columns(schema), np.random.default_rng(seed)
-    assert unit is not None
     table = CodedTable(Domain(tuple(c.attribute for c in columns)), tuple(codes(rows, c) for c in columns))
     time = unit.times({c.name: c for c in columns})
     times = np.full(len(rows), -1) if time is None else times_of(rows[time.name].to_numpy(np.float64), time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from xml.etree.ElementTree import Element, fromstring
@@ -137,7 +138,8 @@ def _field(given: Mapping[str, Any], keys: set[str], gaps: Sequence[Any]) -> Des
         sides = ("true", given.get("trueValues")), ("false", given.get("falseValues"))
         described.more = {side: texts for side, texts in sides if texts}
     elif described.kind != "categorical":
-        described.low, described.high = rules.get("minimum"), rules.get("maximum")
+        numeric, ends = described.kind in {"integer", "float"}, (rules.get("minimum"), rules.get("maximum"))
+        described.low, described.high = (json.loads(e) if numeric and isinstance(e, str) else e for e in ends)
     if described.kind == "float":
         described.more = {"decimal": given["decimalChar"]} if given.get("decimalChar", ".") != "." else {}
         described.more |= {"strip": [given["groupChar"]]} if given.get("groupChar") else {}

@@ -29,7 +29,10 @@ BELOW, ABOVE = (exp.LTE, exp.LT), (exp.GTE, exp.GT)
 CLIENT = re.compile(r"^\\.*$", re.MULTILINE)
 
 #: A domain of PostgreSQL: a type and constraints, such as a column has.
-DOMAIN = re.compile(r"\bCREATE\s+DOMAIN\s+(\S+)\s+(?:AS\s+)?([^;]*);", re.IGNORECASE)
+DOMAIN = re.compile(
+    r"""\bCREATE\s+DOMAIN\s+((?:"[^"]*"|[^\s"])+)\s+(?:AS\s+)?((?:'[^']*'|[^';])*);""",
+    re.IGNORECASE,
+)
 
 
 def of_sql(text: str, name: str, where: str) -> Metadata:
@@ -42,13 +45,14 @@ def of_sql(text: str, name: str, where: str) -> Metadata:
     statements = _statements(DOMAIN.sub(r"CREATE TABLE \1 (value \2);", text))
     created = [s for s in statements if isinstance(s, exp.Create)]
     tables = [s for s in created if s.kind == "TABLE" and isinstance(s.this, exp.Schema)]
-    names = [name.rpartition(".")[2] for name, _ in DOMAIN.findall(text)]
-    domains = {s.this.this.name: s.this.expressions[0] for s in tables if s.this.this.name in names}
-    tables = [s for s in tables if s.this.this.name not in domains]
+    names = [name.rpartition(".")[2].strip('"').lower() for name, _ in DOMAIN.findall(text)]
+    named = [(s.this.this.name.lower(), s) for s in tables]
+    domains = {own: s.this.expressions[0] for own, s in named if own in names}
+    tables = [s for own, s in named if own not in domains]
     if len(tables) != 1:
         problem = f"{len(tables) or 'no'} CREATE TABLE with columns that can be read as {', '.join(DIALECTS)}"
         raise UserError(problem, where=where, fix="a file with the one of the table, and the types that it names")
-    types = {s.this.name: s.expression for s in created if s.kind == "TYPE"}
+    types = {s.this.name.lower(): s.expression for s in created if s.kind == "TYPE"}
     parts = [*tables[0].this.expressions, *_added(statements, tables[0].this.this.name)]
     columns = [p for p in parts if isinstance(p, exp.ColumnDef)]
     for column in columns:
@@ -94,19 +98,20 @@ def _added(statements: Sequence[Any], table: str) -> list[Any]:
 
 
 def _type_name(part: Any) -> str:
-    """The name of a column's type that somebody made; of others nothing."""
+    """The name of a column's type that somebody made, in small letters; of others nothing."""
     own = part.kind.args.get("kind") if part.kind else None
-    return str(own.name) if own is not None else ""
+    return str(own.name).lower() if own is not None else ""
 
 
 def _as_its_domain(part: Any, domains: dict[str, Any]) -> None:
-    """Give a column the type and the constraints of its domain, which speak of VALUE."""
-    if (domain := domains.get(_type_name(part))) is not None:
-        own = domain.copy()
-        for value in own.find_all(exp.Column):
-            value.this.replace(exp.to_identifier(part.name))
-        part.set("constraints", [*part.constraints, *own.constraints])
-        part.set("kind", own.kind)
+    """Give a column the type and the constraints of its domain, which speak of VALUE; one may be of another one."""
+    for _ in domains:
+        if (domain := domains.get(_type_name(part))) is not None:
+            own = domain.copy()
+            for value in own.find_all(exp.Column):
+                value.this.replace(exp.to_identifier(part.name))
+            part.set("constraints", [*own.constraints, *part.constraints])  # of two bounds the nearer one stands
+            part.set("kind", own.kind)
 
 
 def _alone(side: Any) -> str:
