@@ -19,7 +19,8 @@ from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import bound_in_words, delta
 from pipeline.plugins.origins import check_loaded
 from pipeline.settings.config import VerifyConfig
-from pipeline.statement.other_files import advisories_of, other_files, written_with
+from pipeline.statement.advisories import advisories_of
+from pipeline.statement.other_files import other_files, written_with
 from pipeline.statement.paid_answers import SLACK, Finding, accepted, receipts_of_answers, sensitivities
 from pipeline.statement.papers import BROKEN, texts_of
 from pipeline.statement.restated import FROM_RUN, restated

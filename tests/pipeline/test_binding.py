@@ -15,7 +15,7 @@ from mechanisms.accounting.events import booked_event
 from mechanisms.public.schema.table_schema import Schema
 from pipeline import __version__ as VERSION
 from pipeline.release_folder import read_release
-from pipeline.statement.other_files import advisories_of, all_advisories
+from pipeline.statement.advisories import advisories_of, all_advisories
 from pipeline.statement.signing import load_signer, write_signature
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import TOWN, command, copy_of, done_once, edit, rebound, reply, worded
