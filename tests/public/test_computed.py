@@ -318,6 +318,27 @@ def test_a_draft_proposes_products_and_fixed_shares_that_nearly_no_row_breaks(tm
     assert "units * price" not in drafted(tmp_path, table)
 
 
+def test_a_draft_proposes_products_to_which_a_column_is_added_and_shares_with_a_fixed_amount(tmp_path: Path) -> None:
+    """A bill was up to ten times its rate and nights: each column was measured by itself."""
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"nights": rng.integers(1, 9, 1_000), "rate": rng.integers(4_000, 30_000, 1_000) / 100})
+    table["extras"] = np.where(rng.random(1_000) < 0.5, 0, rng.integers(500, 9_000, 1_000) / 100)
+    table["hours"], table["wage"] = rng.integers(10, 99, 1_000) / 2, rng.integers(1_200, 4_000, 1_000) / 100
+    table["discount"], table["weight"] = rng.integers(0, 40, 1_000) * 1.5, rng.integers(2_000, 90_000, 1_000)
+    table["total"] = (table.nights * table.rate + table.extras).round(2)
+    table["paid"] = (table.hours * table.wage - table.discount).round(2)
+    table["fee"], table["tare"] = (120 + table.weight * 0.004).round(2), table.weight - 450
+    text = drafted(tmp_path, table)
+    assert '"total": {expression: "nights * rate + extras"}  # in all 1,000 rows' in text
+    assert '"paid": {expression: "hours * wage - discount"}  # in all 1,000 rows' in text
+    assert '"fee": {expression: "weight * 0.004 + 120"}  # in all 1,000 rows' in text
+    assert (
+        '"tare": {expression: "round(weight - 450)"}' in text or '"weight": {expression: "round(tare + 450)"}' in text
+    )
+    table["extras"] = rng.permutation(table.extras)
+    assert "+ extras" not in drafted(tmp_path, table)
+
+
 def test_a_draft_has_a_length_of_two_times_lost_where_one_is_and_invents_none(tmp_path: Path) -> None:
     """Calls that nobody answered waited, and one wait of -1 left all others without their times."""
     rng = np.random.default_rng(9)

@@ -19,9 +19,9 @@ SUMMED, SUMMED_ROWS, SUMMED_FEW, NONE = 120, 2_000, 500, 1e-6
 FEW_TOTALS = 20
 #: Scales of whole numbers are as long at most, where an answer may count the other way round.
 SCALE = 10
-#: Products are looked for among so many numbers, in so many of the first rows that could break one (first in the
-#: fewest), which nearly all hold it.
-MULTIPLIED = 60
+#: Products are looked for among so many numbers, a third column added to one among fewer, in so many of the first rows
+#: that could break one (first in the fewest), which nearly all hold it.
+MULTIPLIED, ADDED = 60, 24
 FEW_FACTORS, FEWEST_FACTORS, MOST_FACTORS, NEARLY = 20, 50, 200, 0.95
 
 
@@ -76,8 +76,8 @@ def guess_sums(held: Floats, columns: Sequence[Column]) -> list[tuple[Column, st
 def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column, str, tuple[Column, ...]]]:
     """Columns that are two others multiplied, or a fixed share of one; the product; and what it multiplies.
 
-    Rows with 0 or 1 do not count: there a product is right by itself. Of two columns that are shares of each other the
-    one of fewer digits is taken.
+    A third column, or a fixed amount, may be added. Rows with 0 or 1 do not count: there a product is right by itself.
+    Of two columns that are shares of each other the one of fewer digits is taken.
 
     Args:
         rows: (rows, columns) values of the table's first rows, NaN where they are missing.
@@ -93,17 +93,24 @@ def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column
         if share and len(share) <= len(shares.get(frozenset((t, i)), (share,))[0]):
             shares[frozenset((t, i))] = share, t, i
         few = own[:FEW_FACTORS]  # nearly all that is tried fails there
-        right = _near(rows[few, t, None], rows[few, i, None] * rows[few, i + 1 :], target).sum(axis=0)
-        alike = right >= np.maximum(telling[few, i + 1 :].sum(axis=0) / 2, 1)
-        for j in (np.flatnonzero(alike) + i + 1).tolist():
+        multiplied, enough = rows[few, i, None] * rows[few, i + 1 :], telling[few, i + 1 :].sum(axis=0) / 2
+        right = _near(rows[few, t, None], multiplied, target).sum(axis=0)
+        alike = [(j, 0, i) for j in (np.flatnonzero(right >= np.maximum(enough, 1)) + i + 1).tolist()]
+        for sign in (1, -1) if len(columns) <= ADDED else ():
+            sums = multiplied[:, :, None] + sign * rows[few, None, :]
+            right = _near(rows[few, t, None, None], sums, target).sum(axis=0)
+            alike += [(j + i + 1, sign, k) for j, k in np.argwhere(right >= np.maximum(enough, 1)[:, None]).tolist()]
+        for j, sign, k in alike:
             both = own[telling[own, j]]
-            varied = both.size >= FEWEST_FACTORS and min(len(np.unique(rows[both, k])) for k in (i, j)) > 1
-            right = _near(rows[both, t], rows[both, i] * rows[both, j], target)
-            if j != t and varied and right.mean() >= NEARLY:
+            varied = both.size >= FEWEST_FACTORS and min(len(np.unique(rows[both, f])) for f in (i, j)) > 1
+            added = sign * rows[both, k] if sign else 0.0
+            right = _near(rows[both, t], rows[both, i] * rows[both, j] + added, target)
+            if j != t and not (sign and k in (t, i, j)) and varied and right.mean() >= NEARLY:
                 product = f"{marked(columns[i])} * {marked(columns[j])}"
+                product += f" {'+' if sign > 0 else '-'} {marked(columns[k])}" if sign else ""
                 products.append((target, _written(product, target), (columns[i], columns[j])))
     for share, t, i in sorted(shares.values(), key=lambda own: len(own[0])):
-        products.append((columns[t], _written(f"{marked(columns[i])} * {share}", columns[t]), (columns[i],)))
+        products.append((columns[t], _written(f"{marked(columns[i])}{share}", columns[t]), (columns[i],)))
     return products
 
 
@@ -116,11 +123,27 @@ def _near(values: NDArray[np.float64], products: NDArray[np.float64], column: Co
 
 
 def _share(values: NDArray[np.float64], of: NDArray[np.float64], column: Column) -> str | None:
-    """The number in the fewest digits by which nearly all of `of` are multiplied; None: there is none, or it is 1."""
+    """By what nearly all of `of` are multiplied, and what is added, in the fewest digits; None: there is nothing.
+
+    Both are medians: of ratios of the largest values, and of slopes between the halves.
+    """
     largest = np.argsort(np.abs(values))[-FEWEST_FACTORS:]
-    middle = float(np.median(values[largest] / of[largest]))
-    if not _near(values[largest], of[largest] * middle, column).mean() >= 0.5:
-        return None
-    shares = (f"{middle:.{digits}g}" for digits in range(1, 8))
-    share = next((s for s in shares if "e" not in s and _near(values, of * float(s), column).mean() >= NEARLY), None)
-    return share if share != "1" else None
+    slope, amount = float(np.median(values[largest] / of[largest])), 0.0
+    if not _near(values[largest], of[largest] * slope, column).mean() >= 0.5:
+        order, half = np.argsort(of), len(of) // 2
+        low, high = order[:half], order[-half:]
+        apart = of[high] > of[low]
+        if not apart.any():
+            return None
+        slope = float(np.median((values[high] - values[low])[apart] / (of[high] - of[low])[apart]))
+        amount = float(np.median(values - of * slope))
+        if not _near(values, of * slope + amount, column).mean() >= 0.5:
+            return None
+    for times in (f"{slope:.{digits}g}" for digits in range(1, 8)):
+        rest = float(np.median(values - of * float(times))) if amount else 0.0
+        for more in dict.fromkeys(f"{rest:.{digits}g}" for digits in range(1, 8)):
+            if "e" not in times + more and _near(values, of * float(times) + float(more), column).mean() >= NEARLY:
+                own = "" if times == "1" else f" * {times}"
+                own += f" {'-' if rest < 0 else '+'} {more.lstrip('-')}" if float(more) else ""
+                return own or None if float(times) else None
+    return None
