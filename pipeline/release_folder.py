@@ -18,7 +18,8 @@ import pandas as pd
 
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, first_few, require_columns
-from mechanisms.public.files import Json, JsonDict, check_plain, read_mapping, write_whole
+from mechanisms.public.files import Json, JsonDict, write_whole
+from mechanisms.public.plain_files import check_plain, read_mapping
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import STATEMENT_VERSION, Measurements
 from mechanisms.public.release_files import load_measurements, load_released_schema, save_measurements

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict, open_arrays, read_mapping, whole_file, write_whole
+from mechanisms.public.files import Json, JsonDict, whole_file, write_whole
 from mechanisms.public.noise_kinds import NOISE_KINDS
+from mechanisms.public.plain_files import open_arrays, read_mapping
 from mechanisms.public.queries.cell_sums import QUERIES, query_of
 from mechanisms.public.release import Measurements, NoisyDistances, NoisyMarginal
 from mechanisms.public.schema.schema_text import alone

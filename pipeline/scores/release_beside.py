@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from evaluation.attacks.promise_bounds import AttackPromise
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict, read_mapping
+from mechanisms.public.files import Json, JsonDict
+from mechanisms.public.plain_files import read_mapping
 from mechanisms.public.release import STATEMENT_VERSION
 from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema

@@ -11,7 +11,8 @@ from typing import Any
 
 from evaluation.outcome import plain
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict, json_mapping, write_whole
+from mechanisms.public.files import Json, JsonDict, write_whole
+from mechanisms.public.plain_files import json_mapping
 from pipeline.folders import RunFolder
 
 #: A longer scores.json has no scores.csv beside it: a row per figure takes some times as much.

@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mechanisms.public.files import Json, holds, open_arrays, open_plain, read_text
+from mechanisms.public.files import Json
+from mechanisms.public.plain_files import holds, open_arrays, open_plain, read_text
 from mechanisms.public.queries.cell_sums import QUERIES
 from mechanisms.public.release import Measurements
 from mechanisms.public.release_files import (

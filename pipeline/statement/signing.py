@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError, first_few
-from mechanisms.public.files import Json, check_plain, open_plain, read_mapping, read_text, write_whole
+from mechanisms.public.files import Json, write_whole
+from mechanisms.public.plain_files import check_plain, open_plain, read_mapping, read_text
 from pipeline.settings.config import StatementConfig
 
 MANIFEST, SIGNATURE = "manifest.json", "signature.json"

@@ -13,7 +13,8 @@ from typing import Any
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.public.errors import UserError, shown
-from mechanisms.public.files import Json, JsonDict, check_plain, holds, read_mapping
+from mechanisms.public.files import Json, JsonDict
+from mechanisms.public.plain_files import check_plain, holds, read_mapping
 from mechanisms.public.release import not_ours_lines
 from mechanisms.public.tables.formats import released_table
 from mechanisms.public.units import bound_in_words, delta

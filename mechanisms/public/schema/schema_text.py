@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from mechanisms.public.errors import AS_UTF8, UserError
-from mechanisms.public.files import DEEPEST, FIX, check_depth, read_text, unique_keys
+from mechanisms.public.plain_files import DEEPEST, FIX, check_depth, read_text, unique_keys
 
 _ALONE = ContextVar("alone", default=False)
 

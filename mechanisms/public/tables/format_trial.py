@@ -10,7 +10,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.files import open_plain
+from mechanisms.public.plain_files import open_plain
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.formats import FORMATS, TableFormat

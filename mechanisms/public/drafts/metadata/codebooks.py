@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element, fromstring
 
 from mechanisms.public.drafts.metadata.metadata_files import Described, Metadata, named
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import json_mapping
+from mechanisms.public.plain_files import json_mapping
 from mechanisms.public.schema.dialect import PLAIN, Dialect, parse_dialect
 
 #: Kinds of SDV → ours; all others name or describe persons, or are free texts.
