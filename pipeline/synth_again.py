@@ -15,7 +15,7 @@ from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
 from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, write_whole
-from mechanisms.public.schema.hierarchy_fields import cluster_from_settings, places_from_settings
+from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit

@@ -17,6 +17,7 @@ from scipy.stats import t
 from evaluation.score import BANNER
 from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.text_table import lined_up, markdown
+from pipeline.console import NOT_PRINTED, tells
 from pipeline.experiments.experiment_settings import ExperimentSource, mean_rows, save, write_rows
 from pipeline.experiments.gallery.published import (
     SMOKE,
@@ -29,7 +30,6 @@ from pipeline.experiments.gallery.published import (
 )
 from pipeline.experiments.scores_against import ScoredPair, write_against
 from pipeline.settings.config import Config
-from pipeline.stage_bars import NOT_PRINTED, tells
 
 HEADS = ("table", "ε", "metric", "source says", "we get", "±", "difference", "floor", "where the source says it")
 #: What an experiment may leave for readers.

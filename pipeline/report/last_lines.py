@@ -18,10 +18,10 @@ from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.losses import beyond, loss_lines
 from mechanisms.public.tables.persons import persons_in_words
 from mechanisms.public.units import bound_in_words
+from pipeline.console import WIDTH, folded, labelled
 from pipeline.folders import REHEARSAL
 from pipeline.report.page import farthest, lost_relations
 from pipeline.report.score_sections import numbers_lines
-from pipeline.stage_bars import WIDTH, folded, labelled
 from pipeline.statement.statement import NO_HOLDOUT
 from pipeline.statement.words import start_named, words_of
 from pipeline.version import __version__

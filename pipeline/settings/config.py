@@ -29,6 +29,7 @@ from mechanisms.public.units import (
     Neighbouring,
 )
 from pipeline.conf_folder import SCHEMAS
+from pipeline.console import CONSOLE
 from pipeline.help import DOLLAR, first_line, way_out
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config, plain
@@ -36,7 +37,6 @@ from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.overrides import encoded
 from pipeline.settings.own_settings import culprit, filled, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
-from pipeline.stage_bars import CONSOLE
 
 T = TypeVar("T")
 #: How commands print, and what messages say of a bound on records.

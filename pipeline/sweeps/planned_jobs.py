@@ -28,6 +28,7 @@ from mechanisms.public.tables.scan import private_folder
 from pipeline import experiment_run
 from pipeline.budget import admission
 from pipeline.budget.admission import PlannedRelease
+from pipeline.console import tells
 from pipeline.folders import RunFolder, not_in_release
 from pipeline.load_stage import schema_print
 from pipeline.scores.table_sources import joined, local, open_records
@@ -38,7 +39,6 @@ from pipeline.settings.config import Config, typed
 from pipeline.settings.design import bound_settings, ready, whole_design
 from pipeline.settings.inputs import generated, location
 from pipeline.settings.specs import Specs, build_specs
-from pipeline.stage_bars import tells
 
 #: The most runs of one sweep: each is composed and checked before the first of them starts.
 MOST_JOBS = 2_000

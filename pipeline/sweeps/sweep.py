@@ -25,6 +25,7 @@ from mechanisms.public.files import write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.sensitive.private_table import data_print
 from pipeline.budget import admission
+from pipeline.console import NOT_PRINTED, tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
 from pipeline.folders import BANNER, SEEN, RunFolder, held, not_in_release
 from pipeline.load_stage import schema_print
@@ -43,7 +44,7 @@ from pipeline.settings.config import Config, LimitsConfig
 from pipeline.settings.inputs import location
 from pipeline.settings.overrides import spelled
 from pipeline.settings.specs import build_specs
-from pipeline.stage_bars import NOT_PRINTED, Stages, tells
+from pipeline.stage_bars import Stages
 from pipeline.sweeps.job_process import OUTCOME, JobOutcome, JobProcesses, load_json, outcome_of
 from pipeline.sweeps.planned_jobs import (
     Job,

@@ -170,7 +170,7 @@ def test_a_run_that_would_lose_too_much_is_refused_before_any_charge_and_its_fol
 
 
 def test_below_the_threshold_the_loss_stands_in_the_last_lines_and_on_top_of_the_report(town, capsys, monkeypatch):
-    monkeypatch.setattr("pipeline.stage_bars.LINES", 12)
+    monkeypatch.setattr("pipeline.console.LINES", 12)
     table = people(600)
     table.loc[:59, "sex"] = "?"
     table.to_csv(town / "town.csv", index=False)

@@ -20,11 +20,11 @@ from mechanisms.public.errors import UserError, check_head
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.commands import asked_commands
 from pipeline.conf_folder import CONF
+from pipeline.console import LINES, WIDTH, at_most, folded
 from pipeline.help import COMMANDS
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import QueryConfig, typed
 from pipeline.settings.overrides import readable, spelled
-from pipeline.stage_bars import LINES, WIDTH, at_most, folded
 from pipeline.version import __version__
 from tests.pipeline.conftest import PAIRS, TOWN, command, edit, people, reply, statement_of
 

@@ -15,15 +15,10 @@ from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.cluster import METHODS, cluster, cluster_from_settings, places_from_settings
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.hierarchy import Hierarchy, build_hierarchy
-from mechanisms.public.schema.hierarchy_fields import (
-    METHODS,
-    cluster,
-    cluster_from_settings,
-    hierarchy_fields,
-    places_from_settings,
-)
+from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import csv, encoded, schema, source
 
