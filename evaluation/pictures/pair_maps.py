@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import apart_edges
-from evaluation.counts import map_cubes, row_shares
+from evaluation.counts import row_shares
+from evaluation.cube import map_cubes
 from evaluation.metric import MapColumns, Options
 from evaluation.readings.distance_ends import expected_tvd
 from mechanisms.public.coded_table import AnyTable, CodedTable, count_cliques

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from evaluation.counts import cubes_from_arrays
+from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.range_query import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript
 from mechanisms.public.errors import UserError

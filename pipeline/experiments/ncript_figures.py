@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from evaluation.counts import cubes_from_arrays
+from evaluation.cube import cubes_from_arrays
 from evaluation.papers.ncript.combined_loss import ncript
 from evaluation.papers.ncript.ncript_rows import heavy_hitters, jsd
 from evaluation.score import BANNER

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from evaluation.counts import cubes_from_arrays, map_cubes
+from evaluation.cube import cubes_from_arrays, map_cubes
 from evaluation.papers.ncript.combined_loss import ncript, order_agreement, prepared
 from evaluation.papers.ncript.ncript_rows import (
     NcriptSpec,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evaluation.counts import cubes_from_arrays
+from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.range_query import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript, total_loss
 from evaluation.papers.ncript.ncript_rows import (

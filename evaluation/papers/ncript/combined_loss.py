@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.counts import Cubes, map_cubes
+from evaluation.cube import Cubes, map_cubes
 from evaluation.metric import Inputs, Options
 from evaluation.papers.ncript.ncript_rows import (
     NcriptSpec,
