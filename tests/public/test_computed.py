@@ -339,6 +339,17 @@ def test_a_draft_proposes_products_to_which_a_column_is_added_and_shares_with_a_
     assert "+ extras" not in drafted(tmp_path, table)
 
 
+def test_a_draft_proposes_the_share_that_needs_no_rounding_and_no_product_that_rounding_hides(tmp_path: Path) -> None:
+    """Of 7 y + 3 came y = round(0.142 z), also of other z; a rounded price was called rate * part + price."""
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"y": rng.integers(2, 100, 300), "price": rng.integers(1_000, 90_000, 300) / 100})
+    table["z"], table["whole"] = table.y * 7 + 3, table.price.round().astype(int)
+    table["rate"], table["part"] = rng.integers(10, 90, 300) / 1_000, rng.integers(10, 90, 300) / 1_000
+    text = drafted(tmp_path, table)
+    assert '"z": {expression: "round(y * 7 + 3)"}  # in all 300 rows' in text
+    assert text.count("expression") == 1
+
+
 def test_a_draft_has_a_length_of_two_times_lost_where_one_is_and_invents_none(tmp_path: Path) -> None:
     """Calls that nobody answered waited, and one wait of -1 left all others without their times."""
     rng = np.random.default_rng(9)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from keyword import iskeyword
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ SCALE = 10
 #: that could break one (first in the fewest), which nearly all hold it.
 MULTIPLIED, ADDED = 60, 24
 FEW_FACTORS, FEWEST_FACTORS, MOST_FACTORS, NEARLY = 20, 50, 200, 0.95
+
+#: Whether most values of a share are rounded, and the words of what multiplies and adds, behind their length.
+Share: TypeAlias = tuple[bool, int, str]
 
 
 def marked(column: Column) -> str:
@@ -77,20 +81,20 @@ def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column
     """Columns that are two others multiplied, or a fixed share of one; the product; and what it multiplies.
 
     A third column, or a fixed amount, may be added. Rows with 0 or 1 do not count: there a product is right by itself.
-    Of two columns that are shares of each other the one of fewer digits is taken.
+    Of two columns that are shares of each other the one that needs no rounding is taken, or that of fewer digits.
 
     Args:
         rows: (rows, columns) values of the table's first rows, NaN where they are missing.
     """
     columns, rows = columns[:MULTIPLIED], rows[:, :MULTIPLIED]
     products = list[tuple[Column, str, tuple[Column, ...]]]()
-    telling, shares = ~np.isnan(rows) & (rows != 0) & (rows != 1), dict[frozenset[int], tuple[str, int, int]]()
+    telling, shares = ~np.isnan(rows) & (rows != 0) & (rows != 1), dict[frozenset[int], tuple[Share, int, int]]()
     for t, i in itertools.permutations(range(len(columns)), 2):
         own, target = np.flatnonzero(telling[:, t] & telling[:, i])[:MOST_FACTORS], columns[t]
         if own.size < FEWEST_FACTORS or len(np.unique(rows[own, t])) <= FEW_TOTALS:
             continue
         share = _share(rows[own, t], rows[own, i], target)
-        if share and len(share) <= len(shares.get(frozenset((t, i)), (share,))[0]):
+        if share and share[:2] <= shares.get(frozenset((t, i)), (share,))[0][:2]:
             shares[frozenset((t, i))] = share, t, i
         few = own[:FEW_FACTORS]  # nearly all that is tried fails there
         multiplied, enough = rows[few, i, None] * rows[few, i + 1 :], telling[few, i + 1 :].sum(axis=0) / 2
@@ -103,14 +107,16 @@ def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column
         for j, sign, k in alike:
             both = own[telling[own, j]]
             varied = both.size >= FEWEST_FACTORS and min(len(np.unique(rows[both, f])) for f in (i, j)) > 1
-            added = sign * rows[both, k] if sign else 0.0
+            added = sign * rows[both, k]
             right = _near(rows[both, t], rows[both, i] * rows[both, j] + added, target)
-            if j != t and not (sign and k in (t, i, j)) and varied and right.mean() >= NEARLY:
+            if j == t or (sign and k in (t, i, j)) or not varied:
+                continue
+            if right.mean() >= NEARLY > _near(rows[both, t], added, target).mean():
                 product = f"{marked(columns[i])} * {marked(columns[j])}"
                 product += f" {'+' if sign > 0 else '-'} {marked(columns[k])}" if sign else ""
                 products.append((target, _written(product, target), (columns[i], columns[j])))
-    for share, t, i in sorted(shares.values(), key=lambda own: len(own[0])):
-        products.append((columns[t], _written(f"{marked(columns[i])}{share}", columns[t]), (columns[i],)))
+    for (*_, words), t, i in sorted(shares.values(), key=lambda own: own[0][:2]):
+        products.append((columns[t], _written(f"{marked(columns[i])}{words}", columns[t]), (columns[i],)))
     return products
 
 
@@ -122,28 +128,38 @@ def _near(values: NDArray[np.float64], products: NDArray[np.float64], column: Co
     return agree(values, np.round(products) if column.kind == "integer" else products, column)
 
 
-def _share(values: NDArray[np.float64], of: NDArray[np.float64], column: Column) -> str | None:
+def _share(values: NDArray[np.float64], of: NDArray[np.float64], column: Column) -> Share | None:
     """By what nearly all of `of` are multiplied, and what is added, in the fewest digits; None: there is nothing.
 
-    Both are medians: of ratios of the largest values, and of slopes between the halves.
+    Both are medians: of ratios of the largest values, or else of slopes between the halves.
     """
     largest = np.argsort(np.abs(values))[-FEWEST_FACTORS:]
-    slope, amount = float(np.median(values[largest] / of[largest])), 0.0
-    if not _near(values[largest], of[largest] * slope, column).mean() >= 0.5:
-        order, half = np.argsort(of), len(of) // 2
-        low, high = order[:half], order[-half:]
-        apart = of[high] > of[low]
-        if not apart.any():
-            return None
-        slope = float(np.median((values[high] - values[low])[apart] / (of[high] - of[low])[apart]))
-        amount = float(np.median(values - of * slope))
-        if not _near(values, of * slope + amount, column).mean() >= 0.5:
-            return None
+    order, half = np.argsort(of), len(of) // 2
+    low, high = order[:half], order[-half:]
+    apart = of[high] > of[low]
+    slopes = (values[high] - values[low])[apart] / (of[high] - of[low])[apart]
+    tried = [(float(np.median(values[largest] / of[largest])), False)]
+    tried += [(float(np.median(slopes)), True)] if apart.any() else []
+    shares = list[Share]()
+    for slope, fixed in tried:
+        amount = float(np.median(values - of * slope)) if fixed else 0.0
+        if _near(values, of * slope + amount, column)[largest].mean() >= 0.5:
+            shares += _shortest(values, of, slope, fixed, column)
+    best = min(shares, default=None)
+    return best if best and best[2] else None  # a copy is no share
+
+
+def _shortest(
+    values: NDArray[np.float64], of: NDArray[np.float64], slope: float, fixed: bool, column: Column
+) -> list[Share]:
+    """The share in the fewest digits that nearly all agree with, as the only one; none where there is no such share."""
     for times in (f"{slope:.{digits}g}" for digits in range(1, 8)):
-        rest = float(np.median(values - of * float(times))) if amount else 0.0
+        rest = float(np.median(values - of * float(times))) if fixed else 0.0
         for more in dict.fromkeys(f"{rest:.{digits}g}" for digits in range(1, 8)):
-            if "e" not in times + more and _near(values, of * float(times) + float(more), column).mean() >= NEARLY:
+            right = of * float(times) + float(more)
+            if "e" not in times + more and _near(values, right, column).mean() >= NEARLY:
                 own = "" if times == "1" else f" * {times}"
                 own += f" {'-' if rest < 0 else '+'} {more.lstrip('-')}" if float(more) else ""
-                return own or None if float(times) else None
-    return None
+                rounded = np.median(np.abs(values - right)) > NONE * np.abs(values).max()
+                return [(bool(rounded), len(own), own)] if float(times) else []
+    return []
