@@ -10,6 +10,7 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import write_whole
+from mechanisms.public.tables.formats import FORMATS
 from pipeline.folders import ANSWER, check_output
 from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
 from pipeline.inference.person_level import LEVELS
@@ -94,7 +95,15 @@ def _with_cut(answer: pd.DataFrame) -> pd.DataFrame:
 
 
 def answer(release: Path, config: QueryConfig) -> int:
-    """Print the answer or write it; what it holds is said on standard error."""
+    """Print the answer or write it; what it holds is said on standard error.
+
+    Raises:
+        UserError: what the question refuses; a name of the output that ends in another format than it would hold.
+    """
+    ends = [form for form in ("json", *FORMATS) if (config.output or "").lower().endswith(f".{form}")]
+    if ends and config.format not in ends:
+        fix = "output=NAME.csv, or format=json output=NAME.json"
+        raise UserError(f"{config.output} would hold {config.format}", where="output", fix=fix)
     answers = asked(release, config)
     text = as_text(answers, config.format)
     if config.output:

@@ -22,6 +22,7 @@ from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.fine_cells import fine_codes, plain_edges
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline import Release, fit, load, query
+from pipeline.inference.asked import answer as written_answer
 from pipeline.inference.decided import decided
 from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import estimate
@@ -30,6 +31,7 @@ from pipeline.inference.noise_bounds import widest_reach
 from pipeline.release_query import answer as query_answer
 from pipeline.release_query import asked_ranges, code_weights, estimate_count, estimate_marginal, left_out
 from pipeline.report.answer_noise import signal_to_noise
+from pipeline.settings.config import QueryConfig
 from pipeline.statement.verify import verify
 from synthesis.marginal_tables import marginal_tables
 from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, reply, statement_of
@@ -149,6 +151,16 @@ def test_a_release_holds_its_marginals_as_sealed_tables_and_answers_as_the_table
     assert count == pytest.approx(inside.sum(), abs=1)
     half = query(town / "out" / "release", where={"age": [20, 24]})["count"][0]
     assert half == pytest.approx(real["age"].between(20, 24).sum(), abs=1), "by its fine cells"
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("q.json", "csv"), ("q.csv.gz", "csv"), ("Q.PARQUET", "csv"), ("q.csv", "json"), ("q.csv.gz", "json")],
+)
+def test_an_answer_is_not_written_under_the_name_of_another_format(name: str, form: str, tmp_path: Path):
+    """`output=q.csv.gz` was plain text, which no reader of such a name takes."""
+    with pytest.raises(UserError, match=f"would hold {form}"):
+        written_answer(tmp_path, QueryConfig(output=name, format=form))
 
 
 def test_a_marginal_that_stands_in_no_measured_one_is_answered_by_each_solution(town, capsys):
