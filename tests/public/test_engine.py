@@ -161,6 +161,13 @@ def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="no files in this folder"):
         source(tmp_path / "empty")
+    (tmp_path / "run" / "internal").mkdir(parents=True)
+    (tmp_path / "run" / "release").mkdir()
+    (tmp_path / "run" / "release" / "privacy.json").touch()
+    csv(tmp_path / "run" / "release", "a\n1\n", "synthetic.csv")
+    for folder in (tmp_path / "run", tmp_path / "run" / "release"):
+        with pytest.raises(UserError, match=r"a release, not a table\n.*its table: .*/run/release/synthetic\.csv"):
+            source(folder)
 
 
 @pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n"])

@@ -18,6 +18,7 @@ from typing import IO, Literal
 from mechanisms.public.errors import AS_UTF8, UserError, did_you_mean
 from mechanisms.public.files import as_path
 from mechanisms.public.schema.dialect import Dialect
+from mechanisms.public.tables.formats import released_table
 
 DELIMITERS = (",", ";", "\t", "|")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -211,10 +212,15 @@ def table_parts(path: Path) -> tuple[Path, ...]:
     """The files of a table, checked; what other tools leave beside (`_SUCCESS`, hidden ones) is none of its parts.
 
     Raises:
-        UserError: a name that no system takes; a folder without parts; a pattern that matches none; as of `check_file`.
+        UserError: a name that no system takes; a folder without parts, or a release; a pattern that matches none; as of
+            `check_file`.
     """
     parts = [as_path(path, "the table")]
     if path.is_dir():
+        for release in (path, path / "release"):
+            if (release / "privacy.json").is_file():
+                table = released_table((p.name for p in release.iterdir()), release)
+                raise UserError("a release, not a table", where=str(path), fix=f"its table: {release / table}")
         parts = sorted(p for p in path.iterdir() if p.is_file() and p.name[0] not in "._")
         inner = sorted(p.name for p in path.iterdir() if p.is_dir() and p.name[0] not in "._")
         if not parts:
