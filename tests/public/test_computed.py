@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.drafts.draft import draft_schema
+from mechanisms.public.drafts.sum_guess import guess_products
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.expressions import Type, parse_expression
 from mechanisms.public.rules.fine_columns import with_fine_columns
@@ -337,6 +338,21 @@ def test_a_draft_proposes_products_to_which_a_column_is_added_and_shares_with_a_
     )
     table["extras"] = rng.permutation(table.extras)
     assert "+ extras" not in drafted(tmp_path, table)
+
+
+def test_products_are_seen_behind_many_columns_of_0_and_1_and_where_a_factor_is_per_cent() -> None:
+    """Of a wide table with sixty boxes to tick no product was proposed, and no discount in per cent of a price."""
+    rng = np.random.default_rng(3)
+    boxes, whole = rng.integers(0, 2, (400, 60)), {"kind": "integer", "min": 0, "max": 900}
+    calls, rate, fee = rng.integers(2, 90, 400), rng.integers(5, 40, 400) / 100, rng.choice([9.9, 19.9, 44.5], 400)
+    percent, price = rng.choice([0, 5, 10, 15], 400), rng.integers(900, 90_000, 400) / 100
+    amounts = {"rate": rate, "fee": fee, "price": price}
+    amounts |= {"bill": (calls * rate + fee).round(2), "off": (price * percent / 100).round(2)}
+    declared = {f"b{i}": {**whole, "max": 1} for i in range(60)} | {"calls": whole, "percent": whole}
+    declared |= {n: {"kind": "float", "min": 0, "max": 900, "bins": {"count": 9}, "decimals": 2} for n in amounts}
+    rows = np.column_stack([boxes, calls, percent, *amounts.values()])
+    proposed = {text for _, text, _ in guess_products(rows, parse_schema({"columns": declared}, where="t").columns)}
+    assert proposed == {"calls * rate + fee", "percent * price / 100"}
 
 
 def test_a_draft_has_a_length_of_two_times_lost_where_one_is_and_invents_none(tmp_path: Path) -> None:
