@@ -20,6 +20,7 @@ from mechanisms.public.schema.table_schema import Schema, load_schema, parse_sch
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.value_summaries import rows_clipped, rows_that_differ
 from pipeline.look.rehearse import write_rows
+from pipeline.release_folder import check_columns
 from tests.public.table_worlds import csv, source
 
 TYPES: dict[str, Type] = {"a": "date", "b": "date", "t": "datetime", "x": "number", "y": "number", "my col": "number"}
@@ -201,6 +202,20 @@ def test_the_rules_survive_saving(tmp_path: Path) -> None:
     again = load_schema(tmp_path / "s.yaml")
     assert again.to_yaml() == facts().to_yaml()
     pd.testing.assert_frame_equal(rows_of(again, tmp_path), rows_of(facts(), tmp_path))
+
+
+def test_the_sources_of_a_column_are_those_that_no_rule_computes() -> None:
+    """A question about a bill was sent to its net amount, from there to the charges, and from there to the calls."""
+    whole, words = (
+        {"kind": "integer", "min": 0, "max": 9, "missing": False},
+        {"net": "calls * rate", "tax": "net * 0.2"},
+    )
+    derive = {n: {"expression": text} for n, text in {**words, "bill": "net + tax + fee"}.items()}
+    columns = dict.fromkeys(["calls", "rate", "fee", "net", "tax", "bill"], whole)
+    schema = parse_schema({"columns": columns, "derive": derive}, where="s.yaml")
+    assert schema.rules.sources("bill") == ["calls", "rate", "fee"] and schema.rules.sources("fee") == []
+    with pytest.raises(UserError, match="made from: calls, rate, fee"):
+        check_columns(schema, "column", ["bill"])
 
 
 def test_sources_may_have_bounds_that_are_to_be_discovered() -> None:
