@@ -222,7 +222,7 @@ def check_columns(schema: Schema, where: str, names: Collection[str], of: str = 
     """
     require_columns(names, schema.domain.names, where=where, of=of)
     for name in (n for n in names if not as_a_column(schema, n)):
-        sources = [n for step in schema.rules.steps if name in step.takes for n in step.reads]
+        sources = schema.rules.sources(name)
         own = f": {first_few(sources)}" if sources else ""
         fix = f"count in the synthetic table, or ask about the columns that it is made from{own}"
         problem = f"{name!r} was not measured as it stands: a rule of the schema made it"

@@ -66,8 +66,8 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
         return None
     require_columns(where, schema.domain.names, where="where", of="")
     for name in where:
-        if sources := next((s.reads for s in schema.rules.computed if s.target == name), None):
-            fix = f"conditions on {', '.join(sources)}; or more rows, of which you keep those"
+        if name in {s.target for s in schema.rules.computed}:
+            fix = f"conditions on {', '.join(schema.rules.sources(name))}; or more rows, of which you keep those"
             raise UserError(f"{name!r} is computed after rows are drawn, by derive", where="where", fix=fix)
     weights = {name: code_weights(schema, name, value) for name, value in where.items()}
     columns = list(schema.columns)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechanisms.public.drafts.draft import draft_schema
+from mechanisms.public.drafts.sum_guess import guess_products
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.expressions import Type, parse_expression
 from mechanisms.public.rules.fine_columns import with_fine_columns
@@ -19,6 +20,7 @@ from mechanisms.public.schema.table_schema import Schema, load_schema, parse_sch
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.value_summaries import rows_clipped, rows_that_differ
 from pipeline.look.rehearse import write_rows
+from pipeline.release_folder import check_columns
 from tests.public.table_worlds import csv, source
 
 TYPES: dict[str, Type] = {"a": "date", "b": "date", "t": "datetime", "x": "number", "y": "number", "my col": "number"}
@@ -202,6 +204,20 @@ def test_the_rules_survive_saving(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(rows_of(again, tmp_path), rows_of(facts(), tmp_path))
 
 
+def test_the_sources_of_a_column_are_those_that_no_rule_computes() -> None:
+    """A question about a bill was sent to its net amount, from there to the charges, and from there to the calls."""
+    whole, words = (
+        {"kind": "integer", "min": 0, "max": 9, "missing": False},
+        {"net": "calls * rate", "tax": "net * 0.2"},
+    )
+    derive = {n: {"expression": text} for n, text in {**words, "bill": "net + tax + fee"}.items()}
+    columns = dict.fromkeys(["calls", "rate", "fee", "net", "tax", "bill"], whole)
+    schema = parse_schema({"columns": columns, "derive": derive}, where="s.yaml")
+    assert schema.rules.sources("bill") == ["calls", "rate", "fee"] and schema.rules.sources("fee") == []
+    with pytest.raises(UserError, match="made from: calls, rate, fee"):
+        check_columns(schema, "column", ["bill"])
+
+
 def test_sources_may_have_bounds_that_are_to_be_discovered() -> None:
     born = {"kind": "date", "bounds": "discover"}
     assert [c.name for c in facts({**STAY, "born": born}).to_discover] == ["born"]
@@ -348,6 +364,21 @@ def test_a_draft_proposes_the_share_that_needs_no_rounding_and_no_product_that_r
     text = drafted(tmp_path, table)
     assert '"z": {expression: "round(y * 7 + 3)"}  # in all 300 rows' in text
     assert text.count("expression") == 1
+
+
+def test_products_are_seen_behind_many_columns_of_0_and_1_and_where_a_factor_is_per_cent() -> None:
+    """Of a wide table with sixty boxes to tick no product was proposed, and no discount in per cent of a price."""
+    rng = np.random.default_rng(3)
+    boxes, whole = rng.integers(0, 2, (400, 60)), {"kind": "integer", "min": 0, "max": 900}
+    calls, rate, fee = rng.integers(2, 90, 400), rng.integers(5, 40, 400) / 100, rng.choice([9.9, 19.9, 44.5], 400)
+    percent, price = rng.choice([0, 5, 10, 15], 400), rng.integers(900, 90_000, 400) / 100
+    amounts = {"rate": rate, "fee": fee, "price": price}
+    amounts |= {"bill": (calls * rate + fee).round(2), "off": (price * percent / 100).round(2)}
+    declared = {f"b{i}": {**whole, "max": 1} for i in range(60)} | {"calls": whole, "percent": whole}
+    declared |= {n: {"kind": "float", "min": 0, "max": 900, "bins": {"count": 9}, "decimals": 2} for n in amounts}
+    rows = np.column_stack([boxes, calls, percent, *amounts.values()])
+    proposed = {text for _, text, _ in guess_products(rows, parse_schema({"columns": declared}, where="t").columns)}
+    assert proposed == {"calls * rate + fee", "percent * price / 100"}
 
 
 def test_a_draft_has_a_length_of_two_times_lost_where_one_is_and_invents_none(tmp_path: Path) -> None:

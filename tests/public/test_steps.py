@@ -17,9 +17,10 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.drafts.order_guess import in_groups
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import build_engineering, engineer, undo
-from mechanisms.public.rules.ordered import drawn_ends, shared_out
+from mechanisms.public.rules.ordered import shared_out
 from mechanisms.public.rules.structural_zeros import broken, mend
 from mechanisms.public.rules.transforms import Recode
+from mechanisms.public.schema.code_labels import codes_meant, drawn_ends
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.decode import draw_table, with_units
 from tests.public.table_worlds import decode_table
@@ -213,6 +214,19 @@ def test_a_moved_row_changes_one_column_where_that_is_enough() -> None:
     codes = {"a": np.zeros(5, np.uint8), "b": np.zeros(5, np.uint8), "c": np.zeros(5, np.uint8)}
     mend(codes, schema.domain, schema.zeros, np.random.default_rng(0))
     assert all(sum(int(codes[n][i] != 0) for n in "abc") == 1 for i in range(5))
+
+
+@pytest.mark.parametrize(
+    ("step", "largest"), [({"multiple_of": 7.5}, (0, 3, 7.4999)), ({"decimals": 2}, (7.49, 7.495))]
+)
+def test_a_bin_of_numbers_ends_for_a_rule_with_the_largest_value_that_is_written(step, largest) -> None:
+    """No `max` reached the end of a bin of floats, and of a fee of 7.50 the message named the next bin instead."""
+    fee = facts({"fee": {"kind": "float", "bins": {"edges": [0, 7.5, 15, 16]}, "missing": False, **step}})["fee"]
+    for most in largest:
+        assert codes_meant(fee, {"max": most}, rule="r", where="w").tolist() == [True, False, False]
+    if "decimals" in step:
+        with pytest.raises(UserError, match=r"edges of the bins: 7\.5 to 14\.99"):
+            codes_meant(fee, {"max": 7.5}, rule="r", where="w")
 
 
 def test_rules_that_leave_no_row_are_an_error() -> None:

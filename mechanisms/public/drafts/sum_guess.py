@@ -23,6 +23,8 @@ SCALE = 10
 #: Products are looked for among so many numbers, a third column added to one among fewer, in so many of the first rows
 #: that could break one (first in the fewest), which nearly all hold it.
 MULTIPLIED, ADDED = 60, 24
+#: A product may be one of per cent: net * discount / 100.
+PARTS = (1, 100)
 FEW_FACTORS, FEWEST_FACTORS, MOST_FACTORS, NEARLY = 20, 50, 200, 0.95
 
 #: Whether most values of a share are rounded, and the words of what multiplies and adds, behind their length.
@@ -80,15 +82,17 @@ def guess_sums(held: Floats, columns: Sequence[Column]) -> list[tuple[Column, st
 def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column, str, tuple[Column, ...]]]:
     """Columns that are two others multiplied, or a fixed share of one; the product; and what it multiplies.
 
-    A third column, or a fixed amount, may be added. Rows with 0 or 1 do not count: there a product is right by itself.
-    Of two columns that are shares of each other the one that needs no rounding is taken, or that of fewer digits.
+    A third column, or a fixed amount, may be added, and a factor may be per cent. Rows with 0 or 1 do not count: there
+    a product is right by itself. Of two columns that are shares of each other the one that needs no rounding is taken,
+    or that of fewer digits.
 
     Args:
         rows: (rows, columns) values of the table's first rows, NaN where they are missing.
     """
-    columns, rows = columns[:MULTIPLIED], rows[:, :MULTIPLIED]
-    products = list[tuple[Column, str, tuple[Column, ...]]]()
-    telling, shares = ~np.isnan(rows) & (rows != 0) & (rows != 1), dict[frozenset[int], tuple[Share, int, int]]()
+    telling = ~np.isnan(rows) & (rows != 0) & (rows != 1)
+    some = np.flatnonzero(telling.any(axis=0))[:MULTIPLIED]  # yes and no in digits are no amounts
+    columns, rows, telling = [columns[i] for i in some], rows[:, some], telling[:, some]
+    products, shares = list[tuple[Column, str, tuple[Column, ...]]](), dict[frozenset[int], tuple[Share, int, int]]()
     for t, i in itertools.permutations(range(len(columns)), 2):
         own, target = np.flatnonzero(telling[:, t] & telling[:, i])[:MOST_FACTORS], columns[t]
         if own.size < FEWEST_FACTORS or len(np.unique(rows[own, t])) <= FEW_TOTALS:
@@ -98,22 +102,24 @@ def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column
             shares[frozenset((t, i))] = share, t, i
         few = own[:FEW_FACTORS]  # nearly all that is tried fails there
         multiplied, enough = rows[few, i, None] * rows[few, i + 1 :], telling[few, i + 1 :].sum(axis=0) / 2
-        right = _near(rows[few, t, None], multiplied, target).sum(axis=0)
-        alike = [(j, 0, i) for j in (np.flatnonzero(right >= np.maximum(enough, 1)) + i + 1).tolist()]
+        alike = list[tuple[int, int, int, int]]()
+        for parts in PARTS:
+            right = _near(rows[few, t, None], multiplied / parts, target).sum(axis=0)
+            alike += [(j + i + 1, 0, i, parts) for j in np.flatnonzero(right >= np.maximum(enough, 1)).tolist()]
         for sign in (1, -1) if len(columns) <= ADDED else ():
             sums = multiplied[:, :, None] + sign * rows[few, None, :]
             right = _near(rows[few, t, None, None], sums, target).sum(axis=0)
-            alike += [(j + i + 1, sign, k) for j, k in np.argwhere(right >= np.maximum(enough, 1)[:, None]).tolist()]
-        for j, sign, k in alike:
+            alike += [(j + i + 1, sign, k, 1) for j, k in np.argwhere(right >= np.maximum(enough, 1)[:, None]).tolist()]
+        for j, sign, k, parts in alike:
             both = own[telling[own, j]]
             varied = both.size >= FEWEST_FACTORS and min(len(np.unique(rows[both, f])) for f in (i, j)) > 1
             added = sign * rows[both, k]
-            right = _near(rows[both, t], rows[both, i] * rows[both, j] + added, target)
+            right = _near(rows[both, t], rows[both, i] * rows[both, j] / parts + added, target)
             if j == t or (sign and k in (t, i, j)) or not varied:
                 continue
             if right.mean() >= NEARLY > _near(rows[both, t], added, target).mean():
                 product = f"{marked(columns[i])} * {marked(columns[j])}"
-                product += f" {'+' if sign > 0 else '-'} {marked(columns[k])}" if sign else ""
+                product += f" {'+' if sign > 0 else '-'} {marked(columns[k])}" if sign else f" / {parts}" * (parts > 1)
                 products.append((target, _written(product, target), (columns[i], columns[j])))
     for (*_, words), t, i in sorted(shares.values(), key=lambda own: own[0][:2]):
         products.append((columns[t], _written(f"{marked(columns[i])}{words}", columns[t]), (columns[i],)))

@@ -15,8 +15,8 @@ from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.rules.structural_zeros import Zeros, check_cells, column_of_rule, permuted
-from mechanisms.public.schema.bins import CYCLIC, Floats, multiple
-from mechanisms.public.schema.code_labels import bin_bounds, common_bins
+from mechanisms.public.schema.bins import CYCLIC, multiple
+from mechanisms.public.schema.code_labels import common_bins, drawn_ends, step_from
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: Yes or no for each row.
@@ -51,24 +51,6 @@ class Ordered:
             cells[: least.size, : largest.size] = least[:, None] > largest
             zeros.append(permuted(domain, pair, cells.ravel()))
         return zeros
-
-
-def drawn_ends(column: Column) -> tuple[Floats, Floats]:
-    """The least and the largest value that each code decodes to: (value codes,)."""
-    (low, last), step = bin_bounds(column), column.step
-    if not step:
-        return low, last
-    first, final = _step_from(low, step), -_step_from(-last, step)
-    held = first <= final
-    return np.where(held, multiple(first, step), low), np.where(held, multiple(final, step), last)
-
-
-def _step_from(edges: Floats, step: float) -> Floats:
-    """How many steps the first value in the digits of steps is that does not lie below each edge, exactly."""
-    steps = np.rint(edges / step) - 1
-    for _ in range(2):
-        steps += multiple(steps, step) < edges
-    return steps
 
 
 def exchanged(
@@ -179,7 +161,7 @@ def on_their_steps(
     for name, column in columns.items():
         step, own = column.step, values[name].astype(np.float64)
         first, last = (end[codes[name]] for end in drawn_ends(column))
-        for steps in (_step_from(own, step), -_step_from(-own, step)) if step else ():
+        for steps in (step_from(own, step), -step_from(-own, step)) if step else ():
             tried = rounded | {name: multiple(steps, step) + 0.0}  # not −0
             fits = (first <= tried[name]) & (tried[name] <= last) & ~absent[name]
             for low, high in [pair for pair in pairs if name in pair]:

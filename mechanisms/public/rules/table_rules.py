@@ -98,6 +98,11 @@ class Rules:
         """Columns that are computed from values; one that reads another stands before it."""
         return tuple(s for s in self.steps if isinstance(s, Computed))
 
+    def sources(self, name: str) -> list[str]:
+        """The columns that a derived column is written from in the end, none of which is derived."""
+        read = [n for s in self.steps if name in s.takes for n in s.reads]
+        return list(dict.fromkeys(own for n in read for own in self.sources(n) or [n]))
+
 
 def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder: Path) -> Rules:
     """The rules of a schema.

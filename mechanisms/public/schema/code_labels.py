@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.schema.bins import Floats, multiple
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.discover_fields import FieldDict, as_text
 
@@ -91,12 +92,12 @@ def _between(column: Column, bounds: Mapping[object, object], rule: str, where: 
         fix = "a value, a list of values, {} for any value, or {min: …, max: …} for a column of numbers"
         raise UserError(f"{rule}: column {column.name!r}: got {dict(bounds)!r}", where=where, fix=fix)
     low, high = (_number(bounds.get(k), d, rule, where) for k, d in (("min", -np.inf), ("max", np.inf)))
-    first, last = bin_bounds(column)
+    first, last = drawn_ends(column)
     inside, touched = (first >= low) & (last <= high), (last >= low) & (first <= high)
     if (inside != touched).any():
-        fix = "bounds at the edges of the bins: " + ", ".join(
-            column.labels[i] for i in np.flatnonzero(inside != touched)
-        )
+        stepped = column.kind == "float" and column.step
+        each = [f"{a:.15g} to {b:.15g}" for a, b in zip(first, last, strict=True)] if stepped else column.labels
+        fix = "bounds at the edges of the bins: " + ", ".join(each[i] for i in np.flatnonzero(inside != touched))
         raise UserError(f"{rule}: the bounds cut a bin of column {column.name!r}", where=where, fix=fix)
     return np.asarray(inside)
 
@@ -114,6 +115,24 @@ def bin_bounds(column: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]
     """The least and the largest value of each bin of a column of numbers; floats: bins without their upper edge."""
     low, high = column.grid.spans
     return low, np.append(np.nextafter(high[:-1], -np.inf), high[-1:]) if column.kind == "float" else high
+
+
+def drawn_ends(column: Column) -> tuple[Floats, Floats]:
+    """The least and the largest value that each code decodes to: (value codes,)."""
+    (low, last), step = bin_bounds(column), column.step
+    if not step:
+        return low, last
+    first, final = step_from(low, step), -step_from(-last, step)
+    held = first <= final
+    return np.where(held, multiple(first, step), low), np.where(held, multiple(final, step), last)
+
+
+def step_from(edges: Floats, step: float) -> Floats:
+    """How many steps the first value in the digits of steps is that does not lie below each edge, exactly."""
+    steps = np.rint(edges / step) - 1
+    for _ in range(2):
+        steps += multiple(steps, step) < edges
+    return steps
 
 
 def written_bound(column: Column, value: float) -> object:
