@@ -22,6 +22,7 @@ from pipeline.settings import config as settings
 from pipeline.settings.compose import check_hydra, compose_config, one_value_each
 from pipeline.settings.inputs import (
     REHEARSAL,
+    check_ending,
     check_inputs,
     check_lies,
     check_release,
@@ -137,9 +138,11 @@ def score(arguments: Sequence[str]) -> Work:
     several = config.synthetic if isinstance(config.synthetic, list) and config.synthetic else [config.synthetic]
     for path in several:
         check_tables(replace(config, synthetic=path))
-    for setting, path, own in (("output", config.output, SCORES), ("report", config.report, PAGES)):
+    written = (("output", config.output, SCORES, ("json", "csv")), ("report", config.report, PAGES, ("html",)))
+    for setting, path, own, forms in written:
         if path:
             check_output(Path(path), setting, own=own)
+            check_ending(path, setting, *forms)
     return later("pipeline.comparison.score_command:score_command", config)
 
 
@@ -192,6 +195,7 @@ def schema(arguments: Sequence[str]) -> Work:
     config = settings.typed(compose_config("schema_draft", with_names("schema", arguments)), settings.DraftConfig)
     if config.output:
         check_output(Path(config.output), "output")
+        check_ending(config.output, "output", "yaml")
     check_units(config.units)
     if not config.table:
         raise UserError("no table given", where="schema", fix="python -m pipeline schema TABLE")

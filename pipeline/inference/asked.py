@@ -10,7 +10,6 @@ import pandas as pd
 
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import write_whole
-from mechanisms.public.tables.formats import FORMATS
 from pipeline.folders import ANSWER, check_output
 from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
 from pipeline.inference.person_level import LEVELS
@@ -19,6 +18,7 @@ from pipeline.inference.release_bounds import bounds, estimate
 from pipeline.release_folder import read_release
 from pipeline.release_query import query
 from pipeline.settings.config import QueryConfig
+from pipeline.settings.inputs import check_ending
 from pipeline.statement.words import noted
 
 #: Settings that belong to an estimate alone.
@@ -100,10 +100,8 @@ def answer(release: Path, config: QueryConfig) -> int:
     Raises:
         UserError: what the question refuses; a name of the output that ends in another format than it would hold.
     """
-    ends = [form for form in ("json", *FORMATS) if (config.output or "").lower().endswith(f".{form}")]
-    if ends and config.format not in ends:
-        fix = "output=NAME.csv, or format=json output=NAME.json"
-        raise UserError(f"{config.output} would hold {config.format}", where="output", fix=fix)
+    if config.output:
+        check_ending(config.output, "output", config.format)
     answers = asked(release, config)
     text = as_text(answers, config.format)
     if config.output:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DEMO, OWN, REHEARSAL = "demo", "table", "rehearsal"
 #: schema=… of `score`: kinds are read from the tables, also of a release.
 NO_SCHEMA = "none"
+#: Ends of names that say what is in a file.
+ENDS = {"csv", "gz", "html", "json", "parquet", "pdf", "pq", "xlsx", "yaml", "zst"}
 
 
 def generated(config: Config) -> bool:
@@ -69,6 +71,17 @@ def check_lies(place: str | Path, where: str = "data.path") -> None:
         parse_address(str(place), where)
     else:
         table_parts(Path(place).expanduser())
+
+
+def check_ending(name: str, where: str, *forms: str) -> None:
+    """The name of a file does not end in another format than the file will hold.
+
+    Args:
+        forms: what it may hold; the first one is proposed.
+    """
+    end = name.lower().rpartition(".")[2]
+    if end in ENDS and end not in forms:
+        raise UserError(f"{name} would hold {forms[0]}", where=where, fix=f"a name that ends in .{forms[0]}")
 
 
 def check_inputs(config: Config) -> None:
