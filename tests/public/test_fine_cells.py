@@ -210,3 +210,12 @@ def test_floats_are_uniform_in_what_is_left_of_a_bin():
     assert values[:2000].min() >= 30 and values[:2000].max() < 50 <= values[2000:].min() and values.max() <= 60
     assert values[:2000].mean() == pytest.approx(40, abs=0.5) and values[2000:].mean() == pytest.approx(55, abs=0.3)
     assert (values == values.round(1)).all()
+
+
+@pytest.mark.parametrize(("low", "high", "held"), [(14.0, 14.1, {14.0, 14.1}), (13.2, 13.3, {13.2, 13.3})])
+def test_both_ends_of_a_range_of_floats_are_drawn_and_no_digits_that_the_column_has_not(low, high, held):
+    """Of 13.2 to 13.3 a third of the rows had 15 digits, where a bin began between, and none had 13.3."""
+    grid = float_grid(10.3, 18.8, Bins(count=20), decimals=1, where="x")
+    codes = np.searchsorted(grid.edges, sorted(held), side="right") - 1
+    values = within(grid, [(low, high)]).draw(np.repeat(codes.astype(np.uint8), 200), np.random.default_rng(1))
+    assert {*values.tolist()} == held
