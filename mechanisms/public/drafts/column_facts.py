@@ -29,7 +29,7 @@ from mechanisms.public.tables.doubts import (
 )
 from mechanisms.public.tables.persons import addresses, persons_in_words
 from mechanisms.public.tables.scan import INTEGERS, Source, literal
-from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, GAPS, NumberForm
+from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, GAPS, SIGNS, NumberForm
 
 #: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
 DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
@@ -114,6 +114,9 @@ class Look:
             f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, y, m, count(*) AS n, {units} AS units,
             {held} AS ok FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, y, m"""
         )
+        if gaps is None:  # + and -, as of blood groups and tests
+            signs = f"SELECT i FROM seen WHERE ok GROUP BY i HAVING bool_and(trim(t) = {literal(SIGNS[0])})"
+            engine.execute(f"UPDATE seen SET ok = true WHERE trim(t) = {literal(SIGNS[1])} AND i IN ({signs})")
 
     @cached_property
     def facts(self) -> dict[int, ColumnFacts]:
