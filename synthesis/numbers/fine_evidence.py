@@ -125,7 +125,7 @@ def curve_shares(shape: Shape, edges: Values, column: Column, ranges: Ranges) ->
     """
     below, whole = _below(shape, edges), np.zeros(edges.size - 1)
     below[-1] = shape.below[-1]
-    for low, high in (_ends(column, r) for r in ranges):
+    for low, high in (_drawn_ends(column, r) for r in ranges):
         ends = _below(shape, np.array([low, high]))
         records = np.clip(np.minimum(below[1:], ends[1]) - np.maximum(below[:-1], ends[0]), 0.0, None)
         width = np.clip(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0.0, None) / np.diff(edges)
@@ -160,15 +160,17 @@ def range_count(
 
 
 def _ends(column: Column, asked: tuple[float, float]) -> tuple[float, float]:
-    """Where a range begins and ends on the line: whole units have a width of 1; the last bound of floats is a value.
-
-    Of multiples it begins with the first one inside, and ends where the one after the last begins.
-    """
+    """Where a range begins and ends on the line: whole units have a width of 1; the last bound of floats is a value."""
     low, high = asked
-    if (step := column.multiple_of) is not None:
-        first, beyond = steps_to(np.array([low, -high]), step) * (1, -1) + (0, 1)
-        return float(multiple(first, step)), float(multiple(beyond, step))
     return (low, high) if column.kind == "float" else (math.ceil(low), math.floor(high) + 1)
+
+
+def _drawn_ends(column: Column, asked: tuple[float, float]) -> tuple[float, float]:
+    """The same; of multiples from the first one inside to where the one after the last begins."""
+    if (step := column.multiple_of) is None:
+        return _ends(column, asked)
+    first, beyond = steps_to(np.array([asked[0], -asked[1]]), step) * (1, -1) + (0, 1)
+    return float(multiple(first, step)), float(multiple(beyond, step))
 
 
 def _below(shape: Shape, places: Values) -> Values:

@@ -925,6 +925,14 @@ def test_of_several_texts_that_mean_a_gap_none_is_written(tmp_path: Path) -> Non
     assert facts["job"].missing_texts == ("", "-2", "-9")
 
 
+def test_rows_without_an_id_say_nothing_of_rules_where_the_unit_is_named(tmp_path: Path) -> None:
+    """Beside a joined table of persons they lack all its columns: each was said to be not asked without the others."""
+    rows = "".join(f"p{i % 200},{i % 3},{'fm'[i % 2]},{'xyz'[i * 7 % 200 % 3]}\n" for i in range(900))
+    table = source(csv(tmp_path, "person,day,sex,town\n" + rows + ",1,,\n,2,,\n" * 20))
+    assert '"sex": [null], "town": {}' not in draft_schema(table, "t", unit="person")
+    assert '"sex": [null], "town": {}' in draft_schema(table, "t", unit="record")
+
+
 def test_minus_beside_plus_alone_is_an_answer(tmp_path: Path) -> None:
     """Everybody without the factor had no Rhesus factor at all: - was taken for a gap."""
     text, facts = drafted(csv(tmp_path, "rhesus,job\n" + "+,x\n-,-\n+,y\n,+\n" * 50))

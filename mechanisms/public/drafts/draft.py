@@ -34,7 +34,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_spans,
 )
 from mechanisms.public.drafts.text_guess import FEW_IDS, OF_OTHERS, unused
-from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others
+from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others, with_ids
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
@@ -142,7 +142,7 @@ def draft_schema(
     needed = {*held, *computed, order or ""}
     lengths, days = guess_times(source, varied, [pair[:2] for pair in orders], needed)
     orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
-    dependent = _dependent(source, [c for n, c in columns.items() if n not in computed], constant)
+    dependent = _dependent(source, unit, [c for n, c in columns.items() if n not in computed], constant)
     parts = guess_parts(source, varied, held)
     remark_of = _pair_remarks(orders, alike, parts, days)
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
@@ -156,9 +156,9 @@ def draft_schema(
     return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lengths, rule, derived, dependent)
 
 
-def _dependent(source: Source, free: Sequence[Column], constant: Collection[str]) -> Dependent:
+def _dependent(source: Source, unit: str, free: Sequence[Column], constant: Collection[str]) -> Dependent:
     """What columns that no expression computes say of each other."""
-    batches = partial(code_batches, source)
+    batches = partial(code_batches, source if unit in {GUESS, RECORD} else with_ids(source, unit))
     follows, skipped = guess_determined(free, batches, constant), guess_skipped(free, batches)
     mapped = {m.target for m in follows if m.complete}
     return follows, skipped, guess_never([c for c in free if c.name not in mapped], batches, skipped)

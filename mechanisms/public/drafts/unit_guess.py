@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from mechanisms.public.drafts.column_facts import filled, who_sql
 from mechanisms.public.drafts.order_guess import of_one_day
@@ -112,6 +113,12 @@ def blank_rows(source: Source) -> list[str]:
     counted = "1 row holds" if rows == 1 else f"{rows:,} rows hold"
     words = f"{counted} nothing in any column, as spreadsheets leave them behind a table; each is a record"
     return [f"{words}: delete them"] if rows else []
+
+
+def with_ids(source: Source, unit: str) -> Source:
+    """The rows that have an id: of others the columns of a joined table of units are empty, which says nothing."""
+    held = filled(source.text(source.index(unit, where="privacy.unit")))
+    return replace(source, relation=f"(SELECT * FROM {source.relation} WHERE {held})")
 
 
 def _texts(source: Source, index: int) -> str:
