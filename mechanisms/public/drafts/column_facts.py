@@ -170,7 +170,9 @@ class Look:
         sizes = f"SELECT *, abs(x) AS s, floor(log10(s))::INTEGER AS k FROM {cells} WHERE x <> 0 AND x NOT IN ({codes})"
         steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({sizes}) GROUP BY i, r", int)
         behind = f"regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1)"
-        places = f"length({behind})"
+        power = "TRY_CAST(ltrim(regexp_extract(t, '[0-9][eE]([+-]?[0-9]+)[^0-9]*$', 1), '+') AS INTEGER)"
+        digits = f"length(regexp_extract(t, '\\{decimal}([0-9]+)([eE][+-]?[0-9]+)?[^0-9]*$', 1))"
+        places = f"greatest({digits} - coalesce({power}, 0), 0)"
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
             coalesce(max({places}), 0),
