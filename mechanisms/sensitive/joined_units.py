@@ -69,12 +69,14 @@ def misfits(source: Source, workdir: Path) -> list[str]:
     )
     lost = f"count(*), coalesce(sum(n), 0)::BIGINT FROM {records} ANTI JOIN {units} USING (unit)"
     idle = f"count(*) FROM {units} ANTI JOIN {records} USING (unit)"
-    nameless = f"count(*) FROM {numbered_rows(workdir / OF_UNITS)} WHERE unit IS NULL"
+    nameless = "count(*) FROM {} WHERE unit IS NULL"
     counted = {
         "{:,} units ({:,} records) have no row: its columns are missing": lost,
         "{:,} units have a row and no record: they are not read": idle,
         "{:,} units have several rows: the first one counts": f"count(*) FROM {units} WHERE n > 1",
-        "{:,} rows have no id: they are not read": nameless,
+        "{:,} rows have no id: they are not read": nameless.format(numbered_rows(workdir / OF_UNITS)),
+        "{:,} records have no id: its columns are missing there, for `check` and scores too: delete those that do not "
+        "count": nameless.format(numbered_rows(workdir / OF_RECORDS)),
     }
     return [words.format(*n) for words, sql in counted.items() for n in source.lines(f"SELECT {sql}") if n[0]]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
+from mechanisms.public.schema.bins import multiple, steps_to
 from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges
 
@@ -159,8 +160,14 @@ def range_count(
 
 
 def _ends(column: Column, asked: tuple[float, float]) -> tuple[float, float]:
-    """Where a range begins and ends on the line: whole units have a width of 1; the last bound of floats is a value."""
+    """Where a range begins and ends on the line: whole units have a width of 1; the last bound of floats is a value.
+
+    Of multiples it begins with the first one inside, and ends where the one after the last begins.
+    """
     low, high = asked
+    if (step := column.multiple_of) is not None:
+        first, beyond = steps_to(np.array([low, -high]), step) * (1, -1) + (0, 1)
+        return float(multiple(first, step)), float(multiple(beyond, step))
     return (low, high) if column.kind == "float" else (math.ceil(low), math.floor(high) + 1)
 
 

@@ -318,6 +318,7 @@ def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(
         (["ND", "NC", "SD", "NY"], []),
         (["N.D.", "N.C.", "N.Y."], []),
         (["Mo", "Di", "So", "nd"], []),
+        (["+", "-"], []),
     ],
 )
 def test_listed_values_that_may_mean_a_gap_are_asked_about(values, asked):

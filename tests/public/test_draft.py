@@ -925,6 +925,13 @@ def test_of_several_texts_that_mean_a_gap_none_is_written(tmp_path: Path) -> Non
     assert facts["job"].missing_texts == ("", "-2", "-9")
 
 
+def test_minus_beside_plus_alone_is_an_answer(tmp_path: Path) -> None:
+    """Everybody without the factor had no Rhesus factor at all: - was taken for a gap."""
+    text, facts = drafted(csv(tmp_path, "rhesus,job\n" + "+,x\n-,-\n+,y\n,+\n" * 50))
+    assert facts["rhesus"].values == ("+", "-") and facts["rhesus"].missing_texts == ()
+    assert facts["job"].missing_texts == ("-",) and text.count("taken for a gap") == 1
+
+
 def test_one_day_written_in_two_ways_is_told(tmp_path: Path) -> None:
     rows = "".join(f"{d:%d.%m.%y},{d if i % 90 else ''}\n" for i, d in enumerate(DAYS))
     text, _ = drafted(csv(tmp_path, "joined,joined_iso\n" + rows))

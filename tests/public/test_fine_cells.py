@@ -10,10 +10,11 @@ from mechanisms.public.domain import Attribute
 from mechanisms.public.queries.cell_sums import coarse_groups
 from mechanisms.public.rules.fine_columns import with_fine_columns
 from mechanisms.public.schema.bins import Bins, FloatGrid, float_grid, integer_grid, within
-from mechanisms.public.schema.fine_cells import cells_of_bins, finest, log_cut, plain_edges
+from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges, finest, log_cut, plain_edges
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
+from synthesis.numbers.fine_evidence import range_count
 
 COLUMNS = {
     "n": {"kind": "integer", "min": -40, "max": 5000, "bins": {"count": 7}},
@@ -210,3 +211,29 @@ def test_floats_are_uniform_in_what_is_left_of_a_bin():
     assert values[:2000].min() >= 30 and values[:2000].max() < 50 <= values[2000:].min() and values.max() <= 60
     assert values[:2000].mean() == pytest.approx(40, abs=0.5) and values[2000:].mean() == pytest.approx(55, abs=0.3)
     assert (values == values.round(1)).all()
+
+
+@pytest.mark.parametrize(("low", "high", "held"), [(14.0, 14.1, {14.0, 14.1}), (13.2, 13.3, {13.2, 13.3})])
+def test_both_ends_of_a_range_of_floats_are_drawn_and_no_digits_that_the_column_has_not(low, high, held):
+    """Of 13.2 to 13.3 a third of the rows had 15 digits, where a bin began between, and none had 13.3."""
+    grid = float_grid(10.3, 18.8, Bins(count=20), decimals=1, where="x")
+    codes = np.searchsorted(grid.edges, sorted(held), side="right") - 1
+    values = within(grid, [(low, high)]).draw(np.repeat(codes.astype(np.uint8), 200), np.random.default_rng(1))
+    assert {*values.tolist()} == held
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked", "cells"),
+    [
+        ({"kind": "integer", "bins": {"edges": [0, 5, 10, 20, 21]}, "multiple_of": 5}, (10, 12), [2]),
+        ({"kind": "integer", "bins": {"edges": [0, 5, 10, 20, 21]}, "multiple_of": 5}, (6, 9), []),
+        ({"kind": "float", "bins": {"edges": [0, 7.5, 15, 16]}, "multiple_of": 7.5}, (0, 7.5), [0, 1]),
+    ],
+)
+def test_a_count_of_a_range_holds_the_multiples_in_it_whole(declared, asked, cells):
+    """A discount of 10 per cent, beside 0, 5 and 20, counted a fifth of its records; fees up to 7.50 had none of it."""
+    facts = parse_schema({"columns": {"x": {**declared, "missing": False}}}, where="t")
+    column = with_fine_columns(facts, 256)["x"]
+    counts = 10.0 ** np.arange(fine_edges(column).size - 1)
+    counted = range_count(column, None, (counts, 1.0), None, [asked])
+    assert counted.value == counted.least[0] == counted.most[0] == counts[cells].sum() and counted.cut == ()

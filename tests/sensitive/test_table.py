@@ -227,6 +227,8 @@ def test_what_does_not_fit_is_no_failure_and_is_told(tmp_path: Path) -> None:
         "1 units have a row and no record: they are not read",
         "2 units have several rows: the first one counts",
         "2 rows have no id: they are not read",
+        "1 records have no id: its columns are missing there, for `check` and scores too: delete those that do not "
+        "count",
     ]
 
 

@@ -233,8 +233,8 @@ def within(grid: Grid, ranges: Sequence[tuple[float, float]]) -> Grid:
         ranges: ascending and apart; of a column of floats a single one.
     """
     if isinstance(grid, FloatGrid):
-        ((low, high),) = ranges
-        return FloatGrid(np.clip(grid.edges, low, high), None, grid.decimals)
+        ((low, high),) = ranges  # a bin does not hold its end
+        return FloatGrid(np.clip(grid.edges, low, np.nextafter(high, np.inf)), None, grid.decimals)
     starts, ends, codes = [], [], []
     code_of_run = np.repeat(np.arange(grid.size), np.diff(grid.first))
     for low, high in ranges:

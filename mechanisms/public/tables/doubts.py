@@ -24,6 +24,7 @@ from mechanisms.public.tables.text_forms import (
     MEASURED,
     NO_VALUE,
     POSTAL_NAME,
+    SIGNS,
     NumberForm,
     Texts,
     as_moment,
@@ -270,7 +271,7 @@ def listed_gaps(values: Collection[str]) -> list[str]:
         beside = [{number - k, number - k // 2} if number else {1} for k in (2, -2)]
         return len(bare) > 1 and numbers != {0, -1} and (number < 0 or not any(some <= numbers for some in beside))
 
-    return [v for v, t in bare.items() if asked(t)]
+    return [v for v, t in bare.items() if asked(t)] if {*bare.values()} != {*SIGNS} else []
 
 
 def totals(texts: Texts) -> str:
