@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -379,6 +380,17 @@ def test_products_are_seen_behind_many_columns_of_0_and_1_and_where_a_factor_is_
     rows = np.column_stack([boxes, calls, percent, *amounts.values()])
     proposed = {text for _, text, _ in guess_products(rows, parse_schema({"columns": declared}, where="t").columns)}
     assert proposed == {"calls * rate + fee", "percent * price / 100"}
+
+
+def test_numbers_with_an_exponent_keep_their_digits_and_small_ones_are_not_taken_for_shares(tmp_path: Path) -> None:
+    """1.234E+00 was drafted with no decimals, and of two columns below 0.0001 one was called twice the other."""
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"x": rng.integers(2, 100, 300) / 1e7, "y": rng.integers(2, 100, 300) / 1e11})
+    table["level"] = [f"{v:.3E}" for v in rng.uniform(1, 5, 300)]
+    text = drafted(tmp_path, table)
+    columns = yaml.safe_load(text)["columns"]
+    assert [columns[n]["decimals"] for n in ("x", "y", "level")] == [7, 11, 3]
+    assert "expression" not in text
 
 
 def test_a_draft_has_a_length_of_two_times_lost_where_one_is_and_invents_none(tmp_path: Path) -> None:

@@ -137,8 +137,7 @@ class Look:
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
             padded, dated, digits, shortest, longest, worded = (int(c or 0) for c in counts)
             gap_texts = tuple(sorted(g for g in gaps if g is not None))
-            held = int(filled or 0)
-            seen = int(rows_seen), held, gap_texts, bool(empty), int(distinct)
+            seen = int(rows_seen), int(filled or 0), gap_texts, bool(empty), int(distinct)
             facts[i] = ColumnFacts(*seen, padded, dated, digits, shortest, longest, worded, plain.get(i, Numbers()))
         return facts
 
@@ -167,13 +166,14 @@ class Look:
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
         cells = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
         holders = "sum(n)" if self.unit is None else "max(units)"
-        listed = f"SELECT i, x, {holders} FROM {cells} WHERE x IN ({codes}) GROUP BY i, x ORDER BY i, x"
-        codes_seen = self._by_column(listed, float)
+        listed = f"SELECT i, x, {holders} FROM {cells} WHERE x IN ({codes})"
+        codes_seen = self._by_column(f"{listed} GROUP BY i, x ORDER BY i, x", float)
         rank = "3 * k + CASE WHEN s >= 5 * pow(10, k) THEN 2 WHEN s >= 2 * pow(10, k) THEN 1 ELSE 0 END"
         sizes = f"SELECT *, abs(x) AS s, floor(log10(s))::INTEGER AS k FROM {cells} WHERE x <> 0 AND x NOT IN ({codes})"
         steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({sizes}) GROUP BY i, r", int)
         behind = f"regexp_extract(t, '\\{decimal}([0-9]+)[^0-9]*$', 1)"
-        places = f"length({behind})"
+        power = r"coalesce(TRY_CAST(regexp_extract(t, '\de([+-]?\d+)\D*$', 1, 'i') AS INTEGER), 0)"
+        places = rf"greatest(length(regexp_extract(t, '\{decimal}(\d+)(e[+-]?\d+)?\D*$', 1, 'i')) - {power}, 0)"
         rows = self._engine.execute(
             f"""SELECT i, coalesce(sum(n) FILTER (x IS NOT NULL), 0), coalesce(sum(n) FILTER (x = round(x)), 0),
             coalesce(max({places}), 0),

@@ -222,7 +222,8 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
         low, high = _round_ends(int(low), int(high))
         return {"kind": "integer", "min": low, "max": high} | fixed, f"whole numbers, one code each; {outwards}"
     kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
-    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9)}
+    small = 0 if whole else max(-math.floor(math.log10(max(abs(low), abs(high)) or 1)), 0)
+    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9 + small, 15)}
     step = seen.multiple_of
     if step is not None and high - low >= FEW_STEPS * step:
         decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"

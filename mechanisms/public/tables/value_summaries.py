@@ -63,8 +63,9 @@ def rows_clipped(source: Source, schema: Schema) -> dict[str, int]:
 
 
 def agree(own: Floats, expected: Floats, column: Column) -> NDArray[np.bool_]:
-    """Equal, or both missing; of a float, up to half of its last decimal."""
-    near = 0.0 if column.kind != "float" else 10.0**-column.decimals / 2 if column.decimals is not None else 0.0
+    """Equal, or both missing; of a float, up to half of its last decimal, unless that is wider than its bounds."""
+    last = 10.0**-column.decimals if column.kind == "float" and column.decimals is not None else 0.0
+    near = last / 2 if last <= column.high - column.low else 0.0
     slack = near + (1e-9 * np.abs(expected) if column.kind == "float" else 0.0)
     with np.errstate(invalid="ignore"):
         return np.asarray((np.abs(own - expected) <= slack) | (np.isnan(own) & np.isnan(expected)))
