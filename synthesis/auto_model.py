@@ -33,8 +33,9 @@ from synthesis.gum.layout import outermost
 from synthesis.impossible import Impossible, Zeros
 from synthesis.independent import IndependentSpec
 from synthesis.pgm.graphical_model import ModelSettings
+from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
 from synthesis.pgm.junction_tree import fit_cliques, model_cells
-from synthesis.pgm.pgm_settings import AlikeCodes, GroupedModel, fit_grouped, usefulness
+from synthesis.pgm.pgm_settings import usefulness
 
 #: A target differs from the model where its cells do by this share of the total.
 DIFFERS = 1e-6

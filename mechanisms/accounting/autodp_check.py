@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS
-from mechanisms.accounting.events import Event, delta_left
+from mechanisms.accounting.events import Event
 from mechanisms.accounting.plugin_costs import ACCOUNTANT, blamed, of_plugins
+from mechanisms.accounting.thresholds import delta_left
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import MIN_DELTA
 

@@ -15,8 +15,9 @@ from mechanisms.accounting.accountants.registered import (
     accountant_class,
     serves_as_filter,
 )
-from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, Laplace, MayFail, delta_left, with_failure
+from mechanisms.accounting.events import NOISE_EVENTS, Event, Exponential, Laplace, with_failure
 from mechanisms.accounting.plugin_costs import blamed
+from mechanisms.accounting.thresholds import MayFail, delta_left
 from mechanisms.public import units
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import JsonDict

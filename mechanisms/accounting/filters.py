@@ -13,8 +13,9 @@ from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class
 from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.currencies import MARGIN, Currency, above
-from mechanisms.accounting.events import Event, Laplace, delta_left, failures
+from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.plan import Plan
+from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public import units
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.units import MIN_DELTA, Delta, Epsilon, round_down, round_up

@@ -24,8 +24,9 @@ from mechanisms.accounting.budget import (
     possible_pairs,
     shares_power,
 )
-from mechanisms.accounting.events import Event, NoiseEvent, as_noise, safe_failure, safe_threshold
+from mechanisms.accounting.events import Event, NoiseEvent, as_noise
 from mechanisms.accounting.plan import RESERVE, Beside, Plan, PlannedCharge, Reservation
+from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public import units
 from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion
 from mechanisms.public.domain import Clique, Domain

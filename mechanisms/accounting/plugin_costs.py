@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS
-from mechanisms.accounting.events import Event, failures
+from mechanisms.accounting.events import Event
+from mechanisms.accounting.thresholds import failures
 from mechanisms.public.errors import UserError
 
 #: The setting that names an accountant.

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.currencies import above
-from mechanisms.accounting.events import Event, Laplace, delta_left, failures
+from mechanisms.accounting.events import Event, Laplace
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
+from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.units import MIN_DELTA, Epsilon, delta
 
 #: The δ at which every statement says its ε, so that two of them can be compared.

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import NoiseEvent, as_noise, weight_of
+from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge, PlannedMeasurement
+from mechanisms.accounting.thresholds import weight_of
 from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.discovery.discovery_questions import OF_UNITS, VALUES
 from mechanisms.public.files import Json, JsonDict

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechanisms.accounting.events import Exponential, booked_event, safe_failure, safe_threshold
+from mechanisms.accounting.events import Exponential, booked_event
+from mechanisms.accounting.thresholds import safe_failure, safe_threshold
 from mechanisms.public.discovery.discovery_questions import (
     ASSUMED,
     INVENTED,

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from mechanisms.accounting.accountants.accountant import Accountant, PrivacyLoss
 from mechanisms.accounting.accountants.gdp import Gdp
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class
-from mechanisms.accounting.events import Event, Exponential, Laplace, booked_event, delta_left, failures
+from mechanisms.accounting.events import Event, Exponential, Laplace, booked_event
 from mechanisms.accounting.plan import RESERVE
 from mechanisms.accounting.private_selection import ONE_TRY, PrivateSelection
 from mechanisms.accounting.restatements import Composition, all_of_budget
+from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public.discovery.discovery_questions import DISCOVERY
 from mechanisms.public.files import Json
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS

@@ -9,10 +9,10 @@ from functools import cached_property
 
 import numpy as np
 
+from mechanisms.public.axis_sums import summed_over
 from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.jit import summed_over
 from synthesis.pgm.elimination import HEURISTICS, bits_of, cells_of, eliminate, members, neighbours
 from synthesis.pgm.junction_tree import JunctionTree
 from synthesis.pgm.kernels import normalize_rows, scale_rows, shift_rows

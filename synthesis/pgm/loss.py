@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechanisms.public.axis_sums import add_over, summed_over
 from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
-from mechanisms.public.jit import add_over, summed_over
 from mechanisms.public.queries.cell_sums import ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal

@@ -15,13 +15,14 @@ from mpmath import mp, mpf
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.accountants.registered import OWN_ACCOUNTANTS, accountant_class, check_filter
 from mechanisms.accounting.budget import POWER, Budget, Pair, possible_pairs
-from mechanisms.accounting.events import Gaussian, booked_event, event_of, safe_failure, safe_threshold, weight_of
+from mechanisms.accounting.events import Gaussian, booked_event, event_of
 from mechanisms.accounting.filters import spend_of_plan
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Reservation
 from mechanisms.accounting.planning import Request, _shares, make_plan, plan_discovery
 from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.accounting.restatements import guarantee, worst_case
+from mechanisms.accounting.thresholds import safe_failure, safe_threshold, weight_of
 from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion, LeafTree, union_sensitivity
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError

@@ -22,7 +22,7 @@ POINTS = {
     "sensitivity of sizes": "mechanisms.public.discovery.discovery_questions:SizeQuestion.sensitivity",
     "sensitivity of discovery": "mechanisms.public.discovery.discovery_questions:DiscoveryQuestion.sensitivity",
     "sensitivity of values": "mechanisms.public.discovery.discovery_questions:union_sensitivity",
-    "threshold": "mechanisms.accounting.events:safe_threshold",
+    "threshold": "mechanisms.accounting.thresholds:safe_threshold",
     "choice": "mechanisms.sensitive.exponential:choose_index",
     "weights of choices": "mechanisms.sensitive.exponential:choice_weights",
     "source": "mechanisms.sensitive.noise:noise_source",

@@ -12,10 +12,10 @@ import pytest
 
 from mechanisms.accounting.accountants.registered import ACCOUNTANTS
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import weight_of
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, Reservation
 from mechanisms.accounting.planning import Request, make_plan, plan_discovery, reserve
+from mechanisms.accounting.thresholds import weight_of
 from mechanisms.public.discovery.discovered_columns import questions_of, scouting_schema
 from mechanisms.public.discovery.discovery_questions import union_sensitivity
 from mechanisms.public.domain import Attribute, Domain

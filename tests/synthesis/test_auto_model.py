@@ -27,7 +27,8 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.independent import IndependentSpec, independent_marginals
 from synthesis.papers.mbi_extra import MbiSpec
 from synthesis.pgm.graphical_model import GraphicalModel, ModelSettings, fit_model
-from synthesis.pgm.pgm_settings import AlikeCodes, GroupedModel, PgmSpec, _shown, fit_grouped
+from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
+from synthesis.pgm.pgm_settings import PgmSpec, _shown
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.errors import distance as off
 from tests.synthesis.pgm_worlds import joint, noisy_counts, told

@@ -9,7 +9,8 @@ from typing import ClassVar, Self
 
 from mechanisms.accounting.accountants.accountant import Approximate, PrivacyLoss, Squares, within_slots
 from mechanisms.accounting.currencies import above, needs_delta, ordered_up
-from mechanisms.accounting.events import Event, failures
+from mechanisms.accounting.events import Event
+from mechanisms.accounting.thresholds import failures
 from mechanisms.public.units import Delta
 
 

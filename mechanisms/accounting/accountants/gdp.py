@@ -10,7 +10,8 @@ from typing import ClassVar
 
 from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, as_event
 from mechanisms.accounting.currencies import MU, Currency, above, far_quantile, gaussian_epsilon, log_ndtr, ordered_up
-from mechanisms.accounting.events import Event, failure_cost, failures
+from mechanisms.accounting.events import Event
+from mechanisms.accounting.thresholds import failure_cost, failures
 from mechanisms.public.units import Mu, round_down
 
 

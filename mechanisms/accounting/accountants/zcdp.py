@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, as_event
 from mechanisms.accounting.currencies import RHO, Currency, above, zcdp_epsilon
-from mechanisms.accounting.events import Event, failure_cost, failures
+from mechanisms.accounting.events import Event
+from mechanisms.accounting.thresholds import failure_cost, failures
 from mechanisms.public.units import Rho
 
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.axis_sums import Numbers, add_over, summed_over
 from mechanisms.public.domain import Clique, Domain
-from mechanisms.public.jit import Numbers, add_over, summed_over
 from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, exact_root, proved, too_many_records
 from mechanisms.public.release import NoisyMarginal, averaged
 from mechanisms.public.units import Norm

@@ -113,7 +113,7 @@ def grouped(names: Sequence[str], pairs: Sequence[Clique], gaps: Sequence[float]
 
     Nearness of two groups is the mean distance from independence over the pairs between them; pairs that are no
     candidates, and distances below 0, count as 0. Groups that nothing ties stay apart. (Linkage of a library, as in
-    `hierarchy_fields.py`, knows no largest group: two groups that are too large together must let the next pair join.)
+    `schema/cluster.py`, knows no largest group: two groups that are too large together must let the next pair join.)
 
     Args:
         gaps: per pair its distance from independence, in records; noisy or from a public table.
