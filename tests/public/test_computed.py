@@ -336,7 +336,7 @@ def test_a_draft_proposes_products_and_fixed_shares_that_nearly_no_row_breaks(tm
 
 
 def test_a_draft_proposes_products_to_which_a_column_is_added_and_shares_with_a_fixed_amount(tmp_path: Path) -> None:
-    """A bill was up to ten times its rate and nights: each column was measured by itself."""
+    """Without the rule a bill had nothing to do with its rate and nights: each column was measured by itself."""
     rng = np.random.default_rng(8)
     table = pd.DataFrame({"nights": rng.integers(1, 9, 1_000), "rate": rng.integers(4_000, 30_000, 1_000) / 100})
     table["extras"] = np.where(rng.random(1_000) < 0.5, 0, rng.integers(500, 9_000, 1_000) / 100)
