@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import nnls
 
-from mechanisms.public import jit
+from mechanisms.public import axis_sums
 from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -289,13 +289,13 @@ def test_sums_over_axes_and_back_take_one_loop_for_all_neighbours(gone, monkeypa
     rng, loops = np.random.default_rng(7), []
     table = rng.integers(0, 90, (2, 3, 2, 4)).astype(float)
     for name in ("_sum_middle", "_add_middle"):
-        loop = getattr(jit, name)
-        monkeypatch.setattr(jit, name, lambda *a, loop=loop: loops.append(loop) or loop(*a))
-    sums = jit.summed_over(table, gone)
+        loop = getattr(axis_sums, name)
+        monkeypatch.setattr(axis_sums, name, lambda *a, loop=loop: loops.append(loop) or loop(*a))
+    sums = axis_sums.summed_over(table, gone)
     assert len(loops) == sum(axis - 1 not in gone for axis in gone)
     np.testing.assert_array_equal(sums, table.sum(axis=gone) if gone else table)
     back = table.copy()
-    jit.add_over(back, sums, gone)
+    axis_sums.add_over(back, sums, gone)
     np.testing.assert_array_equal(back, table + table.sum(axis=gone, keepdims=True) if gone else 2 * table)
 
 
