@@ -27,6 +27,9 @@ OF_RECORDS, OF_UNITS, JOINED = "record-ids.parquet", "unit-ids.parquet", "joined
 def with_units(records: Source, units: Source, unit: PrivacyUnit, *, ids: str, where: str, workdir: Path) -> Source:
     """The records in the order of their file, with the columns of their unit's row behind their own.
 
+    Records without an id belong to nobody in the table of units: where they do not count (`unit.missing` is drop) they
+    are left out, for whatever reads the joined table would take their empty columns for the unit's.
+
     Guarantee: a unit's records get the first row with its id, whose values follow from the rows of this unit in both
         tables alone; where there is none, or a record has no id, the columns are missing. Ids mean the same unit in
         both tables under `unit.rules`, so that a row belongs to one unit. No value makes it fail.
@@ -46,7 +49,7 @@ def with_units(records: Source, units: Source, unit: PrivacyUnit, *, ids: str, w
     copy_units(UnitRows(units, replace(unit, column=ids), workdir), workdir / OF_UNITS, contents=None)
     theirs = [i for i, name in enumerate(units.names) if name != ids]
     names = (*records.names, *(units.names[i] for i in theirs))
-    joined, path = _joined(records, units, theirs, workdir), workdir / JOINED
+    joined, path = _joined(records, units, theirs, workdir, nameless=unit.missing != "drop"), workdir / JOINED
     with records.connect() as engine:
         engine.execute(f"COPY ({joined}) TO {literal(str(path))} (FORMAT parquet, {COPIED})")
     relation = f"read_parquet({listed([path])}, hive_partitioning = false)"
@@ -75,14 +78,15 @@ def misfits(source: Source, workdir: Path) -> list[str]:
         "{:,} units have a row and no record: they are not read": idle,
         "{:,} units have several rows: the first one counts": f"count(*) FROM {units} WHERE n > 1",
         "{:,} rows have no id: they are not read": nameless.format(numbered_rows(workdir / OF_UNITS)),
-        "{:,} records have no id: its columns are missing there, for `check` and scores too: delete those that do not "
-        "count": nameless.format(numbered_rows(workdir / OF_RECORDS)),
+        "{:,} records have no id: left out where these do not count, else its columns are missing there": (
+            nameless.format(numbered_rows(workdir / OF_RECORDS))
+        ),
     }
     return [words.format(*n) for words, sql in counted.items() for n in source.lines(f"SELECT {sql}") if n[0]]
 
 
-def _joined(records: Source, units: Source, theirs: Sequence[int], workdir: Path) -> str:
-    """SQL for the records in their order; row numbers are those of the files."""
+def _joined(records: Source, units: Source, theirs: Sequence[int], workdir: Path, *, nameless: bool) -> str:
+    """SQL for the records in their order, those without an id too where `nameless`; numbers are those of the files."""
     own = [f"c{i}" for i in range(len(records.names))]
     further = [f"c{len(own) + place}" for place in range(len(theirs))]
     number = "row_number() OVER () - 1"
@@ -92,7 +96,7 @@ def _joined(records: Source, units: Source, theirs: Sequence[int], workdir: Path
     firsts = f"SELECT unit, min(file_row_number) AS first FROM {numbered_rows(workdir / OF_UNITS)} "
     firsts += "WHERE unit IS NOT NULL GROUP BY unit"
     owners = f"SELECT file_row_number AS place, first FROM {numbered_rows(workdir / OF_RECORDS)} "
-    owners += f"LEFT JOIN ({firsts}) USING (unit)"
+    owners += f"LEFT JOIN ({firsts}) USING (unit)" + ("" if nameless else " WHERE unit IS NOT NULL")
     both = f"({rows}) JOIN ({owners}) USING (place) LEFT JOIN ({persons}) USING (first)"
     return f"SELECT {', '.join([*own, *further])} FROM {both} ORDER BY place"
 

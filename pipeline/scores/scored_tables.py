@@ -46,6 +46,7 @@ from pipeline.scores.table_sources import (
     open_released,
     shared_schema,
     subject_texts,
+    units_table_look,
     wants_values,
     with_schema,
 )
@@ -260,6 +261,7 @@ def score_run(state: State, progress: Progress | None = None) -> Scorecard:
     with ThreadPoolExecutor(1) as pool:  # in the context of the run, whose one engine serves both threads
         look = pool.submit(copy_context().run, first_look, source, released, schema, spec.groups, answers)
         values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
+        notices = (*units_table_look(file, state.config.data.units), *notices)
         whole_units = spec.references or aside is not None
         unit, unit_aside = _unit_of_rows(private, source) if whole_units else (None, None)
         coded = {"real": truth, "synthetic": synthetic, "holdout": aside, "whole": whole}

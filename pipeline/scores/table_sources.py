@@ -193,7 +193,8 @@ def open_released(path: Path, limits: LimitsConfig, workdir: Path, dialect: Dial
     if len(shared) != 1:
         problem, fix = f"it shares {len(shared)} columns with {source.path.name}", "both tables as a release has them"
         raise UserError(problem, where=str(second), fix=fix)
-    return with_units(source, persons, PrivacyUnit(shared[0]), ids=shared[0], where="release.tables", workdir=inner)
+    unit = PrivacyUnit(shared[0], missing="own")
+    return with_units(source, persons, unit, ids=shared[0], where="release.tables", workdir=inner)
 
 
 #: The folder in a working folder where both tables are joined.

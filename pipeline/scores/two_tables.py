@@ -28,6 +28,7 @@ from pipeline.scores.table_sources import (
     file_facts,
     opened,
     scored_whole,
+    units_table_look,
     shared_schema,
     subject_texts,
     with_schema,
@@ -70,7 +71,8 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         tables.add_subjects(subjects, roles)
         if tables.options.subject is not None:
             spec = with_subjects(spec, config.evaluation.metrics)
-        tables.notices = (stated, *tables.notices) if stated else tables.notices
+        fits = [line for name, s in sources.items() if name != "synthetic" for line in units_table_look(s, config.units)]
+        tables.notices = (*([stated] if stated else []), *fits, *tables.notices)
         if release is not None:
             _add_release(tables, release, sources, roles)
         spec = replace(spec, detail=config.detail, worst=config.worst, top=config.top, dive=config.report is not None)

@@ -221,15 +221,16 @@ def test_records_keep_their_order_and_get_the_columns_of_their_unit(tmp_path: Pa
 def test_what_does_not_fit_is_no_failure_and_is_told(tmp_path: Path) -> None:
     records = RECORDS + "p,1,a\nnobody,2,b\nnobody,3,b\n,4,c\n"
     source, told = joined(tmp_path, records, "id,sex\nq,m\np,f\nq,f\np,m\n,m\nNA,m\n")
-    assert [row[3] for row in rows(source)] == ["f", "", "", ""]
+    assert [row[3] for row in rows(source)] == ["f", "", ""], "who has no id does not count, and has no columns"
     assert told == [
         "1 units (2 records) have no row: its columns are missing",
         "1 units have a row and no record: they are not read",
         "2 units have several rows: the first one counts",
         "2 rows have no id: they are not read",
-        "1 records have no id: its columns are missing there, for `check` and scores too: delete those that do not "
-        "count",
+        "1 records have no id: left out where these do not count, else its columns are missing there",
     ]
+    kept, _ = joined(tmp_path, records, "id,sex\np,f\n", PrivacyUnit("patient", 3, missing="own"))
+    assert [row[3] for row in rows(kept)] == ["f", "", "", ""]
 
 
 @pytest.mark.parametrize(
