@@ -93,7 +93,7 @@ class AutoSpec(Synthesizer):
             pairs that show most dependence, or rules, need, where this is more, up to eight times `max_cells`;
             marginals for which it has no room are met by changing single codes of its rows.
         iterations: steps of the model's estimation, at most.
-        descents: sweeps in which single codes change.
+        descents: sweeps in which single codes change, at most.
     """
 
     chunked: ClassVar[bool] = True

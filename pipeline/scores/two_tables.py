@@ -28,9 +28,9 @@ from pipeline.scores.table_sources import (
     file_facts,
     opened,
     scored_whole,
-    units_table_look,
     shared_schema,
     subject_texts,
+    units_table_look,
     with_schema,
     without_schema,
 )
@@ -71,7 +71,9 @@ def score(config: ScoreConfig, *, quiet: bool = False) -> Scorecard:
         tables.add_subjects(subjects, roles)
         if tables.options.subject is not None:
             spec = with_subjects(spec, config.evaluation.metrics)
-        fits = [line for name, s in sources.items() if name != "synthetic" for line in units_table_look(s, config.units)]
+        fits = [
+            line for name, s in sources.items() if name != "synthetic" for line in units_table_look(s, config.units)
+        ]
         tables.notices = (*([stated] if stated else []), *fits, *tables.notices)
         if release is not None:
             _add_release(tables, release, sources, roles)

@@ -192,6 +192,9 @@ def pick_rows(
 BLOCK = 1 << 13
 #: The gap of an impossible cell: no change of a count moves it, and with its weight no row gains by entering.
 GUARD = 1e25
+#: A sweep that lowers the squared misfit by less, in variances of the noise a cell, is the last one: where noise is
+#: large, few sweeps bring the rows as close as answers tell, and further ones follow the noise.
+LEAST_GAIN = 2e-4
 
 
 class _Entries(NamedTuple):
@@ -223,7 +226,8 @@ def descend(
     of the block has there, and takes it if the sum falls; else the two rows exchange their codes if that lowers it,
     which leaves the attribute's own counts as they are. The error never rises, and no row takes an impossible
     combination (`zeros`). σ is the noise of a cell (`cell_stddev`): of few answers about many cells it is less than
-    that of an answer. Cost of a sweep: rows · Σ over marginals of attributes². Memory: two numbers a cell.
+    that of an answer. A sweep that gains less than `LEAST_GAIN` is the last one. Cost of a sweep: rows · Σ over
+    marginals of attributes². Memory: two numbers a cell.
     """
     if not (table.rows and targets and sweeps):
         return table, []
@@ -233,8 +237,14 @@ def descend(
     noise = [t.cell_stddev for t in targets]
     smallest = min(noise)
     laid = [(t.clique, (smallest / own) ** 2) for t, own in zip(targets, noise, strict=True)]
+    ends = np.cumsum([t.values.size for t in targets])  # behind the last: cells of `zeros`, which have no noise
     laid += [(c, 1 / GUARD**0.6) for c, _ in zeros]
     gap, entries = np.concatenate(gaps), _entries(table.domain, laid)
+
+    def misfit() -> float:
+        return sum(float(part @ part) / own**2 for part, own in zip(np.split(gap, ends), noise, strict=False))
+
+    left = misfit()
     state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
     columns = [np.array(c) for c in table.columns]
     block = np.empty((min(BLOCK, table.rows), len(columns)), np.int32)
@@ -250,7 +260,8 @@ def descend(
             for axis, column in enumerate(columns):
                 column[start : start + len(part)] = part[:, axis]
         changed.append(int(moves))
-        if moves == 0:
+        before, left = left, misfit()
+        if before - left < LEAST_GAIN * ends[-1]:
             break
     return CodedTable(table.domain, tuple(columns)), changed
 

@@ -1,5 +1,7 @@
 """GUM's schedules, layout, zeros, descents and merged values; min-cost flow; PriView's answers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -358,6 +360,16 @@ def test_an_attribute_without_a_marginal_and_the_given_table_are_left_alone():
     made, _ = descend(start, wanted_of(rows_of(0, 500, twist=True)), sweeps=2, rng=np.random.default_rng(0))
     assert np.array_equal(made.column("free"), before[3])
     assert all(np.array_equal(x, y) for x, y in zip(before, start.columns, strict=True))
+
+
+def test_sweeps_end_where_a_further_one_gains_next_to_nothing_beside_the_noise():
+    start, wanted = rows_of(1, 3000, twist=False), wanted_of(rows_of(0, 3000, twist=True))
+
+    def swept(noise: float) -> int:
+        targets = [dataclasses.replace(t, stddev=noise) for t in wanted]
+        return len(descend(start, targets, sweeps=10, rng=np.random.default_rng(0))[1])
+
+    assert swept(1e6) == 1 and swept(100.0) < swept(0.1), "the same misfit, of which more is noise"
 
 
 def test_where_targets_contradict_each_other_the_more_precise_one_is_met():
