@@ -99,7 +99,7 @@ class AutoSpec(Synthesizer):
     chunked: ClassVar[bool] = True
     max_cells: int = setting(500_000, least=1)
     iterations: int = setting(400, least=1)
-    descents: int = setting(8, least=0)
+    descents: int = setting(12, least=0)
 
     def make(
         self,

@@ -194,7 +194,7 @@ BLOCK = 1 << 13
 GUARD = 1e25
 #: A sweep that lowers the squared misfit by less, in variances of the noise a cell, is the last one: where noise is
 #: large, few sweeps bring the rows as close as answers tell, and further ones follow the noise.
-LEAST_GAIN = 2e-4
+LEAST_GAIN = 1e-4
 
 
 class _Entries(NamedTuple):
