@@ -76,7 +76,8 @@ class MendedRows:
         """So many rows."""
         table = self.model.rows(count, rng, progress)
         if self.targets and count:
-            table, _ = descend(table, list(self.targets), sweeps=self.sweeps, rng=rng, zeros=self.zeros)
+            targets = list(self.targets)
+            table, _ = descend(table, targets, sweeps=self.sweeps, rng=rng, zeros=self.zeros, progress=progress)
         return table
 
     def given(self, weights: Mapping[str, Values]) -> GroupedModel | None:
@@ -99,7 +100,7 @@ class AutoSpec(Synthesizer):
     chunked: ClassVar[bool] = True
     max_cells: int = setting(500_000, least=1)
     iterations: int = setting(400, least=1)
-    descents: int = setting(12, least=0)
+    descents: int = setting(24, least=0)
 
     def make(
         self,

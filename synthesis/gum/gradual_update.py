@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype, count_cliques, extend_keys
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.jit import compiled
+from mechanisms.public.progress import Progress
 from synthesis.consistency.agree import Target
 from synthesis.impossible import Zeros
 from synthesis.rounding import systematic
@@ -218,7 +219,13 @@ class _Entries(NamedTuple):
 
 
 def descend(
-    table: CodedTable, targets: list[Target], *, sweeps: int, rng: np.random.Generator, zeros: Zeros = ()
+    table: CodedTable,
+    targets: list[Target],
+    *,
+    sweeps: int,
+    rng: np.random.Generator,
+    zeros: Zeros = (),
+    progress: Progress | None = None,
 ) -> tuple[CodedTable, list[int]]:
     """Lower Σ (n − n_t)² / σ² over all cells of all marginals, by codes taken and exchanged; how many in each sweep.
 
@@ -232,9 +239,10 @@ def descend(
     if not (table.rows and targets and sweeps):
         return table, []
     counts = count_cliques(table, [t.clique for t in targets])
-    gaps = [n - t.values.ravel() * (table.rows / t.values.sum()) for n, t in zip(counts, targets, strict=True)]
+    scales = [table.rows / t.values.sum() for t in targets]
+    gaps = [n - t.values.ravel() * scale for n, t, scale in zip(counts, targets, scales, strict=True)]
     gaps += [np.where(cells.ravel(), GUARD, 0.0) for _, cells in zeros]
-    noise = [t.cell_stddev for t in targets]
+    noise = [t.cell_stddev * scale for t, scale in zip(targets, scales, strict=True)]
     smallest = min(noise)
     laid = [(t.clique, (smallest / own) ** 2) for t, own in zip(targets, noise, strict=True)]
     ends = np.cumsum([t.values.size for t in targets])  # behind the last: cells of `zeros`, which have no noise
@@ -242,14 +250,16 @@ def descend(
     gap, entries = np.concatenate(gaps), _entries(table.domain, laid)
 
     def misfit() -> float:
-        return sum(float(part @ part) / own**2 for part, own in zip(np.split(gap, ends), noise, strict=False))
+        return sum(float(part @ part / own**2) for part, own in zip(np.split(gap, ends), noise, strict=False))
 
     left = misfit()
     state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
     columns = [np.array(c) for c in table.columns]
     block = np.empty((min(BLOCK, table.rows), len(columns)), np.int32)
     changed = []
-    for _ in range(sweeps):
+    for sweep in range(sweeps):
+        if progress is not None:
+            progress(sweep, sweeps, "codes of single rows")
         moves = 0
         for start in range(0, table.rows, BLOCK):
             part = block[: min(BLOCK, table.rows - start)]
