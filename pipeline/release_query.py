@@ -344,7 +344,7 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
 
 
 def _items(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _codes(column: Column) -> dict[str, int]:

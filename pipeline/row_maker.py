@@ -116,7 +116,7 @@ def facts_of(condition: Condition, rows: GivenRows) -> JsonDict:
 
 def _plain(value: Any) -> Any:
     """The value in JSON's types: dates and times as texts."""
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if isinstance(value, np.generic):
         value = value.item()

@@ -328,8 +328,8 @@ def load_book(path: Path) -> Book | None:
             raise ValueError
         book = _of_json(content)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, UserError) as error:
-        fault = "not a ledger, damaged, or changed by hand: what was spent is not known"
-        fix = f"the newest copy of it; or another path, if {path.name} is no ledger"
+        fault = "not a ledger, damaged, changed by hand, or of a later version: what was spent is not known"
+        fix = f"the newest copy of it, or that version; or another path, if {path.name} is no ledger"
         raise UserError(fault, where=str(path), fix=fix) from error
     if last is not None and (book.entries < last[0] or (book.entries == last[0] and digest != last[1])):
         fault = f"an older or another copy, of {book.entries} entries: it held {last[0]} when it was last written here"

@@ -32,7 +32,7 @@ from mechanisms.accounting.ledger import Mark, marks_of, place_of, recorded
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict, write_whole
+from mechanisms.public.files import Json, JsonDict, as_path, write_whole
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import bound_in_words, rounded_down, rounded_up
 from mechanisms.sensitive.contribution import PrivacyUnit
@@ -69,7 +69,7 @@ def ledger_terms(config: Config, neighbouring: str, unit: PrivacyUnit, root: Pat
     settings = config.budget
     if settings.ledger is None:
         return None
-    path = Path(settings.ledger).expanduser()
+    path = as_path(settings.ledger, SETTING, "a file outside of all runs")
     not_in_release(path, SETTING)
     if place_of(path).is_relative_to(root.resolve()):
         fix = "a place outside: a ledger outlives its runs, and is no part of a release"

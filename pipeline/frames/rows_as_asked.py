@@ -120,7 +120,7 @@ def plain_where(where: Any) -> dict[str, Any] | None:
         return None
     if not isinstance(where, Mapping):
         raise UserError(f"got {type(where).__name__}", where="where", fix='where={"sex": "f", "age": [25, 44]}')
-    several = (list, tuple, set, frozenset, range, np.ndarray, pd.Series, pd.Index)
+    several = (list, tuple, range, np.ndarray, pd.Series, pd.Index)
     named = {name if isinstance(name, str) else encoded(name, "where"): v for name, v in where.items()}
     return {name: [*map(_none, v)] if isinstance(v, several) else _none(v) for name, v in named.items()}
 

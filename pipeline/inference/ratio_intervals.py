@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import NormalDist
 
@@ -72,12 +72,21 @@ class Interval:
 def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values) -> Interval:
     """A weighted sum of counts that are not negative: far below 0, noise leaves as much open as at 0.
 
+    Where records are drawn, a number is tested with the variance that it has itself, not with that of the records seen,
+    which is 0 where there are none (Wilson 1927).
+
     Args:
-        weights, upper: the least and the largest weights that may be true; `middle` those of the estimate.
+        weights, upper: the least and the largest weights that may be true, from 0 to 1; `middle` those of the estimate.
     """
     far = sums.far(middle)
-    low = max(sums.value(weights) - far * sums.error(weights), 0.0)
-    high = max(sums.value(upper), 0.0) + far * sums.error(upper)
+    shift = far**2 / 2 if sums.sampling else 0.0
+
+    def reach(value: float, of: Values) -> float:
+        drawn = max(value, 0.0) + shift / 2 if sums.sampling else 0.0
+        return far * math.hypot(sums.counts.spread(of), math.sqrt(drawn))
+
+    least, most = sums.value(weights), max(sums.value(upper), 0.0)
+    low, high = max(least + shift - reach(least, weights), 0.0), most + shift + reach(most, upper)
     return Interval(sums.value(middle), low, high, sums.error(middle))
 
 
@@ -85,7 +94,8 @@ def ratio_interval(sums: Sums, low: Values, high: Values, middle: Values | None 
     """Σ v·count / Σ count over the group's cells, with v of each cell somewhere between `low` and `high`.
 
     The lower end is the least μ that a one-sided test at 2.5 % of Σ (low − μ)·count = 0 does not refuse, the upper one
-    likewise: exact for Gaussian noise whatever the denominator is; ends stop at the least and the largest v.
+    likewise: exact for Gaussian noise whatever the denominator is; ends stop at the least and the largest v. A v of 0
+    or 1 makes it a share, and drawn records have the variance of the share that is tested.
 
     Args:
         middle: the v of the estimate; None: half way.
@@ -111,7 +121,8 @@ def fieller(
 ) -> tuple[float, float] | None:
     """The least and the largest ratio ρ of two sums that a test of a − ρb = 0 does not refuse.
 
-    That is (a − ρb)² ≤ far² · its variance, a quadratic inequality. None where b is not above its noise.
+    That is (a − ρb)² ≤ far² · its variance, a quadratic inequality. None where b is not above its noise. Where drawn
+    records of a are among those of b, each counts once in both, and their part of the variance is ρ(1 − ρ)b.
 
     Args:
         above, below: the cells' weights in a and in b, which has the noise of both.
@@ -121,14 +132,20 @@ def fieller(
     a, b = values
     if b <= 0:
         return None
-    off = above - a / b * below  # around the ratio itself, so that large numbers do not cancel
+    ratio = a / b
+    off = above - ratio * below  # around the ratio itself, so that large numbers do not cancel
     far = sums.far(off) if far is None else far
-    if b <= far * sums.error(below):
+    share = sums.sampling and np.isin(below, (0, 1)).all() and np.isin(above, (0, 1)).all() and (above <= below).all()
+    noise = replace(sums, sampling=False) if share else sums
+    if b <= far * noise.error(below):
         return None
-    of_off, of_below, both = (far**2 * sums.error(w) ** 2 for w in (off, below, off + below))
+    of_off, of_below, both = (far**2 * noise.error(w) ** 2 for w in (off, below, off + below))
     square, middle = b * b - of_below, (of_off + of_below - both) / 2
-    root = math.sqrt(middle**2 + square * of_off)
-    return a / b + (middle - root) / square, a / b + (middle + root) / square
+    if share:
+        drawn = far**2 * b
+        square, middle, of_off = square + drawn, middle + drawn * (0.5 - ratio), of_off + drawn * ratio * (1 - ratio)
+    root = math.sqrt(max(middle**2 + square * of_off, 0.0))
+    return ratio + (middle - root) / square, ratio + (middle + root) / square
 
 
 def quantile_interval(sums: Sums, low: Values, high: Values, part: float) -> Interval:

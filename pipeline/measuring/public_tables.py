@@ -11,7 +11,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, as_path
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import Schema
@@ -52,10 +52,10 @@ def public_files(selection: Selection, config: SynthesisConfig) -> tuple[PublicF
     """The tables that the settings declare public."""
     start, files = start_of(config), []
     if selection.public_table is not None:
-        path, mark = Path(selection.public_table).expanduser(), getattr(selection, "delimiter", ",")
+        path, mark = as_path(selection.public_table, "selection.public"), getattr(selection, "delimiter", ",")
         files.append(PublicFile("selection.public", path, mark, "selection=indif, which chooses by noisy scores"))
     if start is not None:
-        files.append(PublicFile(START, Path(start).expanduser(), ",", "leave it out"))
+        files.append(PublicFile(START, as_path(start, START), ",", "leave it out"))
     return tuple(files)
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from pathlib import Path
 
 from mechanisms.accounting.accountants.registered import accountant_class
-from mechanisms.accounting.bookings import load_book
+from mechanisms.accounting.bookings import SETTING, load_book
 from mechanisms.accounting.filters import USUAL
 from mechanisms.public.errors import UserError, did_you_mean, one_of
+from mechanisms.public.files import as_path
 from mechanisms.public.members import need_extra
 from mechanisms.public.noise_kinds import AUTO
 from mechanisms.selection.base import Selection
@@ -53,7 +53,7 @@ def asked_accountant(config: Config) -> str:
     setting, ledger = config.privacy.accountant, config.budget.ledger
     if setting != AUTO or ledger is None or config.privacy.delta == 0:
         return setting
-    book = load_book(Path(ledger).expanduser())
+    book = load_book(as_path(ledger, SETTING))
     kind = (config.budget.accountant or USUAL) if book is None else book.filter.kind
     return setting if accountant_class(kind).currency is None else kind
 

@@ -14,7 +14,7 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.restatements import DELTAS, GROUPS, Composition, worst_case
 from mechanisms.public.discovery.discovery_questions import OF_UNITS
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict
+from mechanisms.public.files import Json, JsonDict, as_path
 from mechanisms.public.release import ACCEPT, Measurements, NoisyMarginal, PrivacyStatement
 from mechanisms.public.schema.schema_text import names_the_table
 from mechanisms.public.schema.table_schema import Schema
@@ -49,7 +49,7 @@ def start_in(config: SynthesisConfig, *, discovering: bool = False) -> Start | N
         fix = "declare the bounds and values that are to be discovered, or leave it out"
         raise UserError("a public start needs a schema without discover", where=START, fix=fix)
     try:
-        digest = file_digest(Path(path).expanduser())
+        digest = file_digest(as_path(path, START))
     except OSError as error:
         fix = "a table of the same columns that is public; or leave it out"
         raise UserError(f"{path} cannot be read ({error.strerror})", where=START, fix=fix) from error

@@ -218,6 +218,11 @@ class TestDamage:
         with pytest.raises(UserError, match="not a ledger"):
             load_book(path)
 
+    def test_a_ledger_of_a_later_version_is_not_only_called_damaged(self, path):
+        path.write_text('{"format": "budget-ledger/9", "digest": ""}')
+        with pytest.raises(UserError, match="of a later version"):
+            load_book(path)
+
     def test_a_second_name_for_the_file_is_refused_under_both(self, path):
         book_runs(wanted(path), [booking("a", 2.0)])
         other = path.with_name("twin.json")

@@ -143,6 +143,21 @@ def test_what_the_records_are_drawn_from_is_less_certain_than_the_records():
     assert "independent draws from a population" in of_population.attrs["notes"][0]
 
 
+@pytest.mark.parametrize(("drawn", "share"), [(50, 0.02), (200, 0.02), (1_000, 0.005), (200, 0.3)])
+def test_intervals_of_a_population_hold_for_values_that_few_records_have(drawn, share):
+    """Where no record has the value, the variance of the records seen is 0, and an interval by it is noise alone."""
+    rng, cells, one, tried = np.random.default_rng(5), np.ones(2), np.array([0.0, 1.0]), 500
+    hits = np.zeros(2)
+    for _ in range(tried):
+        many = rng.binomial(drawn, share)
+        answer = NoisyMarginal(("a",), Identity(2), rng.normal([drawn - many, many], 0.5), "gaussian", 0.5, "x")
+        known = ReleaseEvidence(Measurements(Domain((Attribute("a", 2),)), (answer,))).estimate(("a",))
+        sums, true = Sums(known, cells, sampling=True), (share, share * drawn)
+        lines = ratio_interval(sums, one, one), sum_interval(sums, one, one, one)
+        hits += [line.low <= figure <= line.high for line, figure in zip(lines, true, strict=True)]
+    assert all(often_enough(many, tried) for many in hits)
+
+
 #: Three jobs with the same shares of ages in every one.
 ALIKE = pd.DataFrame({"age": np.repeat(np.arange(10) * 10, 90), "sex": "f", "job": np.tile(list(JOBS), 300)})
 

@@ -487,6 +487,19 @@ def test_conditions_name_columns_by_numbers_and_truth_values_too():
         release.count({object(): 1})
 
 
+def test_a_set_which_has_no_order_is_no_range_from_low_to_high():
+    """Of two numbers it was one: all that lies between them was counted, or the condition was refused for its hash."""
+    release = pipeline.fit(
+        pd.DataFrame({"x": [1, 2] * 50}),
+        {"columns": {"x": {"kind": "integer", "min": 0, "max": 3}}, "confirmed_public": True},
+        epsilon=100,
+        **QUICK,
+    )
+    for ask in (release.count, lambda where: release.sample(2, where=where)):
+        with pytest.raises(UserError, match=r"column 'x' has no value .*\{1, 3\}"):
+            ask({"x": frozenset({1, 3})})
+
+
 @pytest.mark.parametrize(
     ("ask", "says"),
     [
@@ -503,6 +516,18 @@ def test_conditions_name_columns_by_numbers_and_truth_values_too():
         ),
         (lambda release: pipeline.fit(patients(), "x" * 300), "schema: .* is no name that the system takes"),
         (lambda release: pipeline.draft("x" * 300), "the table: .* is no name that the system takes"),
+        *(
+            (
+                lambda release, own=own: pipeline.fit(patients(), HOSPITAL, **own),
+                f"{[*own][-1]}: .* is no name that the",
+            )
+            for own in (
+                {"budget.ledger": "~no-such-person/x"},
+                {"budget.ledger": "x" * 300},
+                {"synthesis": "gum", "synthesis.public": "~no-such-person/x"},
+                {"selection": "public", "selection.public": "~no-such-person/x"},
+            )
+        ),
     ],
 )
 def test_what_is_no_path_is_named(ask, says, hospital, tmp_path):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import as_path
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.rules.table_rules import Rules
@@ -267,9 +268,10 @@ def read_public(
     from mechanisms.public.tables.codec import encode_columns
     from mechanisms.public.tables.scan import open_table
 
+    file = as_path(path, where)
     try:
         source = open_table(
-            Path(path).expanduser(),
+            file,
             dialect=Dialect(delimiter),
             workdir=folder,
             memory_limit_bytes=READING_BYTES,
