@@ -330,7 +330,7 @@ def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins
 
 
 def test_a_bin_of_one_value_is_asked_for_by_this_value():
-    """Of incomes with a bin for 0, as drafts have it, `0` had "no width" and [0, 0], which the error advised, "no value"."""
+    """Of incomes with a bin for 0, as drafts have it, 0 had "no width", and [0, 0], which was advised, "no value"."""
     x = {"kind": "float", "bins": {"edges": [-5, 0, 0.01, 200]}, "decimals": 2, "missing": False}
     schema = parse_schema({"columns": {"x": x}, "confirmed_public": True}, where="x.yaml")
     for asked, weights in ((0, [0, 1, 0]), ([0, 0], [0, 1, 0]), ([-5, 0], [1, 1, 0]), ([-5, -1], [0.8, 0, 0])):

@@ -494,6 +494,23 @@ def test_a_time_is_written_as_the_one_before_and_its_length_and_read_so_again(tm
     assert rows_that_differ(source(folder / "rows.csv"), schema) == {"derive 'back'": 0}
 
 
+ENDS = [("2024-12-31", "clip"), ("2024-12-31", "missing"), ("2026-01-31", "clip")]
+
+
+@pytest.mark.parametrize(("end", "outside"), ENDS)
+def test_a_time_that_its_length_takes_beyond_its_bounds_is_counted(tmp_path: Path, end: str, outside: str) -> None:
+    """Many left on the last day of a release's period, for it was cut off there, and nothing had said so."""
+    times = {n: c | {"kind": "date", "bins": "year"} for n, c in LOANS.items()}
+    times["back"] |= {"max": end, "outside": outside}
+    facts = {"columns": times, "derive": {"back": {"from": "lent", "length": {"min": 200, "max": 380}}}}
+    schema = parse_schema(facts, where="s.yaml")
+    write_rows(tmp_path / "rows.csv", schema, 400, column=None, most=1, rng=np.random.default_rng(0))
+    at = int((pd.read_csv(tmp_path / "rows.csv").back == end).sum())
+    clipped = rows_clipped(source(tmp_path / "rows.csv"), schema)
+    assert clipped == ({} if outside == "missing" else {"derive 'back'": pytest.approx(at, abs=5)})
+    assert at > 50 if (end, outside) == ("2024-12-31", "clip") else at <= 5
+
+
 @pytest.mark.parametrize(("least", "most"), [(-30, 0), (0, 30)])
 def test_a_day_is_written_as_a_time_and_its_length_in_days_before_or_after_it(tmp_path, least, most):
     columns = LOANS | {"day": {"kind": "date", "min": "2023-11-01", "max": "2025-02-28", "missing": False}}
