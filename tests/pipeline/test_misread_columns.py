@@ -190,6 +190,20 @@ def test_a_number_that_never_falls_within_a_person_is_told(capsys):
     assert hint.startswith("unit: order: 'reading' falls from one record of a person to the next in 0 of 500 steps")
 
 
+def test_a_state_that_says_again_the_one_of_the_record_before_is_told(capsys):
+    """In half of a release's steps the old grade was not the new one of before; a state that stays hands nothing on."""
+    person, visit = np.arange(N) % 100, np.arange(N) // 100
+    day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30, "D")).strftime("%Y-%m-%d")
+    new = np.random.default_rng(1).integers(0, 4, N)
+    old = np.where(visit == 0, "", np.roll(new, 100).astype(str))
+    cells = {"person": person, "day": day, "old": old, "new": [f"{n}.0" for n in new], "home": person % 4}
+    kind = "kind: integer, min: 0, max: 3"
+    schema = f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, old: {{{kind}}}, new: {{{kind}}}, "
+    schema += f"home: {{{kind}}}}}\nunit: {{column: person, order: day, records: {{max: 6}}}}"
+    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "record before" in h)
+    assert hint.startswith("unit: order: 'old' is 'new' of the person's record before in 500 of 500 steps")
+
+
 def test_a_value_that_no_person_has_twice_is_told(capsys):
     """In a release of a study 41 % of the visits of a person were there twice, and nothing had said so."""
     person, visit = np.arange(N) // 4, np.arange(N) % 4
