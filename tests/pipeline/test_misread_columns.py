@@ -176,6 +176,17 @@ def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_the
     assert not any("record before" in hint for hint in checked(capsys, cells, schema)["hints"])
 
 
+def test_an_order_of_a_constant_and_a_column_with_other_bins_is_not_advised_for_no_rule_takes_it(capsys):
+    born = pd.Timestamp("2021-01-01") + pd.to_timedelta(np.arange(N) % 100, "D")
+    cells = {"who": np.arange(N) % 100, "day": DAYS.strftime("%Y-%m-%d"), "born": born.strftime("%Y-%m-%d")}
+    days = {"day": "min: 2020-01-01, max: 2024-12-31, bins: month", "born": "min: 1920-01-01, max: 2024-12-31"}
+    for bins, advised in ((f"{days['born']}, bins: year", False), (days["day"], True)):
+        columns = f"columns: {{day: {{kind: date, {days['day']}}}, born: {{kind: date, {bins}}}}}\n"
+        unit = "unit: {column: who, constant: [born], order: day, records: {max: 6}}"
+        hints = checked(capsys, cells, columns + unit)["hints"]
+        assert any('ordered: [["born", "day"]]' in h for h in hints) == advised
+
+
 def test_a_number_that_never_falls_within_a_person_is_told(capsys):
     """A meter's reading rises from visit to visit: half of a release's steps fell, and nothing had said so."""
     meter, visit = np.arange(N) % 100, np.arange(N) // 100
