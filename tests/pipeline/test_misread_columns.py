@@ -202,7 +202,7 @@ def test_a_number_that_never_falls_within_a_person_is_told(capsys):
 
 
 def test_a_state_that_says_again_the_one_of_the_record_before_is_told(capsys):
-    """In half of a release's steps the old grade was not the new one of before; a state that stays hands nothing on."""
+    """In a release the old grade was often not the new one of before; a state that stays hands nothing on."""
     person, visit = np.arange(N) % 100, np.arange(N) // 100
     day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30, "D")).strftime("%Y-%m-%d")
     new = np.random.default_rng(1).integers(0, 4, N)

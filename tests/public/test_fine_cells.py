@@ -225,7 +225,7 @@ def test_both_ends_of_a_range_of_floats_are_drawn_and_no_digits_that_the_column_
 
 @pytest.mark.parametrize(("low", "high", "codes"), [(0, 100, 11), (3, 100, 10), (-15, 7, 2), (4, 6, 1)])
 def test_whole_multiples_without_bins_have_one_each(low, high, codes):
-    """A share of 0, 10, … 100 had 101 codes, of which noise filled 90."""
+    """A share of 0, 10, … 100 had a code for each whole number, and noise filled all of them."""
     declared = {"kind": "integer", "min": low, "max": high, "multiple_of": 10, "missing": False}
     column = parse_schema({"columns": {"x": declared}}, where="t")["x"]
     drawn = draw(np.arange(column.size, dtype=np.uint8), column, np.random.default_rng(1)).values
