@@ -246,7 +246,7 @@ def _entry(n: int | None) -> Metric:
     columns = f"{n} column{'s'[: n > 1]}" if n else "so many columns"
     return Metric(
         name=f"anita_{n or 'n'}way",
-        title=f"ANITA: accuracy of {n}-way tables" if n else "ANITA: accuracy of tables of evaluation.ways columns",
+        title=f"ANITA: accuracy of {n or 'n'}-way tables{'' if n else ' (evaluation.ways)'}",
         goal="high",
         perfect=1,
         reference="1 − its floor, in the details",

@@ -19,7 +19,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.bins import Bins, FloatGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.column_parse import bound
-from mechanisms.public.schema.fine_cells import finest, plain_edges
+from mechanisms.public.schema.fine_cells import finest, from_edge, plain_edges
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.marginal_estimates import (
     COARSE,
@@ -217,9 +217,10 @@ def left_out(column: Column, value: Any) -> list[str]:
     if column.kind in DATE_KINDS and column.on_a_line and len(ends := _items(value)) == 2:
         apart = asked_ranges(column, value, column.name) is None
         return [f"{column.name}: {ends[0]} and {ends[1]} are two bins; a range has two dates as its ends"] * apart
-    if column.kind != "float" or column.multiple_of is not None:
+    if column.kind != "float":
         return []
     on = [high for _, high in asked_ranges(column, value, column.name) or () if high in column.grid.spans[0][1:]]
+    on = [high for high in on if not from_edge(column, high)[1]]
     return [f"{column.name}: a value of exactly {high:g} lies in the bin above, and is not counted" for high in on]
 
 
@@ -231,7 +232,7 @@ def _fine_count(
         return None
     fine, bins = answers_about(schema, measurements, name)
     ranges = asked_ranges(schema[name], value, name)
-    if fine is None or ranges is None:
+    if fine is None or ranges is None or (ranges[0][0] == ranges[-1][1] and schema[name].multiple_of is None):
         return None
     shape = shapes_of(schema, measurements, (name,)).get(name)
     sources = ((name,), (schema.fine[name].name,))
@@ -337,7 +338,7 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
         if not low <= high:  # type: ignore[operator]  # None was left out
             raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix="[low, high], low first")
         return [(low, high)]  # type: ignore[list-item]
-    if column.kind == "float":
+    if column.kind == "float" and not all(from_edge(column, e)[1] for e in ends if e is not None):
         raise UserError(f"column {name!r}: single numbers have no width", where="where", fix="a range: [low, high]")
     last = [_number(column, item, last=True) for item in items]
     return sorted(set(zip(ends, last, strict=True)))  # type: ignore[arg-type]
@@ -389,9 +390,8 @@ def _range(column: Column, low: float, high: float) -> Weights:
     if isinstance(grid, FloatGrid):
         edges = grid.edges
         inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
-        if high in edges:  # a multiple on an edge lies in the upper bin
-            last = min(int(np.searchsorted(edges, high, side="right")), grid.size) - 1
-            inside[last] = max(inside[last], min(column.multiple_of or 0.0, edges[last + 1] - edges[last]))
+        last, part = from_edge(column, high)  # a multiple on an edge lies in the upper bin
+        inside[last] = max(inside[last], part)
         weights[: column.value_codes] = np.clip(inside, 0, None) / np.diff(edges)
         return weights
     inside = np.clip(np.minimum(grid.ends, np.floor(high) + 1) - np.maximum(grid.starts, np.ceil(low)), 0, None)

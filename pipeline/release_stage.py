@@ -24,7 +24,8 @@ from synthesis.numbers.value_shapes import as_written
 #: Said of a run, and of one that is resumed.
 EMPTY = "the noisy total is 0 or less: the synthetic table has no rows; set synthesis.rows or raise ε"
 #: Said of a column that is computed.
-CLIPPED = "{}: in {} of the synthetic rows it lies beyond min or max, and takes that: wider bounds keep the expression"
+CLIPPED = "{}: in {} of the synthetic rows it lies beyond min or max, and takes that: "
+CLIPPED += "wider bounds keep the expression, and outside: missing leaves it empty"
 
 
 def measure(state: State) -> State:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.seen import ZEROS_APART, ColumnFacts
+from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
-from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, log_cut
 from mechanisms.public.schema.spellings import ISO, NO, YES, digit_lines, spelled_yes_or_no, zip_fields
 from mechanisms.public.schema.spellings import folded as loosely
 from mechanisms.public.tables.doubts import limits_in_words, listed_gaps
@@ -35,11 +34,8 @@ from mechanisms.public.tables.text_forms import (
     since_1970,
     without,
 )
+from pipeline.look.bin_look import crowded_bin, wide_bins
 
-#: A bin with between these shares of the rows and at least that share of the range hides its values.
-FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
-#: A number with this share of the rows is a spike, which a release should have.
-SPIKE = 0.2
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
 #: Lists of letters, and numbers of the Romans: H is no short form of H;L, nor I of III.
@@ -275,8 +271,8 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFact
     cure = listed([*(column.missing_texts or ([""] if empty else [])), *gaps])
     hints += [f"{', '.join(map(repr, gaps))} among the values: a gap? missing: {cure}"] if gaps else []
     if column.kind in ORDERED_KINDS and present:
-        hints += _crowded_bin(column, values, present)
-        hints += _wide_bins(column, values, present)
+        hints += crowded_bin(column, values, present)
+        hints += wide_bins(column, values, present)
     several = column.kind not in {"float", *DATE_KINDS} and not since_1970(facts.plain.low or 0, facts.plain.high or 0)
     if several and facts.rows > 50 and facts.distinct > 0.9 * facts.rows:
         hints.append("nearly every row has a value of its own: an id? leave_out lists what is not released")
@@ -343,54 +339,6 @@ def _answer(values: list[str]) -> int:
     """Whether spellings mean yes (1; a cross too), no (-1), or neither (0)."""
     words = {v.strip().casefold() for v in values}
     return (not words.isdisjoint({*YES, *CROSSES})) - (not words.isdisjoint(NO))
-
-
-def _crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
-    """One bin of several values with nearly all rows, as a run says it once its budget is spent."""
-    several, top = bins_of_several(column), int(values.argmax())
-    as_it_stands = column.discover is None and log_cut(column) is column  # a run keeps these bins
-    if several is None or not several[top] or values[top] < CROWDED * present or not as_it_stands:
-        return []
-    problem = f"one bin, {column.labels[top]}, holds {percent(float(values[top] / present))} of the rows"
-    return [f"{problem}: inside it, pairs tell nothing apart. bins: {{edges: […]}} with several edges there tells more"]
-
-
-def spikes(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) -> list[str]:
-    """Frequent numbers that share a bin: one that no fine cells keep, and 0, which pairs do not tell from the others.
-
-    Args:
-        texts: the most frequent ones → in how many rows.
-    """
-    several, edges, reading = bins_of_several(column), column.grid.edges, NumberForm(column.strip, column.decimal)
-    read = {t: x for t in texts if t not in column.missing_texts and (x := reading.number(t)) is not None}
-    if several is None or edges is None or not column.numeric or not read:
-        return []
-    rows, hints = max(int(counts[: column.value_codes].sum()), 1), list[str]()
-    for text in dict.fromkeys([max(read, key=texts.__getitem__), *(t for t, x in read.items() if x == 0)]):
-        place = int(np.clip(np.searchsorted(edges, read[text], side="right") - 1, 0, several.size - 1))
-        share, chosen = texts[text] / rows, log_cut(column) is column  # a run keeps bins that somebody chose
-        even = column.fine == 0 and share >= SPIKE
-        if several[place] and (even or (read[text] == 0 and share >= ZEROS_APART and chosen)):
-            why = "in which values are drawn evenly" if even else "and no pair with another column tells it from them"
-            where = f"{text!r} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
-            hints.append(f"{where}, {why}: bins: {{edges: […]}} with a bin for it")
-    return hints
-
-
-def _wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
-    """The first or the last bin with few rows over most of the range."""
-    edges = column.grid.edges
-    if column.bins is None or column.size < 3 or len(values) < 2 or edges is None:
-        return []
-    widths, hints = np.diff(edges), []
-    for place, name in ((0, "first"), (len(values) - 1, "last")):
-        share, span = values[place] / present, float(widths[place] / widths.sum())
-        if FEWEST_ROWS <= share <= FEW_ROWS and span >= WIDE:
-            problem = f"the {name} bin, {column.labels[place]}, holds {percent(float(share))} of the rows"
-            fine = "by its fine cells, where a run measures them (selection.fine_cells), else " * (column.fine != 0)
-            how = f"values inside a bin are drawn {fine}evenly; declare more edges there"
-            hints.append(f"{problem} and spans {percent(span)} of the range: {how}")
-    return hints
 
 
 def listed(texts: list[str]) -> str:

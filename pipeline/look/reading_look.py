@@ -41,7 +41,8 @@ from mechanisms.public.tables.text_forms import (
     day_and_month,
     thousands_in_words,
 )
-from pipeline.look.column_look import FEW_ROWS, listed, two_notations
+from pipeline.look.bin_look import FEW_ROWS
+from pipeline.look.column_look import listed, two_notations
 
 #: Said of times of which each is a moment, whatever clock shows it.
 ZONED = "times with a zone are read as UTC's clock shows them: are hours and days of another place meant? Write its "

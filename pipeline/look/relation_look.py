@@ -49,6 +49,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     needed |= {*rules.unit.order} if rules.unit else set()  # no rule may compute them
     computed = guess_derived(source, columns, needed)
     ordered, alike = guess_ordered(source, {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}})
+    varied = {n: c for n, c in columns.items() if n not in constants}  # with others' bins no rule orders constants
+    ordered = [o for o in ordered if {*o[:2]} <= varied.keys() or columns[o[0]].labels == columns[o[1]].labels]
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
     lengths, days = guess_times(source, columns, sorted(pairs), needed)
     ordered = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
@@ -83,7 +85,6 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     hints += _never(schema, guess_never(listed, batches_of, skipped), later)
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
-    varied = {n: c for n, c in columns.items() if n not in constants}
     held, both, _ = guess_calendar(source, varied, ASCENDING)
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
     hints += [

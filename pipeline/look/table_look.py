@@ -24,6 +24,7 @@ from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.private_table import lone_texts
+from pipeline.look.bin_look import spikes
 from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
@@ -32,7 +33,6 @@ from pipeline.look.column_look import (
     lone_hint,
     moved,
     persons_released,
-    spikes,
     unlisted_hint,
 )
 from pipeline.look.reading_look import (

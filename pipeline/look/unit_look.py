@@ -15,7 +15,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import CODES, KIN
 from mechanisms.public.drafts.order_guess import ASCENDING
-from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, is_amount, is_listed
+from mechanisms.public.drafts.rule_guess import FEWEST_ROWS
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
@@ -38,14 +38,13 @@ from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN,
 from mechanisms.public.tables.value_summaries import value_batches
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import listed
+from pipeline.look.step_look import steps_look
 
 #: Numbers with a decimal mark, times of the day, seconds since 1970, and days or times in digits.
 AMOUNT = "[-+]?[0-9]*[.,][0-9]+|[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?|1[0-8][0-9]{8}([0-9]{3})?"
 AMOUNT += f"|{COMPACT_DAY}([0-9]{{4}}([0-9]{{2}})?)?|((0[1-9]|[12][0-9]|3[01]){{2}}(19|20)[0-9]{{2}})"
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
-#: A number that hardly ever falls from record to record rises in at least such a share of the steps.
-RISING = 0.1
 
 
 class LossBar(NamedTuple):
@@ -340,7 +339,7 @@ def _of_order(
                 f"unit: order: {columns[0].name!r} comes before {end.name!r} of the person's record before in {over:,} "
                 f"of {rows:,} steps; no rule keeps that, and records of a synthetic person may overlap"
             )
-    hints += _never_falling(schema, declared, coded, order, steps) + _never_twice(schema, declared, coded, owners)
+    hints += steps_look(schema, declared, coded, owners, (order, steps))
     tied = steps
     for key in keys:
         tied &= key[order][1:] == key[order][:-1]
@@ -349,52 +348,4 @@ def _of_order(
             f"unit: order: rows with the same place as the one before, by {', '.join(declared.order)}: {ties:,}; the "
             "order of the file decides, or a further column"
         )
-    return hints
-
-
-def _never_falling(
-    schema: Schema, declared: PersonUnit, coded: CodedTable, order: NDArray[np.int64], steps: NDArray[np.bool_]
-) -> list[str]:
-    """Numbers that hardly ever fall from a person's record to the next, by their bins: an age, a meter's reading.
-
-    Args:
-        order: the rows, person by person and in order.
-        steps: whether the row behind each of these is of the same person.
-    """
-    apart, hints = {*declared.constant, *declared.order, *(s.target for s in schema.rules.computed)}, []
-    for column in (c for c in schema.held if c.discover is None and is_amount(c) and c.name not in apart):
-        codes = np.asarray(coded.column(column.name)).astype(np.int64)[order]
-        both = steps & (np.maximum(codes[:-1], codes[1:]) < column.value_codes)
-        change, rows = np.diff(codes)[both], int(both.sum())
-        falls, rises = int((change < 0).sum()), int((change > 0).sum())
-        if rows >= FEWEST_ROWS and falls <= (1 - ASCENDING) * rows and rises >= RISING * rows:
-            hints.append(
-                f"unit: order: {column.name!r} falls from one record of a person to the next in {falls:,} of {rows:,} "
-                "steps; no rule keeps that, and it may fall in many of a release: a constant that it is computed from "
-                "keeps it (of an age the birth date), or the difference from the record before as a column in its place"
-            )
-    return hints
-
-
-def _never_twice(schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64]) -> list[str]:
-    """Columns of which hardly any person has a value twice, though many would by chance: a study's visits, terms."""
-    apart = {*declared.constant, *(name for s in schema.rules.steps if not s.gives for name in s.takes)}
-    hints = []
-    for column in (c for c in schema.held if c.discover is None and is_listed(c) and c.name not in apart):
-        codes = np.asarray(coded.column(column.name)).astype(np.int64)
-        has = codes < column.value_codes
-        person = np.unique(owners[has], return_inverse=True)[1]
-        each = np.bincount(person)
-        twice = int(has.sum()) - np.unique(owners[has] * column.size + codes[has]).size
-        alike = np.square(np.bincount(codes[has]) / max(has.sum(), 1)).sum() * (each * (each - 1) / 2).sum()
-        if alike >= FEWEST_ROWS and twice <= 0.01 * alike:
-            cure = "drop what is there twice from the synthetic rows, or make a table of one row per person with "
-            cure += "columns for each value"
-            first = codes[has].min()
-            if column.kind == "integer" and (codes[has] - first < each[person]).mean() >= ASCENDING:
-                cure = f"it numbers them from {column.low + first:.0f} on: leave it out, and number a release's own"
-            hints.append(
-                f"unit: {column.name!r} has the same value in two records of a person {twice:,} times; no rule keeps "
-                f"that, and it may have it often in a release: {cure}"
-            )
     return hints

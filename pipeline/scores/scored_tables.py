@@ -303,7 +303,7 @@ def share_floors(state: State, floors: Path) -> None:
 
 def _add_subjects(state: State, tables: ScoredTables, private: PrivateTable, source: Source, released: Source) -> None:
     """Whose each row is, where the released table has the column that tells it under the name of the real one."""
-    roles = roles_of(state.config.evaluation, state.config.data.roles, tables.schema)
+    roles = roles_of(state.config.evaluation, state.config.data.roles, state.design.schema)  # with its unit
     column = roles.get("subject", private.unit.column)
     if column is None:
         return

@@ -176,6 +176,17 @@ def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_the
     assert not any("record before" in hint for hint in checked(capsys, cells, schema)["hints"])
 
 
+def test_an_order_of_a_constant_and_a_column_with_other_bins_is_not_advised_for_no_rule_takes_it(capsys):
+    born = pd.Timestamp("2021-01-01") + pd.to_timedelta(np.arange(N) % 100, "D")
+    cells = {"who": np.arange(N) % 100, "day": DAYS.strftime("%Y-%m-%d"), "born": born.strftime("%Y-%m-%d")}
+    days = {"day": "min: 2020-01-01, max: 2024-12-31, bins: month", "born": "min: 1920-01-01, max: 2024-12-31"}
+    for bins, advised in ((f"{days['born']}, bins: year", False), (days["day"], True)):
+        columns = f"columns: {{day: {{kind: date, {days['day']}}}, born: {{kind: date, {bins}}}}}\n"
+        unit = "unit: {column: who, constant: [born], order: day, records: {max: 6}}"
+        hints = checked(capsys, cells, columns + unit)["hints"]
+        assert any('ordered: [["born", "day"]]' in h for h in hints) == advised
+
+
 def test_a_number_that_never_falls_within_a_person_is_told(capsys):
     """A meter's reading rises from visit to visit: half of a release's steps fell, and nothing had said so."""
     meter, visit = np.arange(N) % 100, np.arange(N) // 100
@@ -188,6 +199,20 @@ def test_a_number_that_never_falls_within_a_person_is_told(capsys):
     schema += "unit: {column: meter, order: day, records: {max: 6}}"
     (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "falls from one record" in h)
     assert hint.startswith("unit: order: 'reading' falls from one record of a person to the next in 0 of 500 steps")
+
+
+def test_a_state_that_says_again_the_one_of_the_record_before_is_told(capsys):
+    """In a release the old grade was often not the new one of before; a state that stays hands nothing on."""
+    person, visit = np.arange(N) % 100, np.arange(N) // 100
+    day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30, "D")).strftime("%Y-%m-%d")
+    new = np.random.default_rng(1).integers(0, 4, N)
+    old = np.where(visit == 0, "", np.roll(new, 100).astype(str))
+    cells = {"person": person, "day": day, "old": old, "new": [f"{n}.0" for n in new], "home": person % 4}
+    kind = "kind: integer, min: 0, max: 3"
+    schema = f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, old: {{{kind}}}, new: {{{kind}}}, "
+    schema += f"home: {{{kind}}}}}\nunit: {{column: person, order: day, records: {{max: 6}}}}"
+    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "record before" in h)
+    assert hint.startswith("unit: order: 'old' is 'new' of the person's record before in 500 of 500 steps")
 
 
 def test_a_value_that_no_person_has_twice_is_told(capsys):

@@ -16,6 +16,7 @@ from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema, part_of
 from pipeline import release_folder
+from pipeline.look.bin_look import spikes
 from pipeline.release_folder import cells_frame, read_release
 from pipeline.report.last_lines import scored_lines
 from pipeline.report.page import in_short
@@ -542,6 +543,18 @@ def test_check_names_a_number_of_many_persons_that_an_even_bin_would_spread():
     looks = pipeline.check(frame, {"columns": columns, "confirmed_public": True})["columns"]
     (hint,) = looks["owed"]["hints"]
     assert "no pair with another column" in hint, "fine cells of a record's column keep it"
+
+
+def test_check_names_a_number_of_many_rows_that_fine_cells_would_spread():
+    """The one amount of a tariff was any amount near it in a release; check said "ok"."""
+    texts, counts = {"332.00": 300, "0": 100, "390.50": 20}, np.array([100, 320, 580, 0])
+    amounts = {"kind": "float", "bins": {"edges": [0, 300, 400, 500]}}
+    alone, whole = {"decimals": 2, "bins": {"edges": [0, 332, 332.01, 500]}}, {"kind": "integer"}
+    for more, spread in (({"decimals": 2}, True), (alone, False), (whole, False)):
+        paid = parse_schema({"columns": {"paid": amounts | more}}, where="s")["paid"]
+        hints = [h for h in spikes(paid, texts, counts) if h.startswith("'332")]
+        assert len(hints) == spread, "nothing of what has a bin, or a fine cell of one number"
+        assert all("lies with others in the bin 300 to 400, and values near it are drawn" in h for h in hints)
 
 
 @pytest.mark.parametrize(

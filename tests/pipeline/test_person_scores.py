@@ -164,3 +164,16 @@ def test_a_run_whose_release_has_the_ids_scores_persons_of_the_rows_that_were_no
     assert found["records"]["real"] == scores["rows"]["real"] < (600 if holdout else 601)
     assert found["violations"]["synthetic"]["nobody"] == 0
     assert 'id="persons"' in Path("out/internal/report.html").read_text()
+
+
+def test_a_value_outside_the_schema_leaves_a_run_the_order_of_its_persons(clinic):
+    """Gaps and spans were no part of the score, and real records stood as in the file, where one pulse was too high."""
+    table = pd.read_csv("visits.csv")
+    table.loc[0, "pulse"] = 999
+    table.to_csv("visits.csv", index=False)
+    unit = "unit: {column: patient, constant: [ward], order: day, records: {max: 6}}\n"
+    Path("visits.yaml").write_text(VISITS.replace("leave_out: [patient]\n", unit), encoding="utf-8")
+    own = ("data=table", "data.path=visits.csv", "data.schema=visits.yaml", "selection=oneway", "synthesis=independent")
+    assert command("run", *own, "evaluation.metrics=[persons]", "hydra.run.dir=out") == 0
+    details = json.loads(Path("out/internal/scores.json").read_text())["metrics"]["persons"]["details"]
+    assert details["usual_gap"] == "7"

@@ -329,6 +329,18 @@ def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins
         assert left_out(schema["x"], asked) == []
 
 
+def test_a_bin_of_one_value_is_asked_for_by_this_value():
+    """Of incomes with a bin for 0, as drafts have it, 0 had "no width", and [0, 0], which was advised, "no value"."""
+    x = {"kind": "float", "bins": {"edges": [-5, 0, 0.01, 200]}, "decimals": 2, "missing": False}
+    schema = parse_schema({"columns": {"x": x}, "confirmed_public": True}, where="x.yaml")
+    for asked, weights in ((0, [0, 1, 0]), ([0, 0], [0, 1, 0]), ([-5, 0], [1, 1, 0]), ([-5, -1], [0.8, 0, 0])):
+        np.testing.assert_allclose(code_weights(schema, "x", asked), weights, atol=1e-12)
+        assert left_out(schema["x"], asked) == []
+    for other in (7, -5):
+        with pytest.raises(UserError, match="no width"):
+            code_weights(schema, "x", other)
+
+
 def test_a_range_of_floats_up_to_an_edge_says_that_it_leaves_out_what_lies_on_it(folder):
     x = {"kind": "float", "min": 0, "max": 1, "bins": {"count": 4}, "decimals": 2, "missing": False}
     schema = {

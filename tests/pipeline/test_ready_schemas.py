@@ -219,15 +219,21 @@ def test_the_pairs_of_a_level_can_be_and_no_other() -> None:
         "area": {"kind": "categorical", "values": ["south", "north"], "other": "abroad", "missing": False},
     }
 
-    def read(level: str) -> Schema:
+    def read(level: str | int) -> Schema:
         rule = [{"columns": ["city", "area"], "possible": level}]
         return parse_schema({"columns": columns, "impossible": rule}, where="s.yaml")
 
     ((_, cells),) = read("area").rules.zeros
     impossible = np.argwhere(np.reshape(cells, (4, 3))).tolist()
     assert impossible == [[0, 0], [1, 0], [2, 1]], "a city lies in its area, or abroad; one that is missing anywhere"
-    with pytest.raises(UserError, match="land"):
+    with pytest.raises(UserError, match="'land' is no level of 'city', and no file") as refused:
         read("land")
+    assert "a level: area, city" in (refused.value.fix or "")
+    tree = tree["tree"]
+    columns["city"]["hierarchy"] = tree
+    with pytest.raises(UserError, match="area") as refused:
+        read("area")
+    assert "a level: 1, 2" in (refused.value.fix or "") and len(read(1).rules.zeros) == 1, "levels without a name"
 
 
 ROWS = CHUNK + 30_000  # two chunks

@@ -311,6 +311,23 @@ def test_a_draft_proposes_the_time_that_lies_a_length_after_another(tmp_path: Pa
     assert f'#   "left": {{expression: "came + stay{part}"}}  # in all 400 rows' in text and "# ordered:" not in text
 
 
+def test_a_draft_says_how_an_age_is_measured_in_the_place_of_the_birth_that_it_follows_from(tmp_path: Path) -> None:
+    """The retired of a release were of any age: two dates, each in bins of years, did not tell it together."""
+    rng = np.random.default_rng(3)
+    joined = pd.Timestamp("2010-01-01") + pd.to_timedelta(rng.integers(0, 4_000, 600), "D")
+    born = joined - pd.to_timedelta(rng.integers(7_000, 30_000, 600), "D")
+    early = joined.month * 100 + joined.day < born.month * 100 + born.day
+    table = pd.DataFrame({"born": born, "joined": joined, "age": joined.year - born.year - early})
+    text = drafted(tmp_path, table)
+    (line,) = (one for one in text.splitlines() if "years(born, joined)" in one)
+    declared = yaml.safe_load(text) | {"derive": yaml.safe_load(f"{{{line[line.index('rule: ') + 6 :]}}}")}
+    declared["derive"]["age"] = {"expression": "years(born, joined)"}
+    schema = parse_schema(declared, where="s.yaml")
+    coded, report = encode_columns(source(tmp_path / "t.csv"), schema, workdir=tmp_path / "coded", fine=True)
+    assert "born_length" in schema.measured.names and "born" not in schema.measured.names
+    assert report.outside["born_length"] == 0 and coded.rows == 600
+
+
 def test_a_draft_proposes_the_day_of_a_time_and_none_that_a_row_breaks(tmp_path: Path) -> None:
     """In a release the day of an appointment and the time of the same lay months apart, and nothing said so."""
     seen = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.random.default_rng(2).integers(0, 30_000, 400) * 900, "s")
@@ -492,6 +509,23 @@ def test_a_time_is_written_as_the_one_before_and_its_length_and_read_so_again(tm
     assert list(made) == ["lent", "back"] and 0 < made.back.isna().sum() < 200
     assert steps.between(1, 48).all() and (steps == steps.round()).all() and steps.nunique() > 20
     assert rows_that_differ(source(folder / "rows.csv"), schema) == {"derive 'back'": 0}
+
+
+ENDS = [("2024-12-31", "clip"), ("2024-12-31", "missing"), ("2026-01-31", "clip")]
+
+
+@pytest.mark.parametrize(("end", "outside"), ENDS)
+def test_a_time_that_its_length_takes_beyond_its_bounds_is_counted(tmp_path: Path, end: str, outside: str) -> None:
+    """Many left on the last day of a release's period, for it was cut off there, and nothing had said so."""
+    times = {n: c | {"kind": "date", "bins": "year"} for n, c in LOANS.items()}
+    times["back"] |= {"max": end, "outside": outside}
+    facts = {"columns": times, "derive": {"back": {"from": "lent", "length": {"min": 200, "max": 380}}}}
+    schema = parse_schema(facts, where="s.yaml")
+    write_rows(tmp_path / "rows.csv", schema, 400, column=None, most=1, rng=np.random.default_rng(0))
+    at = int((pd.read_csv(tmp_path / "rows.csv").back == end).sum())
+    clipped = rows_clipped(source(tmp_path / "rows.csv"), schema)
+    assert clipped == ({} if outside == "missing" else {"derive 'back'": pytest.approx(at, abs=5)})
+    assert at > 50 if (end, outside) == ("2024-12-31", "clip") else at <= 5
 
 
 @pytest.mark.parametrize(("least", "most"), [(-30, 0), (0, 30)])

@@ -16,6 +16,7 @@ from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
 from mechanisms.public.drafts.order_guess import (
+    EVEN,
     Length,
     apart_in_words,
     guess_ordered,
@@ -136,7 +137,7 @@ def draft_schema(
         drafted[column]["values"] = values
     columns = _as_columns(drafted)
     varied = {n: c for n, c in columns.items() if n not in constant}
-    derived = guess_derived(source, columns, {*held, *constant, order or ""})
+    derived = _derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
     needed = {*held, *computed, order or ""}
@@ -223,6 +224,20 @@ def _pair_remarks(
     for pair in apart:
         remark_of[pair[1]] = f"{remark_of.get(pair[1], '')}; {apart_in_words(*pair)}"
     return remark_of
+
+
+def _derived(source: Source, columns: Mapping[str, Column], needed: Collection[str]) -> list[tuple[str, str, str]]:
+    """Computed columns; of an age also how it is measured in the place of the birth, since others follow the age."""
+    derived = guess_derived(source, columns, needed)
+    computed, marked = {c for c, *_ in derived}, []
+    for name, text, words in derived:
+        dates = re.fullmatch(r"years\((\w+), (\w+)\)", text)
+        if dates is not None and dates[1] not in {*computed, *needed} and dates[2] not in computed:
+            days = {"min": -int((columns[name].high + 1) * 366), "max": -int(columns[name].low * 365)}
+            rule = as_json({dates[1]: {"from": dates[2], "length": {**days, "bins": {"count": EVEN}}}})[1:-1]
+            words += f"; where other columns follow it, measure it and not {dates[1]!r}, beside this rule: {rule}"
+        marked.append((name, text, words))
+    return marked
 
 
 def _columns(source: Source, name: str, drafted: Mapping[str, FieldDict], guesses: Mapping[str, str]) -> str:

@@ -42,10 +42,15 @@ def possible_cells(
     sizes = [c.size for c in named]
     check_cells(sizes, rule, where)
     rows = given
-    if isinstance(given, str) and len(names) == 2 and (level := _of_level(named[0], named[1], given)):
+    if isinstance(given, str | int) and len(names) == 2 and (level := _of_level(named[0], named[1], str(given))):
         rows = level
     elif isinstance(given, str):
-        rows = facts_in_order(folder / Path(given).expanduser(), names, field=rule, where=where)
+        path, tree = folder / Path(given).expanduser(), named[0].tree
+        if tree is not None and not path.exists():
+            levels = ", ".join(level.name for level in tree.levels)
+            fix = f"a level: {levels} (hierarchy: {{levels: [NAME, …], tree: …}} names them); or the path of a CSV"
+            raise UserError(f"{rule}: {given!r} is no level of {names[0]!r}, and no file", where=where, fix=fix)
+        rows = facts_in_order(path, names, field=rule, where=where)
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="a list of combinations, or the path of a CSV")
     cells = np.zeros(math.prod(sizes), np.bool_)

@@ -55,6 +55,19 @@ def bins_of_several(column: Column) -> NDArray[np.bool_] | None:
     return np.asarray(np.diff(edges) > _least_step(column) * (1 + 1e-9))
 
 
+def from_edge(column: Column, value: float) -> tuple[int, float]:
+    """The bin of floats that holds a value; and, where it begins there, the width of what is there: a multiple, or all.
+
+    All of a bin is there where it holds no other value, as [0, 0.01) of amounts with two decimals.
+    """
+    edges, several = plain_edges(column), bins_of_several(column)
+    assert edges is not None and several is not None
+    place = int(np.clip(np.searchsorted(edges, value, side="right"), 1, len(several))) - 1
+    width = float(edges[place + 1] - edges[place])
+    part = column.multiple_of or (0.0 if several[place] else width)
+    return place, min(part, width) if value in edges else 0.0
+
+
 def wide(column: Column) -> bool:
     """Whether the range of a column of numbers is so wide that its values are better told apart by their ratio."""
     far = max(abs(column.low), abs(column.high))

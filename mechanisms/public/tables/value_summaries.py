@@ -51,14 +51,19 @@ def rows_that_differ(source: Source, schema: Schema) -> dict[str, int]:
 
 
 def rows_clipped(source: Source, schema: Schema) -> dict[str, int]:
-    """Rule → in how many rows of a synthetic table the column's bounds clip the value that its expression has."""
-    clipped = {}
+    """Rule → in how many rows of a synthetic table the column's bounds clip the value that its expression has.
+
+    A length is read from the time that was written: of such times those at a bound count, but as many as lie beside it.
+    """
+    clipped, sums = {}, {c.cell_of for c in schema.columns if c.between}
     for step in (s for s in schema.rules.computed if schema[s.target].outside == "clip"):
         column, (low, high), count = schema[step.target], schema[step.target].bounds, 0
-        for values in value_batches(source, [schema[n] for n in step.reads]):
-            exact = step.unbounded(values, column)
-            count += int(np.count_nonzero((exact < low) | (exact > high)))
-        clipped[step.rule] = count
+        for values in value_batches(source, [*(schema[n] for n in step.reads), column]):
+            exact, own = step.unbounded(values, column), values[column.name]
+            beyond = np.count_nonzero((exact < low) | (exact > high))
+            at, beside = (np.count_nonzero((own == a) | (own == b)) for a, b in ((low, high), (low + 1, high - 1)))
+            count += int(at - beside if column.name in sums else beyond)
+        clipped[step.rule] = max(count, 0)
     return clipped
 
 

@@ -1,0 +1,77 @@
+"""What the bins of a column hide: one with nearly all rows, frequent numbers among others, far ends. NOT private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.drafts.seen import ZEROS_APART
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, finest, log_cut
+from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.text_forms import NumberForm
+
+#: A bin with between these shares of the rows and at least that share of the range hides its values.
+FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
+#: A number with this share of the rows is a spike, which a release should have; and so many fine cells a run has.
+SPIKE, FINE = 0.2, 256
+
+
+def crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
+    """One bin of several values with nearly all rows, as a run says it once its budget is spent."""
+    several, top = bins_of_several(column), int(values.argmax())
+    as_it_stands = column.discover is None and log_cut(column) is column  # a run keeps these bins
+    if several is None or not several[top] or values[top] < CROWDED * present or not as_it_stands:
+        return []
+    problem = f"one bin, {column.labels[top]}, holds {percent(float(values[top] / present))} of the rows"
+    return [f"{problem}: inside it, pairs tell nothing apart. bins: {{edges: […]}} with several edges there tells more"]
+
+
+def spikes(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) -> list[str]:
+    """Frequent numbers that share a bin: one that no fine cells keep, and 0, which pairs do not tell from the others.
+
+    Args:
+        texts: the most frequent ones → in how many rows.
+    """
+    reading = NumberForm(column.strip, column.decimal)
+    read = {t: x for t in texts if t not in column.missing_texts and (x := reading.number(t)) is not None}
+    if bins_of_several(column) is None or column.grid.edges is None or not column.numeric or not read:
+        return []
+    rows, hints = max(int(counts[: column.value_codes].sum()), 1), list[str]()
+    cells = finest(column if column.fine is not None else replace(column, fine=FINE))
+    for text in dict.fromkeys([max(read, key=texts.__getitem__), *(t for t, x in read.items() if x == 0)]):
+        share, chosen = texts[text] / rows, log_cut(column) is column  # a run keeps bins that somebody chose
+        near = share >= SPIKE and _with_others(cells, read[text]) is not None
+        place = _with_others(column, read[text])
+        if place is not None and (near or (read[text] == 0 and share >= ZEROS_APART and chosen)):
+            why = "values near it are drawn in its place" if near else "no pair with another column tells it from them"
+            where = f"{text!r} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
+            hints.append(f"{where}, and {why}: bins: {{edges: […]}} with a bin for it")
+    return hints
+
+
+def _with_others(column: Column, number: float) -> int | None:
+    """The bin of a number that others may lie in too; None where it is alone."""
+    several, edges = bins_of_several(column), column.grid.edges
+    assert several is not None and edges is not None
+    place = int(np.clip(np.searchsorted(edges, number, side="right") - 1, 0, several.size - 1))
+    return place if several[place] else None
+
+
+def wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
+    """The first or the last bin with few rows over most of the range."""
+    edges = column.grid.edges
+    if column.bins is None or column.size < 3 or len(values) < 2 or edges is None:
+        return []
+    widths, hints = np.diff(edges), []
+    for place, name in ((0, "first"), (len(values) - 1, "last")):
+        share, span = values[place] / present, float(widths[place] / widths.sum())
+        if FEWEST_ROWS <= share <= FEW_ROWS and span >= WIDE:
+            problem = f"the {name} bin, {column.labels[place]}, holds {percent(float(share))} of the rows"
+            fine = "by its fine cells, where a run measures them (selection.fine_cells), else " * (column.fine != 0)
+            how = f"values inside a bin are drawn {fine}evenly; declare more edges there"
+            hints.append(f"{problem} and spans {percent(span)} of the range: {how}")
+    return hints

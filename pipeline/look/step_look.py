@@ -1,0 +1,92 @@
+"""What holds from one record of a person to the next, and no rule keeps. NOT private: for the operator's eyes."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.order_guess import ASCENDING
+from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, is_amount, is_listed
+from mechanisms.public.persons.person_unit import PersonUnit
+from mechanisms.public.schema.table_schema import Schema
+
+#: A number that hardly ever falls from record to record rises in at least such a share of the steps.
+RISING = 0.1
+#: The rows, person by person and in order; and whether the row behind each of these is of the same person.
+Following = tuple[NDArray[np.int64], NDArray[np.bool_]]
+
+
+def steps_look(
+    schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64], following: Following
+) -> list[str]:
+    """Numbers that never fall, states that are handed on, and values that no person has twice."""
+    hints = _never_falling(schema, declared, coded, following) + _handed_on(schema, declared, coded, following)
+    return hints + _never_twice(schema, declared, coded, owners)
+
+
+def _never_falling(schema: Schema, declared: PersonUnit, coded: CodedTable, following: Following) -> list[str]:
+    """Numbers that hardly ever fall from a person's record to the next, by their bins: an age, a meter's reading."""
+    order, steps = following
+    apart, hints = {*declared.constant, *declared.order, *(s.target for s in schema.rules.computed)}, []
+    for column in (c for c in schema.held if c.discover is None and is_amount(c) and c.name not in apart):
+        codes = np.asarray(coded.column(column.name)).astype(np.int64)[order]
+        both = steps & (np.maximum(codes[:-1], codes[1:]) < column.value_codes)
+        change, rows = np.diff(codes)[both], int(both.sum())
+        falls, rises = int((change < 0).sum()), int((change > 0).sum())
+        if rows >= FEWEST_ROWS and falls <= (1 - ASCENDING) * rows and rises >= RISING * rows:
+            hints.append(
+                f"unit: order: {column.name!r} falls from one record of a person to the next in {falls:,} of {rows:,} "
+                "steps; no rule keeps that, and it may fall in many of a release: a constant that it is computed from "
+                "keeps it (of an age the birth date), or the difference from the record before as a column in its place"
+            )
+    return hints
+
+
+def _handed_on(schema: Schema, declared: PersonUnit, coded: CodedTable, following: Following) -> list[str]:
+    """Columns that say again what another one said in the record before, by their bins: the grade so far."""
+    apart, (order, steps) = {*declared.constant, *(s.target for s in schema.rules.computed)}, following
+    columns = [c for c in schema.held if c.discover is None and (is_amount(c) or is_listed(c)) and c.name not in apart]
+    codes = {c.name: np.asarray(coded.column(c.name)).astype(np.int64)[order] for c in columns}
+    hints = []
+    for now, before in itertools.permutations(columns, 2):
+        place = np.array([before.codes_by_label.get(label, -1) for label in now.labels] + [-1] * now.size)
+        if np.count_nonzero(place >= 0) < 2:
+            continue
+        own, last = place[codes[now.name]], codes[before.name][:-1]
+        both = steps & (own[1:] >= 0) & (last < before.value_codes)
+        rows, same = int(both.sum()), int((own[1:] == last)[both].sum())
+        stays = int((own[1:] == own[:-1])[both].sum())
+        if rows >= FEWEST_ROWS and same >= ASCENDING * rows > stays:
+            hints.append(
+                f"unit: order: {now.name!r} is {before.name!r} of the person's record before in {same:,} of {rows:,} "
+                "steps; no rule keeps that, and it will differ in many of a release: leave it out, and fill it in from "
+                "the record before"
+            )
+    return hints
+
+
+def _never_twice(schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64]) -> list[str]:
+    """Columns of which hardly any person has a value twice, though many would by chance: a study's visits, terms."""
+    apart = {*declared.constant, *(name for s in schema.rules.steps if not s.gives for name in s.takes)}
+    hints = []
+    for column in (c for c in schema.held if c.discover is None and is_listed(c) and c.name not in apart):
+        codes = np.asarray(coded.column(column.name)).astype(np.int64)
+        has = codes < column.value_codes
+        person = np.unique(owners[has], return_inverse=True)[1]
+        each = np.bincount(person)
+        twice = int(has.sum()) - np.unique(owners[has] * column.size + codes[has]).size
+        alike = np.square(np.bincount(codes[has]) / max(has.sum(), 1)).sum() * (each * (each - 1) / 2).sum()
+        if alike >= FEWEST_ROWS and twice <= 0.01 * alike:
+            cure = "drop what is there twice from the synthetic rows, or make a table of one row per person with "
+            cure += "columns for each value"
+            first = codes[has].min()
+            if column.kind == "integer" and (codes[has] - first < each[person]).mean() >= ASCENDING:
+                cure = f"it numbers them from {column.low + first:.0f} on: leave it out, and number a release's own"
+            hints.append(
+                f"unit: {column.name!r} has the same value in two records of a person {twice:,} times; no rule keeps "
+                f"that, and it may have it often in a release: {cure}"
+            )
+    return hints
