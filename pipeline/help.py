@@ -62,7 +62,7 @@ Entry: TypeAlias = tuple[str, str, str]
 #: What each synthesizer has.
 COMMON = ("rows", "seed")
 
-_SETTING = re.compile(r"^(\s*)([a-z_]+):\s*(.*?)\s*#\s*(.*)$")
+_SETTING = re.compile(r"^(\s*)([a-z_0-9]+):\s*(.*?)\s*(?:#\s*(.*))?$")
 
 
 def help_text(command: str | None, arguments: Sequence[str] = ()) -> str:
@@ -204,17 +204,17 @@ def _entries(text: str, name: str) -> list[Entry]:
     """The settings of a conf file that have a comment."""
     group = f"{name.split('/')[0]}." if "/" in name else ""
     rows: list[Entry] = []
-    parent = ""
+    above: list[tuple[int, str]] = []  # the mappings that a line stands in: how far each is indented, and its name
     for line in text.splitlines():
-        if re.match(r"^(defaults|hydra):", line):
-            parent = "-"
-        elif re.match(r"^[a-z_]+:\s*$", line):
-            parent = line.strip().rstrip(":") + "."
-        elif match := _SETTING.match(line):
-            indent, key, value, comment = match.groups()
-            parent = parent if indent else ""
-            if parent != "-" and (key, value) != ("kind", name.split("/")[-1]):
-                rows.append((f"{group}{parent}{key}", value or "null", comment))
+        if not (match := _SETTING.match(line)):
+            continue
+        indent, key, value, comment = match.groups()
+        above = [(depth, outer) for depth, outer in above if depth < len(indent)]
+        names = [*(outer for _, outer in above), key]
+        if not value:
+            above.append((len(indent), key))
+        if comment and names[0] not in {"defaults", "hydra"} and (key, value) != ("kind", name.split("/")[-1]):
+            rows.append((f"{group}{'.'.join(names)}", value or "null", comment))
     return rows
 
 

@@ -127,6 +127,13 @@ def test_copies_of_rows_are_deleted_where_java_ended_before_and_a_refusal_of_jav
         pass
 
 
+def test_a_session_that_a_run_starts_has_no_pages_no_log_of_events_and_a_driver_that_logs_nothing(spark) -> None:
+    context = spark.session.sparkContext
+    assert context.uiWebUrl is None and context.getConf().get("spark.eventLog.enabled") == "false"
+    logger = context._jvm.org.apache.logging.log4j.LogManager.getRootLogger()
+    assert (logger.getLevel().toString(), list(logger.getAppenders().keySet())) == ("OFF", ["none"])
+
+
 def test_a_part_that_cannot_be_made_or_written_ends_the_run_with_its_reason(spark, tmp_path) -> None:
     domain = Domain((Attribute("a", 3, 0),))
 

@@ -21,7 +21,7 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline.commands import asked_commands
 from pipeline.conf_folder import CONF
 from pipeline.console import LINES, WIDTH, at_most, folded
-from pipeline.help import COMMANDS
+from pipeline.help import COMMANDS, help_text
 from pipeline.settings.compose import compose_config
 from pipeline.settings.config import QueryConfig, typed
 from pipeline.settings.overrides import readable, spelled
@@ -289,6 +289,24 @@ def test_the_help_of_a_choice_is_what_its_file_says(group, capsys):
         own = re.findall(r"^([a-z_]+): [^#\n]*# ", content, flags=re.MULTILINE)
         assert all(f"  {group}.{name}=" in text for name in own if name != "kind")
         assert "privacy.unit=" not in text or group == "experiment"
+
+
+def paths_of(content: object, before: str = "") -> set[str]:
+    """The whole names of all settings in a file, mappings and what stands in them."""
+    own = content.items() if isinstance(content, dict) else ()
+    return {before + str(key) for key, _ in own}.union(*(paths_of(value, f"{before}{key}.") for key, value in own))
+
+
+def test_no_help_of_a_choice_names_a_setting_that_is_none():
+    """`experiment.acs` was `experiment.files.acs`, and names with digits were left out."""
+    shown: set[str] = set()
+    for path in (p for p in sorted(CONF.glob("*/*.yaml")) if p.parent.name != "schemas"):
+        content, group = yaml.safe_load(path.read_text(encoding="utf-8")), path.parent.name
+        text = help_text("run", [f"{group}={path.stem}"])
+        named = set(re.findall("^  ([a-z_0-9.]+)=.*", text.partition("settings:")[2], re.MULTILINE))
+        assert named <= paths_of(content) | paths_of(content, f"{group}."), path
+        shown |= named
+    assert {"experiment.files.national2019", "experiment.table2", "experiment.methods.basic"} <= shown
 
 
 @pytest.mark.parametrize(("name", "file"), [("run", "config"), ("synth", "synth"), ("score", "score")])

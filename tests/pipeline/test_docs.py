@@ -13,6 +13,7 @@ import contextlib
 import importlib.util
 import io
 import json
+import math
 import re
 import shlex
 import shutil
@@ -29,20 +30,30 @@ import yaml
 
 from evaluation.metrics import METRICS
 from mechanisms.public.persons.person_unit import FIELDS as PERSON_FIELDS
+from mechanisms.public.plain_files import DEEPEST, LARGEST_TEXT
+from mechanisms.public.queries.query_matrices import MATRIX_BITS
 from mechanisms.public.rules.computed import FIELD
 from mechanisms.public.rules.rule_transforms import RULE_FIELDS
 from mechanisms.public.rules.table_rules import RULES
 from mechanisms.public.rules.unit_ids import FIELDS as UNIT_FIELDS
 from mechanisms.public.schema.column_parse import COMMON, FIELDS
+from mechanisms.public.schema.schema_text import LARGEST as SCHEMA
 from mechanisms.public.schema.table_schema import load_schema
+from mechanisms.public.settings import declared
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.losses import losses_of
+from mechanisms.public.units import MAX_SCALE, WEIGHT_BITS
+from mechanisms.sensitive.deviates import SATURATED
+from mechanisms.sensitive.exact_answers import LARGEST as ANSWERS
+from mechanisms.sensitive.exact_answers import LIMIT
+from mechanisms.sensitive.exponential import ROUNDING
 from pipeline.conf_folder import CONF
 from pipeline.demo import write_demo
 from pipeline.demo.__main__ import main as write_table
 from pipeline.look.rehearse import write_rows
 from pipeline.settings.compose import compose_config
 from pipeline.settings.compose import setting_names as keys
+from pipeline.settings.config import DataConfig, EvaluationConfig
 from pipeline.statement.verify import verify
 from tests.pipeline.conftest import command
 from tests.public.table_worlds import source
@@ -158,6 +169,50 @@ def test_settings_and_links_of_the_pages_exist():
             assert {*given} <= known | HYDRAS, (name, line)
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
             assert (ROOT / ("" if name == "README" else "docs") / link).exists(), (name, link)
+
+
+def in_words(number: float, digits: int) -> str:
+    """As PRIVACY.md writes it: 1.1 · 10¹²."""
+    mantissa, _, power = f"{number:.{digits - 1}e}".partition("e")
+    return f"{mantissa} · 10{raised(int(power))}"
+
+
+def raised(power: int) -> str:
+    return str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+#: What may stop a run, by its name in a statement → how it is set.
+STOPS = {
+    "column": "`outside: refuse`",
+    "rule": "`conflict: refuse`",
+    "missing_unit": "`privacy.missing_unit=refuse`",
+    "clip": "`privacy.clip=none`",
+    "public_table": "`selection.public` or `synthesis.public`",
+    "unplaced": "`data.max_unplaced`",
+}
+
+
+def test_the_numbers_and_the_stops_of_privacy_md_are_those_of_the_code():
+    said = " ".join((ROOT / "PRIVACY.md").read_text(encoding="utf-8").split())
+    most = next(s.most for s in declared(EvaluationConfig) if s.name == "holdout")
+    for words in (
+        f"leaves each unit out with this probability, at most {'one half' if most == 0.5 else most},",
+        f"`data.max_unplaced` ({DataConfig.max_unplaced} by default)",
+        f"weights are whole multiples of 2{raised(-WEIGHT_BITS)} records, rounded down",
+        f"on a lattice of 2{raised(-WEIGHT_BITS)} records (2{raised(-WEIGHT_BITS - MATRIX_BITS)} for adaptive grids",
+        f"ε gives up 2{raised(round(math.log2(ROUNDING)))} for rounding",
+        f"within ±{in_words(LIMIT / 2**WEIGHT_BITS, 2)} records",
+        f"a scale above {in_words(MAX_SCALE, 2)} records",
+        f"for more than {in_words(ANSWERS / 2**WEIGHT_BITS, 2)} records",
+        f"draws beyond {in_words(SATURATED / 2**WEIGHT_BITS, 1)} records",
+        f"more than {DEEPEST} levels deep, texts above {LARGEST_TEXT >> 20} MiB (a schema: {SCHEMA >> 20} MiB)",
+    ):
+        assert words in said
+    kinds = yaml.safe_load((ROOT / "pipeline/statement/formats/privacy.schema.yaml").read_text(encoding="utf-8"))
+    stops = [kind["properties"]["stop"] for kind in kinds["$defs"]["stop"]["oneOf"]]
+    assert {name for stop in stops for name in stop.get("enum", [stop.get("const")])} == STOPS.keys()
+    stopping = said.partition("### Whether a run fails")[2].partition("###")[0]
+    assert all(words in stopping for words in STOPS.values())
 
 
 #: Settings of the README that the tests make smaller: nothing else of it changes.

@@ -359,15 +359,16 @@ def test_a_choice_that_was_charged_and_lost_is_not_called_answered(selection, ki
 
 
 def test_a_weak_budget_is_warned_about_everywhere_and_a_usual_one_nowhere(town, capsys):
-    weak = ["privacy.epsilon=20", "privacy.delta=0.01", "plan.format=json"]
+    weak = ["privacy.epsilon=20", "privacy.delta=0.01", *PERSON, "privacy.unit_id_rules=[trim]", "plan.format=json"]
     planned = json.loads(reply(capsys, "plan", *UNSCORED, *weak).out)["warnings"]
-    assert len(planned) == 2
-    assert reply(capsys, "plan", *UNSCORED, *weak, "plan.format=text").out.count("warning: ") == 2
+    assert len(planned) == 3
+    assert reply(capsys, "plan", *UNSCORED, *weak, "plan.format=text").out.count("warning: ") == 3
     printed = reply(capsys, "run", *UNSCORED, *weak, "hydra.run.dir=out").out
     assert all(w in " ".join(printed.split()) for w in planned)
     assert statement(town / "out")["warnings"] == planned
+    assert said(town / "out" / "release")["warnings"] == ["epsilon", "delta", "unit_id_rules"]
     assert "  publish   release/synthetic.csv (" in printed
-    usual = ["privacy.epsilon=10", "privacy.delta=1e-5", "hydra.run.dir=usual"]
+    usual = ["privacy.epsilon=10", "privacy.delta=1e-5", *PERSON, "hydra.run.dir=usual"]
     assert command("run", *UNSCORED, *usual) == 0 and statement(town / "usual")["warnings"] == []
     assert "warning" not in capsys.readouterr().out
 

@@ -346,6 +346,12 @@ def test_two_texts_of_numbers_are_one_id_where_the_numbers_are_equal(one, other,
     assert (normal_form(one, ALL) == normal_form(other, ALL)) == (Fraction(one) == Fraction(other))
 
 
+def test_an_exponent_has_nine_digits_at_most_leading_zeros_aside_or_the_text_is_compared():
+    assert normal_form("10e999999998", ALL) == normal_form("1E+000999999999", ALL)
+    texts = ["1e1000000000", "10e999999999", "1e01000000000", "1.0e1000000000"]
+    assert [normal_form(text, ALL) for text in texts] == [texts[0], "1e1000000000", *texts[2:]]
+
+
 @settings(max_examples=300)
 @given(st.text(st.characters(max_codepoint=127), max_size=8) | NUMBERS, st.sets(st.sampled_from(ALL)))
 def test_texts_of_plain_characters_have_the_form_that_all_others_would_have(text, rules):

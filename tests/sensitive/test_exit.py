@@ -280,6 +280,28 @@ def test_nothing_else_charges_a_ledger_or_draws():
                 assert name not in draws or path.name in homes or function.name in ("draw", "released_values"), where
 
 
+#: What draws the answers that leave → the words of PRIVACY.md.
+LEAVES = {
+    "MarginalQuestion": "noisy counts of rows and of units",
+    "ValuesQuestion": "[discovered](#what-is-discovered) values",
+    "_Choice": "names of chosen marginals",
+    "NoisyNumbers": "noisy distances, noisy closeness",
+}
+
+
+def test_every_kind_of_value_that_leaves_stands_in_privacy_md():
+    classes = [
+        node
+        for path in (ROOT / "mechanisms" / "sensitive").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef) and not any("Protocol" in ast.unparse(base) for base in node.bases)
+    ]
+    drawing = {c.name for c in classes if any(isinstance(n, ast.FunctionDef) and n.name == "draw" for n in c.body)}
+    said = " ".join((ROOT / "PRIVACY.md").read_text(encoding="utf-8").split())
+    assert drawing == LEAVES.keys() and all(words in said for words in LEAVES.values())
+    assert "Five kinds of values leave it" in said, "distances and closeness are two"
+
+
 def test_what_is_about_to_leave_shows_nothing_of_itself():
     assert "12345" not in repr((the_exit.Exact([12345], 1.0), PrivateScores({("a", "b"): 12345}, 1)))
 
