@@ -333,10 +333,10 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
     ends = [_number(column, item, last=i == 1) for i, item in enumerate(items)]
     if not ends or any(e is None for e in ends):
         return None
-    if len(items) == 2:
-        low, high = ends
-        if not low <= high:  # type: ignore[operator]  # None was left out
-            raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix="[low, high], low first")
+    low, high = ends[0], ends[-1]
+    if len(items) == 2 and not low <= high:  # type: ignore[operator]  # None was left out
+        raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix="[low, high], low first")
+    if len(items) == 2 and (low != high or column.kind != "float" or column.multiple_of is not None):
         return [(low, high)]  # type: ignore[list-item]
     if column.kind == "float" and not all(from_edge(column, e)[1] for e in ends if e is not None):
         raise UserError(f"column {name!r}: single numbers have no width", where="where", fix="a range: [low, high]")

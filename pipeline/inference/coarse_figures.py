@@ -10,6 +10,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique
+from mechanisms.public.errors import UserError
 from pipeline.inference.coarse_answers import Coarse, Limits, cell_limits
 from pipeline.inference.estimate_questions import BinValues, EstimateQuestion, Groups, codes_of
 from pipeline.inference.marginal_estimates import ReleaseEvidence
@@ -151,7 +152,13 @@ def limit_intervals(
     """Limits of the figure of each of these groups, without an estimate; None where there is no answer at all.
 
     Every cell lies between its limits, at 95 % for all cells together.
+
+    Raises:
+        UserError: about a population: limits hold for these records, and no count says how far drawing moves them.
     """
+    if question.sampling:
+        problem = f"no answer tells the cells of {' × '.join(clique)} that it takes, but limits of these records"
+        raise UserError(problem, where="sampling", fix="sampling=false: about these records alone")
     limits = cell_limits(evidence, clique, ALPHA)
     if limits is None:
         return None

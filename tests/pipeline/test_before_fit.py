@@ -336,6 +336,7 @@ def test_no_rows_are_an_empty_frame_of_the_same_kinds_and_arrow_tables_say_what_
         ({"sex": None}, "has no value"),
         ({"fare": 12.5}, r"a range: \[low, high\]"),
         ({"fare": [60, 70]}, "has no value there"),
+        ({"fare": [7, 7]}, "single numbers have no width"),
         ({"sex": []}, "an empty list"),
         ("sex == 'F'", "got str"),
         ({"ward": "d", "sex": "F"}, "satisf"),

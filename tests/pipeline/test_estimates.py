@@ -3,6 +3,7 @@
 import io
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -156,6 +157,17 @@ def test_intervals_of_a_population_hold_for_values_that_few_records_have(drawn, 
         lines = ratio_interval(sums, one, one), sum_interval(sums, one, one, one)
         hits += [line.low <= figure <= line.high for line, figure in zip(lines, true, strict=True)]
     assert all(often_enough(many, tried) for many in hits)
+
+
+def test_limits_of_these_records_are_none_of_a_population():
+    """They were given as such: where all records have one job, they are as narrow as the noise of one column."""
+    sides, asked = (
+        release(0, (("age",), ("job",))),
+        question("count", "age", by="job", value=[0, 49], unmeasured="bounds"),
+    )
+    assert "Fréchet" in set(estimates.estimate(TOWN, sides, asked)["how"])
+    with pytest.raises(UserError, match="sampling: no answer tells"):
+        estimates.estimate(TOWN, sides, replace(asked, sampling=True))
 
 
 #: Three jobs with the same shares of ages in every one.
