@@ -13,8 +13,10 @@ from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, is_amount, is_liste
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.table_schema import Schema
 
-#: A number that hardly ever falls from record to record rises in at least such a share of the steps.
+#: A number that hardly ever falls rises in at least this share of the steps; unrelated states differ in as many.
 RISING = 0.1
+#: Pairs of columns are looked at in so many records.
+MOST = 1 << 17
 #: The rows, person by person and in order; and whether the row behind each of these is of the same person.
 Following = tuple[NDArray[np.int64], NDArray[np.bool_]]
 
@@ -47,19 +49,23 @@ def _never_falling(schema: Schema, declared: PersonUnit, coded: CodedTable, foll
 
 def _handed_on(schema: Schema, declared: PersonUnit, coded: CodedTable, following: Following) -> list[str]:
     """Columns that say again what another one said in the record before, by their bins: the grade so far."""
-    apart, (order, steps) = {*declared.constant, *(s.target for s in schema.rules.computed)}, following
+    order, steps = following[0][:MOST], following[1][: MOST - 1]
+    apart = {*declared.constant, *(s.target for s in schema.rules.computed)}
     columns = [c for c in schema.held if c.discover is None and (is_amount(c) or is_listed(c)) and c.name not in apart]
     codes = {c.name: np.asarray(coded.column(c.name)).astype(np.int64)[order] for c in columns}
     hints = []
     for now, before in itertools.permutations(columns, 2):
-        place = np.array([before.codes_by_label.get(label, -1) for label in now.labels] + [-1] * now.size)
+        code_of = {label: code for label, code in before.codes_by_label.items() if code < before.value_codes}
+        place = np.array([code_of.get(label, -1) for label in now.labels] + [-1] * now.size)
         if np.count_nonzero(place >= 0) < 2:
             continue
         own, last = place[codes[now.name]], codes[before.name][:-1]
         both = steps & (own[1:] >= 0) & (last < before.value_codes)
-        rows, same = int(both.sum()), int((own[1:] == last)[both].sum())
-        stays = int((own[1:] == own[:-1])[both].sum())
-        if rows >= FEWEST_ROWS and same >= ASCENDING * rows > stays:
+        rows, same, stays = (int((which & both).sum()) for which in (both, own[1:] == last, own[1:] == own[:-1]))
+        each = (np.bincount(codes_of[both], minlength=before.value_codes) for codes_of in (own[1:], last))
+        apart_by_chance = rows - float(np.prod([*each], axis=0).sum()) / max(rows, 1)
+        handed = rows - same <= (1 - ASCENDING) * apart_by_chance and apart_by_chance >= RISING * rows
+        if rows >= FEWEST_ROWS and handed and stays < ASCENDING * rows:
             hints.append(
                 f"unit: order: {now.name!r} is {before.name!r} of the person's record before in {same:,} of {rows:,} "
                 "steps; no rule keeps that, and it will differ in many of a release: leave it out, and fill it in from "

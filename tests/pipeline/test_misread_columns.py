@@ -208,10 +208,14 @@ def test_a_state_that_says_again_the_one_of_the_record_before_is_told(capsys):
     new = np.random.default_rng(1).integers(0, 4, N)
     old = np.where(visit == 0, "", np.roll(new, 100).astype(str))
     cells = {"person": person, "day": day, "old": old, "new": [f"{n}.0" for n in new], "home": person % 4}
-    kind = "kind: integer, min: 0, max: 3"
-    schema = f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, old: {{{kind}}}, new: {{{kind}}}, "
-    schema += f"home: {{{kind}}}}}\nunit: {{column: person, order: day, records: {{max: 6}}}}"
-    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "record before" in h)
+    cells["kin"] = np.where(person % 3, "n.a.", person % 4)  # of which a value is a gap in another column
+    cells |= {"first": (visit == 0) * 1, "last": (visit == 5) * 1}  # 0 and 0 in each step, whoever it is
+    states = dict.fromkeys(("old", "new", "home", "first", "last"), "kind: integer, min: 0, max: 3")
+    states |= {"old": f"{states['old']}, missing: [n.a.]", "kin": "kind: categorical, values: ['0', '1', n.a.]"}
+    states |= {"day": "kind: date, min: 2022-01-01, max: 2024-01-31"}
+    schema = f"columns: {{{', '.join(f'{n}: {{{fields}}}' for n, fields in states.items())}}}\n"
+    schema += "unit: {column: person, order: day, records: {max: 6}}"
+    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "of the person's record before" in h)
     assert hint.startswith("unit: order: 'old' is 'new' of the person's record before in 500 of 500 steps")
 
 

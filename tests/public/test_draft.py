@@ -584,6 +584,16 @@ def test_amounts_that_are_0_where_nothing_is_granted_are_proposed_as_a_rule(tmp_
     assert not cells[granted].any() and cells.sum() == 2 * (own["amount"].value_codes - 1) and not cells[:, 0].any()
 
 
+def test_two_boxes_that_are_never_both_ticked_are_one_rule(tmp_path: Path) -> None:
+    """`{none: 1, car: 1}` and `{car: 1, none: 1}` were proposed beside each other."""
+    car, bus = np.random.default_rng(4).integers(0, 2, (2, 900))
+    lines = [f"{c},{b},{int(c + b == 0)}" for c, b in zip(car, bus, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["car,bus,none", *lines]))
+    text = draft_schema(source(tmp_path / "t.csv"), "t")
+    rules = [{*yaml.safe_load(line[1:].strip())[0]} for line in text.splitlines() if line.startswith("#   - {")]
+    assert sorted(map(sorted, rules)) == [["bus", "none"], ["car", "none"]]
+
+
 def test_a_skipped_date_whose_length_is_measured_says_by_which_rule_it_has_that_name(tmp_path: Path) -> None:
     days = [np.datetime64("2023-01-01") + i * 7 % 500 for i in range(900)]
     lines = [f"{d},{['paid', 'open'][i % 3 > 0]},{'' if i % 3 else d + 20 + i % 90}\n" for i, d in enumerate(days)]

@@ -205,7 +205,9 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skippe
         best = max(own, key=lambda one: (one.explained, any(one.at), None not in one.at), default=None)
         if best is not None and (best.explained >= EXPLAINED or (best.explained and best.rows == best.empty)):
             skipped.append(best)
-    return skipped
+    boxes = {c.name for c in given if c.value_codes == 2 and _zero(c)}  # of two, the same rule either way
+    once = {frozenset((o.source, o.target)): o for o in reversed(skipped) if {o.source, o.target} <= boxes and o.above}
+    return [one for one in skipped if once.get(frozenset((one.source, one.target)), one) is one or one.above is None]
 
 
 def _zero(column: Column) -> list[_Target]:
