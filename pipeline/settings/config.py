@@ -391,6 +391,6 @@ def schema_path(name: str | None, where: str = "data.schema") -> Path:
     for candidate in (SCHEMAS / f"{name}.yaml", own, SCHEMAS / name):
         if candidate.is_file():
             return candidate
-    near = did_you_mean(name, [*ready, *(r.removesuffix(".yaml") for r in ready)])
+    near = did_you_mean(name.removesuffix(".yaml"), [r.removesuffix(".yaml") for r in ready])
     fix = near or f"a path, or one of {', '.join(ready)}"
     raise UserError(f"no schema file {name!r}", where=where, fix=fix)

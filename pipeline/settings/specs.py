@@ -148,9 +148,9 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
     for where, count in (("privacy.max_records", privacy.max_records), ("data.max_records", data.max_records)):
         least = unit.bound if counted is not None or where == "data.max_records" else 1
         if isinstance(count, int) and not least <= count <= unit.bound:
-            right = str(unit.bound) if least == unit.bound else f"at most {most}"
+            right = f"={unit.bound}" if least == unit.bound else f": at most {most}"
             problem = f"got {count}, but the schema says unit: {{records: {records}}}"
-            raise UserError(problem, where=where, fix=f"{where}: {right}, or null; or another number in the schema")
+            raise UserError(problem, where=where, fix=f"{where}{right}, or null; or another number in the schema")
     if discovered:
         return replace(privacy, unit=unit.column, max_records_cap=min(privacy.max_records_cap, most))
     return replace(privacy, unit=unit.column, max_records=privacy.max_records or unit.bound)

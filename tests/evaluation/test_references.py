@@ -326,6 +326,13 @@ def test_tstr_learns_what_the_synthetic_table_keeps():
     assert near.ends.low < near.score < near.ends.high and near.ends.poor > 0.2
 
 
+def test_tstr_predicts_every_column_in_turn_and_learns_from_a_sample_where_that_is_asked():
+    asked = {"predict_all": True, "predict": ["sex"], "predict_rows": 90}
+    every = result_of("tstr", linked(300, 1), linked(300, 2), asked, holdout=linked(300, 3))
+    assert [*dict.fromkeys(every.frame["target"])] == [*DOMAIN.names]
+    assert every.to_json()["rows"] == {"real": 90, "synthetic": 90, "test": 90}
+
+
 @pytest.mark.slow
 def test_tstr_predicts_numbers_as_numbers():
     real, good, bad = linked(1500, 1), linked(1500, 2), linked(1500, 3, strength=0)

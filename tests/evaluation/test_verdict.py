@@ -404,6 +404,15 @@ def test_a_table_of_copies_is_at_risk_and_a_fresh_one_is_not(name):
         assert all(c["low"] < 0.02 for c in columns.values()) and len(columns) == 4 * (name == "attribute_inference")
 
 
+def test_the_secrets_that_are_named_are_inferred_alone_and_a_condition_has_as_many_columns_as_asked():
+    tables, secret = thirds(300, 3), FINE.names[1]
+    inferred = attacked("attribute_inference", *tables, settings={"secrets": [secret]}).result.details
+    assert [*inferred["columns"]] == [secret]
+    for width, of in ((2, 2), (9, len(FINE))):
+        guesses = attacked("singling_out", *tables, settings={"attacks": 30, "condition_columns": width}).result.details
+        assert guesses["columns_per_condition"] == of
+
+
 def test_an_attack_acts_on_whole_units():
     """Records of a person are nearly alike; the synthetic table has one of each person's eight."""
     (training, ids), (holdout, others) = persons(1), persons(2)

@@ -98,7 +98,8 @@ def test_fewer_records_may_count_than_a_person_has_and_the_schema_of_the_run_say
     assert parse_schema(saved, where="saved").rules.unit == unit
     Path("stays.yaml").write_text(FEW + UNIT.replace("max: 3", "max: 3, counted: 2"))
     assert build_specs(load_config(OWN)).unit.max_records == 2
-    assert "but the schema says unit: {records: {max: 3, counted: 2}}" in refusal("privacy.max_records=3")
+    assert "but the schema says unit: {records: {max: 3, counted: 2}}" in (said := refusal("privacy.max_records=3"))
+    assert "; privacy.max_records=2, or null" in said, "as it is written on the command line"
     for wrong in ("0", "4", "true", "two"):
         Path("stays.yaml").write_text(FEW + UNIT.replace("max: 3", f"max: 3, counted: {wrong}"))
         assert "unit: records: counted: got" in refusal() and "from 1 to 3" in refusal()

@@ -153,22 +153,26 @@ def test_every_choice_and_metric_stands_on_its_page():
 #: Choices of whole files, and where Hydra leaves a run and a sweep.
 HYDRAS = {"hydra.run.dir", "hydra.sweep.dir", "hydra/launcher"}
 HYDRAS |= {"experiment", "data", "engine", "selection", "synthesis"}
-SETTING = re.compile(r"`((?:privacy|selection|synthesis|data|evaluation|plan)\.(?!json\b|schema\.)[a-z_]+)\b")
+GROUPS = "privacy|selection|synthesis|data|evaluation|plan|engine|budget|limits|statement|experiment"
+SETTING = re.compile(rf"`((?:{GROUPS})\.(?!(?:json|md|py|html)\b|schema\.)[a-z_]+)(?=[`=. ])")
+#: Pages beside docs/ that speak of settings; those of docs/adding speak of their own too.
+BESIDE = {name: (ROOT / f"{name}.md").read_text(encoding="utf-8") for name in ("PRIVACY", "SECURITY", "CONTRIBUTING")}
 
 
 def test_settings_and_links_of_the_pages_exist():
     choices = [f"selection={path.stem}" for path in (CONF / "selection").glob("*.yaml")]
+    experiments = [f"experiment={name}" for name in ("mgd_table1", "nist_crc", "anita_tradeoff", "all")]
     known = {"privacy.max_records", *keys(compose_config("config", []))}
-    for choice in ("data=table", "engine=spark", "experiment=mgd_table1", *choices):
+    for choice in ("data=table", "engine=spark", *experiments, *choices):
         known |= {*keys(compose_config("config", [choice]))}
-    for name, text in {**PAGES, "README": README}.items():
+    for name, text in {**PAGES, **BESIDE, "README": README}.items():
         for setting in SETTING.findall(text):
             assert setting in known, (name, setting)
         for line in re.findall(r"^python -m pipeline ((?:run|plan) .*)$", text, flags=re.MULTILINE):
             given = [w.lstrip("+-").partition("=")[0] for w in shlex.split(line) if "=" in w]
             assert {*given} <= known | HYDRAS, (name, line)
         for link in re.findall(r"\]\((?!https?:)([^)#]+)", text):
-            assert (ROOT / ("" if name == "README" else "docs") / link).exists(), (name, link)
+            assert (ROOT / ("docs" if name in PAGES else "") / link).exists(), (name, link)
 
 
 def in_words(number: float, digits: int) -> str:

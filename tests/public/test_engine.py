@@ -188,6 +188,9 @@ def test_a_quoted_header_in_another_delimiter_is_suspected(tmp_path: Path) -> No
     path = csv(tmp_path, '"x";age;city\n1;2;3\n')
     with pytest.raises(UserError, match=r"is the delimiter ',' right\?\n.*data\.delimiter=';'"):
         encode(path, schema(age=ANY))
+    path = csv(tmp_path, "x,age,city\n1,2,3\n")
+    with pytest.raises(UserError, match=r"fix: data\.delimiter=',', or in the schema no dialect$"):
+        encode(path, schema(age=ANY), dialect=Dialect(";"))
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

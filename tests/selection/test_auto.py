@@ -82,6 +82,13 @@ def test_all_of_the_budget_is_planned_and_pure_noise_serves():
         assert plan["reserve"] and plan["total"]["epsilon"] == pytest.approx(1.0, rel=1e-3)
 
 
+@pytest.mark.parametrize("share", [None, 0.3])
+def test_the_fine_cells_of_all_columns_together_take_a_tenth_of_the_budget_or_as_much_as_is_said(share):
+    plan = plan_json(*([] if share is None else [f"selection.fine_share={share}"]))
+    fine = [s["share"] for s in plan["measurements"] if s["stage"] == "fine"]
+    assert len(fine) == 4 and math.fsum(fine) == pytest.approx(share or 0.1)
+
+
 @pytest.mark.parametrize(("epsilon", "bound", "over"), [(1, 1, 1), (0.1, 1, 1), (10, 1, 10), (10, 20, 1), (40, 20, 2)])
 def test_looks_take_less_of_a_large_budget(epsilon, bound, over):
     """A fifth for columns and 2 % for distances, where ε is at most C."""

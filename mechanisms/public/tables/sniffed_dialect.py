@@ -95,7 +95,8 @@ def with_all_faults(
         read = f"is not {declared.encoding.upper()} text"
         problems.append(f"{error.what if read in error.what else read}, but likely {own.encoding}")
         fixes.append(f"{setting.removesuffix('delimiter')}encoding={own.encoding}")
-    fix = f"{' '.join(fixes)}, or in the schema dialect: {json.dumps(own.fields)}"
+    fields = f"dialect: {json.dumps(own.fields)}" if own.fields else "no dialect"
+    fix = f"{' '.join(fixes)}, or in the schema {fields}"
     try:
         read_as(own)
     except UserError as further:
