@@ -307,13 +307,15 @@ def load_book(path: Path) -> Book | None:
     Raises:
         UserError: it cannot be read, is damaged or was changed by hand, has a second name, or is an older copy.
     """
-    last, file = recorded(path), place_of(path)  # in this order: the file may be written meanwhile
+    file, fix = place_of(path), "the path of a ledger that `run` made, or a new name"
+    if file.exists() and not file.is_file():  # a pipe, and many a device, would be read without end
+        raise UserError("is no plain file", where=str(path), fix=fix)
+    last = recorded(path)  # first: the file may be written meanwhile
     try:
         text, names = file.read_text(encoding="utf-8"), file.stat().st_nlink
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        fix = "the path of a ledger that `run` made, or a new name"
         why = error.strerror if isinstance(error, OSError) else "not a text"
         raise UserError(f"cannot be read ({why})", where=str(path), fix=fix) from error
     if names > 1:  # it is replaced as a whole: each name would go on as a ledger of its own

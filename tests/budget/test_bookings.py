@@ -223,6 +223,10 @@ class TestDamage:
         with pytest.raises(UserError, match="of a later version"):
             load_book(path)
 
+    def test_a_device_or_a_pipe_is_no_ledger_and_is_not_read_without_end(self):
+        with pytest.raises(UserError, match="is no plain file"):
+            load_book(Path(os.devnull))
+
     def test_a_second_name_for_the_file_is_refused_under_both(self, path):
         book_runs(wanted(path), [booking("a", 2.0)])
         other = path.with_name("twin.json")
