@@ -249,6 +249,12 @@ def test_the_key_is_in_no_name_of_an_engine_that_is_shown() -> None:
     assert KEY.hex() not in repr(Aside(KEY, 0.5)) and repr(KEY) not in repr(Aside(KEY, 0.5))
 
 
+def test_each_choice_has_coins_of_its_own() -> None:
+    starts = [start(KEY) for start in (coins.of_truncation, coins.of_unit_aside, coins.of_row_aside)]
+    starts += [coins.of_value(KEY, name) for name in ("a", "b")]
+    assert not any(one.startswith(other) for one, other in itertools.permutations(starts, 2))
+
+
 def test_nobody_without_the_key_can_write_two_records_of_one_digest(tmp_path) -> None:
     """Who knew the digest could write records whose coins hang together; the engines agree on it."""
     table = write(tmp_path / "t.parquet", [("", "rome", "1", "2", "", f"x{i}") for i in range(20)])
@@ -260,6 +266,10 @@ def test_nobody_without_the_key_can_write_two_records_of_one_digest(tmp_path) ->
         )
     assert here == again and not set(here) & set(there) and len(set(here)) == 20
     assert all(len(digest) == 64 for (digest,) in here), "SHA-256"
+    cut = write(tmp_path / "cut.parquet", [("", "rome", "12", "3", "", ""), ("", "rome", "1", "23", "", "")])
+    with cut.connect() as engine:
+        digests = engine.execute(f"SELECT {coins.content(cut, KEY)} FROM {cut.relation}").fetchall()
+    assert digests[0] != digests[1], "of the cells, not of what they are together"
     task = EncodeSlices(table, unit, KEY, 1 << 28, contract_schema())
     (batch,) = task(iter([pa.RecordBatch.from_pydict({"part": [str(table.path)], "relation": [table.relation]})]))
     assert batch.column("content").to_pylist() == [digest for (digest,) in here]

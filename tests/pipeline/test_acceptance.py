@@ -7,6 +7,8 @@ import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,7 +17,7 @@ from mechanisms.accounting.private_selection import PrivateSelection
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import plain_digits
 from mechanisms.sensitive.noise import SeededNoise
-from pipeline.measuring.acceptance import Withheld
+from pipeline.measuring.acceptance import Withheld, _within
 from pipeline.settings.config import load_config
 from pipeline.stages import run
 from pipeline.sweeps.job_process import JobOutcome
@@ -40,6 +42,12 @@ def ledger(path: Path) -> list[str]:
 def score_of(said: dict) -> dict:
     (event,) = [e for e in said["events"] if "accept" in e]
     return event
+
+
+def test_a_score_that_was_charged_and_lost_accepts_nothing_where_a_threshold_decides():
+    limits = [SimpleNamespace(criterion=SimpleNamespace(at_most=limit)) for limit in (5.0, None)]
+    state: Any = SimpleNamespace(plan=SimpleNamespace(scores=limits))
+    assert _within(state, [5.0, None]) and not _within(state, [5.1, 1.0]) and not _within(state, [None, 1.0])
 
 
 def test_a_release_within_the_threshold_is_published_with_its_noisy_figure(town, capsys):

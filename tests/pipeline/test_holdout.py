@@ -16,6 +16,7 @@ from mechanisms.sensitive.contribution import Aside, PrivacyUnit, UnitRows
 from mechanisms.sensitive.engines.duckdb_engine import aside_rows
 from mechanisms.sensitive.private_table import load_private
 from pipeline.conf_folder import CONF
+from pipeline.load_stage import run_facts
 from pipeline.settings.config import load_config, schema_path
 from pipeline.settings.scoring import build_scores, role_names
 from tests.pipeline.conftest import TOWN, command, people, reply, statement_of, worded
@@ -29,6 +30,19 @@ def private(folder, unit, *, key=KEY, share=0.3, name="w"):
     work.mkdir(mode=0o700)
     source = open_table(folder / "town.csv", workdir=work, memory_limit_bytes=1 << 30, threads=1)
     return load_private(source, load_schema(folder / "town.yaml"), unit, workdir=work, key=key, holdout=share)
+
+
+def test_each_run_has_a_secret_key_of_its_own_unless_its_noise_is_fixed(town):
+    """Who knew the key of another run would know who is set aside, and which records truncation keeps."""
+
+    def key(*settings):
+        config = load_config([*TOWN, *settings])
+        facts = run_facts(config, load_schema(town / "town.yaml"), config.data)
+        return bytes.fromhex(facts["once"]["key"])
+
+    keys = [key() for _ in range(3)]
+    assert len({*keys}) == 3 and {len(k) for k in keys} == {32} and bytes(32) not in keys
+    assert key("privacy.noise_seed=1") == key("privacy.noise_seed=1") != key("privacy.noise_seed=2")
 
 
 def test_whole_units_are_set_aside_by_coins_of_their_id_and_the_key_alone_and_none_of_their_records_count(town):
