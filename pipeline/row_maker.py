@@ -18,6 +18,8 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.decode import Owned, with_units
+from pipeline.inference.marginal_estimates import count_estimate
+from pipeline.inference.ratio_intervals import errors_of_interval
 from pipeline.release_folder import NewRows
 from pipeline.release_query import Weights, asked_ranges, code_weights, left_out
 from pipeline.settings.memory import no_room
@@ -42,11 +44,6 @@ class Condition:
     asked: Json
     weights: Mapping[str, Weights]
     drawn_by: Schema
-
-    @property
-    def notes(self) -> list[str]:
-        """What it leaves out although a reader may think that it holds it, a sentence each."""
-        return [note for name, value in self.asked.items() for note in left_out(self.schema[name], value)]
 
     @property
     def of_persons(self) -> bool:
@@ -166,7 +163,7 @@ class RowMaker:
         Raises:
             UserError: no row, or hardly any, satisfies the condition.
         """
-        for note in () if condition is None else condition.notes:
+        for note in self.notes(condition):
             self.show.note(note)
         if condition is not None and condition.of_persons:
             return self._of_persons(condition, rows)
@@ -182,6 +179,19 @@ class RowMaker:
                 coded, facts, drawn_by = chosen.table, facts_of(condition, chosen), condition.drawn_by
         written = as_written(drawn_by, self.measurements)
         return NewRows(linked(coded, written, self.rng, self.show), written, self.rng, rows, facts)
+
+    def notes(self, condition: Condition | None) -> list[str]:
+        """What a condition leaves out although a reader may think that it holds it; that nobody may satisfy it."""
+        if condition is None:
+            return []
+        notes = [note for name, value in condition.asked.items() for note in left_out(self.schema[name], value)]
+        of_records = condition.weights if condition.weights.keys() <= {*self.measurements.domain.names} else {}
+        counted = count_estimate(self.measurements, of_records) if of_records else None
+        far = errors_of_interval(self.measurements)
+        if counted is not None and counted.value <= far * counted.error:  # a model gives rows to whatever can be
+            answer = f"{counted.value:,.0f} ± {far * counted.error:,.0f} records"
+            notes.append(f"where: by the answers {answer} satisfy it, so that there may be none: its rows are guesses")
+        return notes
 
     def _coded(self, rows: int | None, report: Progress) -> CodedTable:
         """Rows of the table's columns."""

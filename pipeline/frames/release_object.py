@@ -105,7 +105,7 @@ class Release(RowSource):
                 satisfy it. Their distribution is the model's given the condition; of a synthesizer that changes rows
                 until they fit, rows are chosen from more of them by weight. `attrs["given"]` of the frame (the Arrow
                 table's metadata) says which, of how many independent rows they tell as much, and in `notes` what the
-                condition leaves out.
+                condition leaves out, and whether there may be no such record.
             seed: the same seed gives the same rows; that takes nothing from the promise. None: fresh randomness.
             form: pandas, polars, or arrow: a `pyarrow.Table`; None: polars where the frame was, else pandas.
         Raises:

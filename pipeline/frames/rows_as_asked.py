@@ -60,10 +60,11 @@ class RowSource:
             check_rows(schema, measurements, spec, rows, LimitsConfig(), fixed=[c for c, _ in schema.zeros])
         except UserError as error:
             raise UserError(error.what, where="rows", fix="fewer rows at a time: each sample is a new draw") from None
-        new = RowMaker(schema, measurements, spec, rng, model=self._model).draw(rows, condition)
+        maker = RowMaker(schema, measurements, spec, rng, model=self._model)
+        new, notes = maker.draw(rows, condition), maker.notes(condition)
         texts = frame_kinds.texts(new.drawn_by, self._kinds)
-        notes = {"notes": condition.notes} if condition is not None and condition.notes else {}
-        return arrow_table(new.rows, new.drawn_by, rng, texts=texts), new.given and {**new.given, **notes}
+        given = new.given and {**new.given, **({"notes": notes} if notes else {})}
+        return arrow_table(new.rows, new.drawn_by, rng, texts=texts), given
 
     def _row_for_each(
         self, conditions: Frame, where: Mapping[str, Any] | None, seed: int | None, rng: np.random.Generator

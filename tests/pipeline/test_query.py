@@ -31,8 +31,10 @@ from pipeline.inference.noise_bounds import widest_reach
 from pipeline.release_query import answer as query_answer
 from pipeline.release_query import asked_ranges, code_weights, estimate_count, estimate_marginal, left_out
 from pipeline.report.answer_noise import signal_to_noise
+from pipeline.row_maker import RowMaker, build_condition
 from pipeline.settings.config import QueryConfig
 from pipeline.statement.verify import verify
+from synthesis.independent import IndependentSpec
 from synthesis.marginal_tables import marginal_tables
 from tests.pipeline.conftest import PAIRS, TOWN, command, done_once, people, reply, statement_of
 
@@ -380,6 +382,14 @@ def worded(ages, fares=(900.0, 100.0), sigma=5.0):
 
 
 NOISE = 1.96 * 5
+
+
+def test_rows_of_a_condition_that_nobody_may_satisfy_are_called_guesses():
+    known = worded([500.0, 300, 100, 60, 9, 11])
+    maker = RowMaker(AGES, known, IndependentSpec(), np.random.default_rng(0))
+    for ages, alone in (([80, 99], True), ([100, 119], False), ([0, 99], False)):
+        notes = maker.notes(build_condition(AGES, {"age": ages}))
+        assert bool(notes) == alone and all("so that there may be none" in note for note in notes)
 
 
 @pytest.mark.parametrize(
