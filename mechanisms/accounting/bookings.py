@@ -309,7 +309,7 @@ def load_book(path: Path) -> Book | None:
     """
     file, fix = place_of(path), "the path of a ledger that `run` made, or a new name"
     if file.exists() and not file.is_file():  # a pipe, and many a device, would be read without end
-        raise UserError("is no plain file", where=str(path), fix=fix)
+        raise UserError("cannot be read (no plain file)", where=str(path), fix=fix)
     last = recorded(path)  # first: the file may be written meanwhile
     try:
         text, names = file.read_text(encoding="utf-8"), file.stat().st_nlink

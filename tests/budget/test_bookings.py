@@ -224,7 +224,7 @@ class TestDamage:
             load_book(path)
 
     def test_a_device_or_a_pipe_is_no_ledger_and_is_not_read_without_end(self):
-        with pytest.raises(UserError, match="is no plain file"):
+        with pytest.raises(UserError, match="no plain file"):
             load_book(Path(os.devnull))
 
     def test_a_second_name_for_the_file_is_refused_under_both(self, path):
