@@ -193,8 +193,8 @@ def pick_rows(
 BLOCK = 1 << 13
 #: The gap of an impossible cell: no change of a count moves it, and with its weight no row gains by entering.
 GUARD = 1e25
-#: A sweep that lowers the squared misfit by less, in variances of the noise a cell, is the last one: where noise is
-#: large, few sweeps bring the rows as close as answers tell, and further ones follow the noise.
+#: A sweep that lowers the squared misfit by less, in variances of the noise a cell, is the last one, once no fewer rows
+#: have an impossible combination: where noise is large few sweeps do, and further ones follow it.
 LEAST_GAIN = 1e-4
 
 
@@ -249,12 +249,15 @@ def descend(
     laid += [(c, 1 / GUARD**0.6) for c, _ in zeros]
     gap, entries = np.concatenate(gaps), _entries(table.domain, laid)
 
-    def misfit() -> float:
-        return sum(float(part @ part / own**2) for part, own in zip(np.split(gap, ends), noise, strict=False))
+    def misfit() -> float:  # of a cell in the mean; a row that cannot be weighs more than all
+        squares = sum(float(part @ part / own**2) for part, own in zip(np.split(gap, ends), noise, strict=False))
+        own = CodedTable(table.domain, tuple(columns))
+        barred = zip(zeros, count_cliques(own, [clique for clique, _ in zeros]), strict=True)
+        return float(squares / ends[-1] + sum(int(n[cells.ravel()].sum()) for (_, cells), n in barred))
 
-    left = misfit()
     state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
     columns = [np.array(c) for c in table.columns]
+    left = misfit()
     block = np.empty((min(BLOCK, table.rows), len(columns)), np.int32)
     changed = []
     for sweep in range(sweeps):
@@ -271,7 +274,7 @@ def descend(
                 column[start : start + len(part)] = part[:, axis]
         changed.append(int(moves))
         before, left = left, misfit()
-        if before - left < LEAST_GAIN * ends[-1]:
+        if before - left < LEAST_GAIN:
             break
     return CodedTable(table.domain, tuple(columns)), changed
 

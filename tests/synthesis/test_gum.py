@@ -372,6 +372,18 @@ def test_sweeps_end_where_a_further_one_gains_next_to_nothing_beside_the_noise()
     assert swept(1e6) == 1 and swept(100.0) < swept(0.1), "the same misfit, of which more is noise"
 
 
+def test_sweeps_do_not_end_while_they_take_rows_out_of_impossible_cells():
+    start, wanted = rows_of(1, 3000, twist=False), wanted_of(rows_of(0, 3000, twist=True))
+    targets = [dataclasses.replace(t, stddev=1e6) for t in wanted]
+    never = np.random.default_rng(0).random(FREE.shape(("a", "b"))) < 0.4
+
+    def impossible(sweeps: int) -> int:
+        table, _ = descend(start, targets, sweeps=sweeps, rng=np.random.default_rng(0), zeros=[(("a", "b"), never)])
+        return int(never[table.column("a"), table.column("b")].sum())
+
+    assert impossible(24) < 0.05 * impossible(1)
+
+
 def test_where_targets_contradict_each_other_the_more_precise_one_is_met():
     sure = Target(("a",), np.array([700.0, 100.0, 100.0, 100.0]), 1.0)
     vague = Target(("a", "b"), np.full((4, 3), 1000 / 12), 50.0)
