@@ -163,8 +163,6 @@ class RowMaker:
         Raises:
             UserError: no row, or hardly any, satisfies the condition.
         """
-        for note in self.notes(condition):
-            self.show.note(note)
         if condition is not None and condition.of_persons:
             return self._of_persons(condition, rows)
         facts, drawn_by = None, self.schema

@@ -63,7 +63,10 @@ def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = 
     check_rows(schema, measurements, spec, rows, config.limits, fixed=fixed)
     show = Stages(quiet=quiet)
     rng = np.random.default_rng(config.synthesis.seed)
-    new = RowMaker(schema, measurements, spec, rng, show).draw(rows, condition)
+    maker = RowMaker(schema, measurements, spec, rng, show)
+    for note in maker.notes(condition):
+        show.note(note)
+    new = maker.draw(rows, condition)
     with show.stage("release") as report, _workdir(root) as work:
         new = replace(new, two=two, drawn_by=replace(new.drawn_by, dialect=dialect))
         measured = replace(schema, dialect=dialect), statement, measurements

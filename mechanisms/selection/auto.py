@@ -20,7 +20,7 @@ from mechanisms.public.queries.cell_sums import coarse_groups, merged_query, sol
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.rules.computed import in_pairs
 from mechanisms.public.rules.transforms import FINE
-from mechanisms.public.schema.fine_cells import MAX_FINE
+from mechanisms.public.schema.fine_cells import MAX_FINE, USUAL_FINE
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import (
@@ -203,7 +203,7 @@ class AutoSettings(Fixed):
     max_cells: int | None = setting(None, least=1)  # type: ignore[assignment]
     combine_cells: int = setting(1_000, least=0, note=COMBINED)
     split: list[float] | None = setting(None, above=0, parts=SCORED_STAGES)
-    fine_cells: int = setting(256, least=2, most=MAX_FINE, also={0: "for none"})
+    fine_cells: int = setting(USUAL_FINE, least=2, most=MAX_FINE, also={0: "for none"})
     fine_share: float = setting(
         0.1, above=0, below=1, noun="a part of the budget", note="selection.fine_cells=0 for none"
     )

@@ -1,4 +1,4 @@
-"""What the bins of a column hide: one with nearly all rows, frequent numbers among others, far ends. NOT private."""
+"""Hints on bins: one with nearly all rows, frequent numbers among others, far ends with few rows. NOT private."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from mechanisms.public.drafts.seen import ZEROS_APART
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.fine_cells import CROWDED, bins_of_several, finest, log_cut
+from mechanisms.public.schema.fine_cells import CROWDED, USUAL_FINE, bins_of_several, finest, log_cut
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.text_forms import NumberForm
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
-#: A number with this share of the rows is a spike, which a release should have; and so many fine cells a run has.
-SPIKE, FINE = 0.2, 256
+#: A number with this share of the rows is a spike, which a release should have.
+SPIKE = 0.2
 
 
 def crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
@@ -41,7 +41,7 @@ def spikes(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) 
     if bins_of_several(column) is None or column.grid.edges is None or not column.numeric or not read:
         return []
     rows, hints = max(int(counts[: column.value_codes].sum()), 1), list[str]()
-    cells = finest(column if column.fine is not None else replace(column, fine=FINE))
+    cells = finest(column if column.fine is not None else replace(column, fine=USUAL_FINE))
     for text in dict.fromkeys([max(read, key=texts.__getitem__), *(t for t, x in read.items() if x == 0)]):
         share, chosen = texts[text] / rows, log_cut(column) is column  # a run keeps bins that somebody chose
         near = share >= SPIKE and _with_others(cells, read[text]) is not None

@@ -1,4 +1,4 @@
-"""What holds from one record of a person to the next, and no rule keeps. NOT private: for the operator's eyes."""
+"""Hints on relations of a person's record to the next one, which no rule keeps. NOT private: for the operator."""
 
 from __future__ import annotations
 

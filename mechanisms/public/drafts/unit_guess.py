@@ -116,7 +116,7 @@ def blank_rows(source: Source) -> list[str]:
 
 
 def with_ids(source: Source, unit: str) -> Source:
-    """The rows that have an id: of others the columns of a joined table of units are empty, which says nothing."""
+    """The rows that have an id: in a table that was joined elsewhere others lack the units' columns."""
     held = filled(source.text(source.index(unit, where="privacy.unit")))
     return replace(source, relation=f"(SELECT * FROM {source.relation} WHERE {held})")
 

@@ -20,8 +20,8 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: A bin of several values is crowded where it holds so much of the records.
 CROWDED = 0.9
-#: The most fine cells that may be asked for.
-MAX_FINE = 10_000
+#: The fine cells of a column where nothing else is asked for, and the most that may be.
+USUAL_FINE, MAX_FINE = 256, 10_000
 #: Columns of at most so many whole numbers (or twice the cells that are asked for) get a fine cell for each.
 SINGLE = 1_024
 #: A range is wide from this size on, if its ends differ by a factor of more than RATIO; so are its bins of equal width

@@ -61,7 +61,10 @@ def rows_clipped(source: Source, schema: Schema) -> dict[str, int]:
         for values in value_batches(source, [*(schema[n] for n in step.reads), column]):
             exact, own = step.unbounded(values, column), values[column.name]
             beyond = np.count_nonzero((exact < low) | (exact > high))
-            at, beside = (np.count_nonzero((own == a) | (own == b)) for a, b in ((low, high), (low + 1, high - 1)))
+            at, beside = (
+                np.count_nonzero((own == a) | (own == b))
+                for a, b in ((low, high), (low + column.step, high - column.step))
+            )
             count += int(at - beside if column.name in sums else beyond)
         clipped[step.rule] = max(count, 0)
     return clipped
