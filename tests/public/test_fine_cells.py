@@ -45,14 +45,6 @@ def test_a_range_of_few_values_has_a_fine_cell_for_each():
     assert hours.value_codes == 99
 
 
-def test_no_fine_cell_lies_between_two_amounts_that_follow_each_other():
-    amount = {"kind": "float", "bins": {"edges": [0, 0.01, 1, 500, 9000]}, "decimals": 2, "fine": 200}
-    cells = plain_edges(finest(schema_of({"v": amount})["v"]))
-    assert np.count_nonzero(cells < 0.01) == 2, "a peak for 0, and what is left of its bin"
-    within = cells[(cells >= 0.01) & (cells < 8999)]
-    assert len(within) > 100 and within == pytest.approx(np.round(within, 2)) and np.diff(within).min() > 0.009
-
-
 @settings(max_examples=60)
 @given(
     st.sampled_from(["integer", "float"]),

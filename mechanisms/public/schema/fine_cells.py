@@ -144,8 +144,7 @@ def finest(column: Column) -> Column:
         each = max(column.fine // (len(edges) - 1), 1)
         parts = [_split(low, high, each, ratio=wide(column)) for low, high in itertools.pairwise(edges)]
         cells = np.concatenate([*parts, edges[-1:]])
-        digits = column.decimals if floats else 0  # no cell between two values that are written apart
-        cells = np.unique(cells if digits is None else np.round(cells, digits))
+        cells = np.unique(cells if floats else np.rint(cells))
         cells = _with_peaks(column, edges, cells)
     if column.multiple_of is not None:  # the last of floats is the peak of the upper bound
         cells = np.unique([*edges, *_at_multiples(column, cells), *(cells[-2:-1] if floats else ())])
