@@ -13,7 +13,6 @@ from mechanisms.public.schema.bins import Bins, FloatGrid, float_grid, integer_g
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges, finest, log_cut, plain_edges
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.codec import encode_columns
-from mechanisms.public.tables.decode import draw
 from mechanisms.public.tables.scan import open_table
 from synthesis.numbers.fine_evidence import range_count
 
@@ -221,16 +220,6 @@ def test_both_ends_of_a_range_of_floats_are_drawn_and_no_digits_that_the_column_
     codes = np.searchsorted(grid.edges, sorted(held), side="right") - 1
     values = within(grid, [(low, high)]).draw(np.repeat(codes.astype(np.uint8), 200), np.random.default_rng(1))
     assert {*values.tolist()} == held
-
-
-@pytest.mark.parametrize(("low", "high", "codes"), [(0, 100, 11), (3, 100, 10), (-15, 7, 2), (4, 6, 1)])
-def test_whole_multiples_without_bins_have_one_each(low, high, codes):
-    """A share of 0, 10, … 100 had a code for each whole number, and noise filled all of them."""
-    declared = {"kind": "integer", "min": low, "max": high, "multiple_of": 10, "missing": False}
-    column = parse_schema({"columns": {"x": declared}}, where="t")["x"]
-    drawn = draw(np.arange(column.size, dtype=np.uint8), column, np.random.default_rng(1)).values
-    assert column.size == codes and (column.low, column.high) == (low, high)
-    assert codes == 1 or ((drawn % 10 == 0).all() and (np.diff(drawn) == 10).all())
 
 
 @pytest.mark.parametrize(

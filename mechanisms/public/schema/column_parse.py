@@ -162,15 +162,7 @@ def _ordered(kind: str, given: Fields, where: str) -> FieldDict:
         if multiple <= 0 or "decimals" in parts:
             problem = "decimals and multiple_of" if multiple > 0 else f"multiple_of: got {given['multiple_of']!r}"
             raise UserError(problem, where=where, fix="multiple_of alone, above 0, for example multiple_of: 50")
-        if bins is None and multiple > 1 and (high - low) / multiple < MAX_CODES:  # an integer
-            parts["bins"] = _of_multiples(int(low), int(high), int(multiple))
     return parts | parse_signs(given, where)
-
-
-def _of_multiples(low: int, high: int, multiple: int) -> Bins:
-    """A bin of whole numbers for each multiple that the bounds hold; what lies below the first is in its bin."""
-    second = (-(-low // multiple) + 1) * multiple
-    return Bins(edges=(low, *range(second, high + 1, multiple), high + 1))
 
 
 def bound(value: object, kind: str, form: str | None, field: str, where: str) -> float:
