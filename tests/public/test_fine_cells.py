@@ -25,6 +25,9 @@ COLUMNS = {
     "hour": {"kind": "datetime", "min": "2022-01-01", "max": "2022-03-31", "bins": {"calendar": "hour_of_day"}},
     "grade": {"kind": "integer", "min": 1, "max": 6},
 }
+#: Of these columns and two more, with 64 fine cells.
+CODES = {"n": 29, "x": 30, "y": 3, "day": 24, "time": 4, "hour": 24, "grade": 6, "amounts": 3, "tens": 101}
+CELLS = {"n": 58, "x": 62, "y": 67, "day": 730, "time": 64, "amounts": 65}
 
 
 def schema_of(columns: object = COLUMNS, **rules: object) -> Schema:
@@ -36,6 +39,14 @@ def test_columns_whose_bins_hold_several_values_get_fine_cells_and_others_none()
     assert set(fine) == {"n", "x", "y", "day", "time"}, "not the hour, which lies on no line, nor single values"
     assert with_fine_columns(schema_of(), 0).fine == {} == schema_of().fine
     assert schema_of().measured == schema_of().synthesized == schema_of().domain
+
+
+def test_codes_and_fine_cells_of_a_schema_never_change_since_releases_are_read_by_them():
+    amounts = {"kind": "float", "bins": {"edges": [0, 0.01, 1, 500]}, "decimals": 2, "missing": False}
+    tens = {"kind": "integer", "min": 0, "max": 100, "multiple_of": 10, "missing": False}
+    schema = with_fine_columns(schema_of({**COLUMNS, "amounts": amounts, "tens": tens}), 64)
+    assert {c.name: c.value_codes for c in schema.columns} == CODES
+    assert {name: schema.finest[name].value_codes for name in schema.fine} == CELLS
 
 
 def test_a_range_of_few_values_has_a_fine_cell_for_each():
