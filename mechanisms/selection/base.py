@@ -168,6 +168,8 @@ class Selection(BoundedSettings, ABC):
     kind: ClassVar[str]
     #: The methods that it may plan.
     methods: ClassVar[tuple[type[Method], ...]] = ()
+    #: Whether it chooses among all small pairs of joint columns.
+    of_pairs: ClassVar[bool] = False
 
     @property
     def whole_pairs(self) -> str | None:
@@ -211,7 +213,7 @@ class Selection(BoundedSettings, ABC):
 
     def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
         """Marginals that might be chosen if they had fewer cells, beside those that the workload names."""
-        return ()
+        return large_pairs(facts, self.largest) if self.of_pairs else ()
 
     @property
     def largest(self) -> int:

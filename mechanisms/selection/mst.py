@@ -25,7 +25,6 @@ from mechanisms.selection.base import (
     Schedule,
     Selection,
     edges,
-    large_pairs,
     tree_slots,
 )
 from mechanisms.selection.context import Context, once
@@ -87,15 +86,13 @@ class MstSettings(Selection):
     """Settings; conf/selection/mst.yaml says what each is."""
 
     kind: ClassVar[str] = "mst"
+    of_pairs: ClassVar[bool] = True
     methods: ClassVar[tuple[type[Method], ...]] = (Mst,)
     max_cells: int = setting(1_000_000, least=1)
     rare: float = setting(3.0, least=0, noun=DEVIATIONS)
     floor: float = setting(0.0, least=0, noun=RECORDS)
     split: list[float] = setting([1.0, 0.5, 2.0], above=0, parts=TREE_STAGES)
     view_cells: int = setting(0, least=0, note="256 for 8 binary columns, 0: each edge alone")
-
-    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
-        return large_pairs(facts, self.max_cells)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """A tree of the joint columns."""

@@ -11,6 +11,7 @@ from mechanisms.accounting.budget import POWER
 from mechanisms.accounting.plan import Plan
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.files import Json, JsonDict
+from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.text_table import lined_up
 from mechanisms.selection.base import GIVEN
@@ -23,8 +24,6 @@ from synthesis.numbers.noise_errors import expected_error
 
 #: A marginal is useful where noise alone is expected to move at most this share of the records to wrong cells.
 USEFUL = 0.1
-#: Seconds.
-DAY = 86_400
 #: Names that a line shows.
 NAMED = 4
 #: The medians of `what_would_help`, in the order shown.

@@ -14,11 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, choices_fix, did_you_mean
+from mechanisms.public.schema.bins import DAY, Floats
 
-Floats = NDArray[np.float64]
 Type = Literal["number", "date", "datetime", "truth"]
 Values = Mapping[str, Floats]
-DAY = 86_400
 #: Dates are days, times are seconds, both from 1970-01-01.
 MOMENTS = ("date", "datetime")
 

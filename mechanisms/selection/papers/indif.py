@@ -31,7 +31,6 @@ from mechanisms.selection.base import (
     Selection,
     check_floor,
     edges,
-    large_pairs,
 )
 from mechanisms.selection.context import Context, once
 from mechanisms.selection.papers.public_table import PublicSettings, grouped, within
@@ -93,6 +92,7 @@ class IndifSettings(Selection):
     """Settings; conf/selection/indif.yaml says what each is."""
 
     kind: ClassVar[str] = "indif"
+    of_pairs: ClassVar[bool] = True
     methods: ClassVar[tuple[type[Method], ...]] = (Indif,)
     max_cells: int = setting(20_000, least=1)
     combine_cells: int = setting(1_000, least=0, note=COMBINED)
@@ -104,9 +104,6 @@ class IndifSettings(Selection):
     @property
     def whole_pairs(self) -> str | None:
         return None if self.merge is None else "selection.merge"
-
-    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
-        return large_pairs(facts, self.max_cells)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule | None:
         """Distances of all small pairs of joint columns."""

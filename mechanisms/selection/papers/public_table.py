@@ -30,7 +30,7 @@ from mechanisms.public.noise_kinds import AUTO, possible_kinds
 from mechanisms.public.settings import setting
 from mechanisms.public.tables.codec import read_public
 from mechanisms.public.workload import Workload
-from mechanisms.selection.base import COMBINED, Facts, Schedule, Selection, large_pairs
+from mechanisms.selection.base import COMBINED, Facts, Schedule, Selection
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class PublicSettings(Selection):
     """Settings; conf/selection/public.yaml says what each is."""
 
     kind: ClassVar[str] = "public"
+    of_pairs: ClassVar[bool] = True
     public: str | None = None
     delimiter: str = ","
     rows: int | None = setting(None, least=1)
@@ -51,9 +52,6 @@ class PublicSettings(Selection):
     @property
     def public_rows(self) -> int | None:
         return self.rows
-
-    def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
-        return large_pairs(facts, self.max_cells)
 
     def workload(self, facts: Facts) -> Workload:
         """What the public table chooses."""

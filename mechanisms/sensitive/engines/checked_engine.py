@@ -19,11 +19,8 @@ from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.contribution import Aside, UnitRows, UnitSizes, set_aside_units, unit_sizes
-from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine, EncodedFiles, copy_units
+from mechanisms.sensitive.engines.duckdb_engine import CHUNK, DuckdbEngine, EncodedFiles, copy_units
 from mechanisms.sensitive.engines.engine import Clipped, Encoded, Engine, Scored
-
-#: Codes that are looked at together.
-CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)

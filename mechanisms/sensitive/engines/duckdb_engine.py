@@ -36,6 +36,7 @@ from mechanisms.sensitive.contribution import (
 from mechanisms.sensitive.engines import coins
 from mechanisms.sensitive.engines.engine import Clipped, Encoded, Scored, ValueCount
 
+#: Codes that are looked at together.
 CHUNK = 1 << 22
 #: Of the copy of ids and contents; both are texts.
 UNIT, CONTENT = "unit", "content"
