@@ -182,7 +182,8 @@ def marginal_frames(schema: Schema, measurements: Measurements) -> dict[str, pd.
     """
     frames, rows = {}, []
     for number, table in enumerate(marginal_tables(measurements)):
-        name = f"{number:04d}_{_safe('_'.join(table.clique))}.csv"
+        safe = re.sub(r"[^A-Za-z0-9_-]+", "-", "_".join(table.clique))[:60] or "marginal"
+        name = f"{number:04d}_{safe}.csv"
         frame = cells_frame(schema, table.clique)
         frames[name] = add_figures(
             frame,
@@ -250,7 +251,3 @@ def _distinct(schema: Schema, name: str) -> list[str]:
 def add_figures(frame: pd.DataFrame, **figures: Any) -> pd.DataFrame:
     """Cells with figures beside them; a column of the table that is called like one of these stands in brackets."""
     return frame.set_axis(apart(frame.columns, figures), axis=1).assign(**figures)
-
-
-def _safe(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name)[:60] or "marginal"

@@ -151,17 +151,14 @@ def bucket_tables(real: Table, others: Sequence[Table], *, m: int = 10, apart: b
             sees nothing of a column that is nearly always 0 where its zeros share a bucket with all else.
     """
     tables = [real, *others]
-    counts = [count_cliques(_unweighted(t), [(n,) for n in t.domain.names]) for t in tables]
+    rows = (replace(t, weights=None) if isinstance(t, CodedTable) else t for t in tables)
+    counts = [count_cliques(t, [(n,) for n in t.domain.names]) for t in rows]
     mappings, attributes = [], []
     for i, attribute in enumerate(real.domain.attributes):
         mapping, size, ordered = _mapping(attribute, [c[i] for c in counts], m, apart)
         attributes.append(Attribute(attribute.name, size, ordered))
         mappings.append(mapping)
     return [cast(Table, _mapped(table, Domain(tuple(attributes)), mappings)) for table in tables]
-
-
-def _unweighted(table: AnyTable) -> AnyTable:
-    return replace(table, weights=None) if isinstance(table, CodedTable) else table
 
 
 def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsignedinteger]]) -> AnyTable:

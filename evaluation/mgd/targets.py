@@ -102,7 +102,8 @@ def target(
     """
     names, levels = _attributes(schema, attributes, where)
     if weights is None:
-        chosen_weights = _default_weights(schema, names)
+        ordinal = [n for n in names if schema.domain[n].ordered >= 2]
+        chosen_weights = tuple(Fraction(1, len(ordinal)) if n in ordinal else INFINITE for n in names)
     else:
         for name in weights:
             if name not in names:
@@ -175,11 +176,6 @@ def _attributes(schema: Schema, given: object, where: str) -> tuple[tuple[str, .
         names.append(name)
         levels.append(hierarchy.depth if level is None else hierarchy.number(level))
     return tuple(names), tuple(levels)
-
-
-def _default_weights(schema: Schema, names: Sequence[str]) -> tuple[Weight, ...]:
-    ordinal = [n for n in names if schema.domain[n].ordered >= 2]
-    return tuple(Fraction(1, len(ordinal)) if n in ordinal else INFINITE for n in names)
 
 
 def _weight(given: Any, where: str) -> Weight:

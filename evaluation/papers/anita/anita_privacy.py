@@ -202,8 +202,8 @@ def _share(seen: Nearest, unseen: Nearest) -> tuple[float, float, tuple[float, f
 
 def overlap_warning(training: CodedTable, held: Json) -> tuple[str, ...]:
     """A warning where far more holdout records than training records have an equal among the (other) training ones."""
-    twins = _twin_share(training)
-    share = held["exact_share"]
+    _, inverse, counts = np.unique(row_sums(training), return_inverse=True, return_counts=True)
+    twins, share = float((counts[inverse] > 1).mean()), held["exact_share"]
     error = np.sqrt(max(twins * (1 - twins), 1e-4) * (1 / held["rows"] + 1 / training.rows))
     if share - twins > max(0.02, 6 * error):
         return (
@@ -211,11 +211,6 @@ def overlap_warning(training: CodedTable, held: Json) -> tuple[str, ...]:
             "equal another one: the holdout seems to overlap the training table, and the verdict means nothing",
         )
     return ()
-
-
-def _twin_share(table: CodedTable) -> float:
-    _, inverse, counts = np.unique(row_sums(table), return_inverse=True, return_counts=True)
-    return float((counts[inverse] > 1).mean())
 
 
 #: How far two records lie apart: by unequal columns, or also by steps of ordinal ones.

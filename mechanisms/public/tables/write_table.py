@@ -297,15 +297,12 @@ def write_csv(file: Any, chunks: Chunks) -> None:
         for one, column, end in zip(drawn, columns, ends, strict=False):
             cells += _cells(one, column, end, marks, alone)
         if ids is not None:
-            cells += [_id_cells(ids, marks), pa.scalar("\n", pa.large_string())]
+            texts = ids if pa.types.is_integer(ids.type) else _rendered(ids, marks, alone=False)
+            cells += [texts.cast(pa.large_string()), pa.scalar("\n", pa.large_string())]
         lines = pc.binary_join_element_wise(*cells, pa.scalar("", pa.large_string()))
         length = int(np.frombuffer(lines.buffers()[1], dtype=np.int64)[len(lines)])
         view = memoryview(lines.buffers()[2])[:length]
         file.write(view if dialect.bytes_are_utf8 else encoder.encode(str(view, "utf-8")))
-
-
-def _id_cells(ids: Any, marks: set[str]) -> Any:
-    return (ids if pa.types.is_integer(ids.type) else _rendered(ids, marks, alone=False)).cast(pa.large_string())
 
 
 def _rendered(texts: Any, marks: set[str], alone: bool) -> Any:
