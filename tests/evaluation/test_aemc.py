@@ -15,10 +15,9 @@ from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.movements import movements
 from evaluation.mgd.targets import Targets, target
 from evaluation.papers.challenges.kmarginal import k_marginal
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
-from tests.evaluation.test_scores import STATES, table
+from tests.evaluation.test_scores import STATES
 from tests.evaluation.worlds import (
     ALPHAS,
     DEEP,
@@ -32,6 +31,7 @@ from tests.evaluation.worlds import (
     star,
     world,
 )
+from tests.public.table_worlds import coded, uniform
 
 CASES = 110  # of each shape: above 2,000 in all
 SHAPES = {
@@ -196,7 +196,7 @@ WEIGHTS = ({"month": 1}, {"city": 1}, {"month": "1/2", "city": "1/2"}, {})
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_every_frame_adds_up_to_the_aemc(weights):
-    real, synthetic = table(STATES, 900, 1), table(STATES, 700, 2)
+    real, synthetic = uniform(STATES.domain, 900, 1), uniform(STATES.domain, 700, 2)
     wanted = target(STATES, ["month", "city", "sex"], weights=weights, delta=1.0)
     value = mgd(real, synthetic, STATES, Targets((wanted,))).score
     dive = deep_dive(real, synthetic, STATES, wanted, top=1000)
@@ -210,10 +210,7 @@ def test_every_frame_adds_up_to_the_aemc(weights):
 
 
 def test_a_shifted_month_is_seen_as_movement_along_month():
-    rows = 100
-    jan, mar = np.zeros(rows, np.uint8), np.full(rows, 2, np.uint8)
-    rest = (np.zeros(rows, np.uint8),) * 3
-    real, synthetic = CodedTable(STATES.domain, (jan, *rest)), CodedTable(STATES.domain, (mar, *rest))
+    real, synthetic = (coded(STATES, [np.full(100, month), *np.zeros((3, 100))]) for month in (0, 2))
     dive = deep_dive(real, synthetic, STATES, target(STATES, ["month", "city"], delta=0.0))
     assert dive.aemc == pytest.approx(2 / 11)
     shares = dive.attributes.set_index("part")["share"]
@@ -228,7 +225,7 @@ def test_a_shifted_month_is_seen_as_movement_along_month():
 def test_columns_called_as_figures_are_keep_their_values_in_brackets():
     flag = {"kind": "categorical", "values": ["p", "q"], "missing": False}
     schema = parse_schema({"columns": dict.fromkeys(["cost", "real"], flag)}, where="s")
-    real, made = (CodedTable(schema.domain, (np.full(4, own, np.uint8), np.ones(4, np.uint8))) for own in (0, 1))
+    real, made = (coded(schema, [[own] * 4, [1] * 4]) for own in (0, 1))
     bins = deep_dive(real, made, schema, target(schema, ["cost", "real"], delta=0.0)).bins
     groups = k_marginal(real, made, ["real"], [("cost",)]).frame
     assert sorted(bins["(cost)"]) == ["p", "q"] and set(bins["(real)"]) == {"q"} and bins["real"].sum() == 4
@@ -236,7 +233,7 @@ def test_columns_called_as_figures_are_keep_their_values_in_brackets():
 
 
 def test_only_the_worst_marginals_are_dived_into():
-    real, synthetic = table(STATES, 900, 1), table(STATES, 700, 2)
+    real, synthetic = uniform(STATES.domain, 900, 1), uniform(STATES.domain, 700, 2)
     targets = Targets(tuple(target(STATES, [n], delta=0.0) for n in ("month", "city", "sex")))
     result = mgd(real, synthetic, STATES, targets)
     dives = dive_worst(result, real, synthetic, STATES, worst=2)
@@ -245,7 +242,7 @@ def test_only_the_worst_marginals_are_dived_into():
 
 
 def test_an_empty_truth_has_no_dive():
-    dive = deep_dive(table(STATES, 0, 1), table(STATES, 5, 2), STATES, target(STATES, ["sex"]))
+    dive = deep_dive(uniform(STATES.domain, 0, 1), uniform(STATES.domain, 5, 2), STATES, target(STATES, ["sex"]))
     assert dive.aemc is None
     assert dive.bins.empty
 

@@ -17,6 +17,7 @@ from evaluation.verdict.near_rows import TILE
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from tests.evaluation.worlds import frame_of, result_of, skewed
+from tests.public.table_worlds import coded
 
 TOWN = Domain((Attribute("age", 12, 10), Attribute("sex", 2), Attribute("job", 300), Attribute("year", 5, 5)))
 people = partial(skewed, domain=TOWN)
@@ -43,7 +44,7 @@ def test_identical_and_disjoint_tables():
     real = people(200, 1)
     assert n_way(*bucket_tables(real, [real]), 2).accuracy == 1
     domain = Domain((Attribute("a", 2), Attribute("b", 2)))
-    zeros, ones = (CodedTable(domain, (np.full(5, v, np.uint8),) * 2) for v in (0, 1))
+    zeros, ones = (coded(domain, [[v] * 5] * 2) for v in (0, 1))
     apart = n_way(*bucket_tables(zeros, [ones]), 2)
     assert apart.frame.loc[0, ["l1d", "tvd", "hellinger"]].tolist() == [2, 1, 1]
     assert apart.accuracy == 0
@@ -51,8 +52,8 @@ def test_identical_and_disjoint_tables():
 
 def test_buckets_of_an_ordinal_attribute_are_quantiles_and_its_missing_stays_apart():
     domain = Domain((Attribute("age", 101, 100),))
-    real = CodedTable(domain, (np.arange(100, dtype=np.uint8),))
-    gap = CodedTable(domain, (np.array([100, 0, 99], np.uint8),))
+    real = coded(domain, [range(100)])
+    gap = coded(domain, [[100, 0, 99]])
     one, two = bucket_tables(real, [gap], m=5)
     assert np.bincount(one.columns[0]).tolist() == [25] * 4
     assert two.columns[0].tolist() == [4, 0, 3]
@@ -68,8 +69,8 @@ def test_a_frequent_value_does_not_make_empty_buckets():
 
 def test_buckets_of_categories_are_the_most_frequent_and_other():
     domain = Domain((Attribute("job", 6),))
-    real = CodedTable(domain, (np.repeat(np.arange(5), [1, 9, 5, 7, 1]).astype(np.uint8),))
-    fresh = CodedTable(domain, (np.array([5, 4, 1], np.uint8),))
+    real = coded(domain, [np.repeat(np.arange(5), [1, 9, 5, 7, 1])])
+    fresh = coded(domain, [[5, 4, 1]])
     one, two = bucket_tables(real, [fresh], m=4)
     assert one.domain["job"].size == 4
     assert np.bincount(one.columns[0]).tolist() == [9, 5, 7, 2]
@@ -103,7 +104,7 @@ def test_empty_tables_have_a_reason(rows, other):
 def test_large_marginals_are_counted_by_sorting():
     big = Domain((Attribute("a", 3000), Attribute("b", 3000)))
     rng = np.random.default_rng(0)
-    tables = [CodedTable(big, tuple(rng.integers(0, 3000, 50).astype(np.uint16) for _ in "ab")) for _ in range(2)]
+    tables = [coded(big, rng.integers(0, 3000, (2, 50))) for _ in range(2)]
     assert n_way(*tables, 2).frame["tvd"].iloc[0] == pytest.approx(1)
 
 
@@ -111,7 +112,7 @@ def test_pairs_are_subsequent_events_of_one_subject():
     domain = Domain((Attribute("step", 10, 10), Attribute("sex", 2)))
     subject = np.array([0, 1, 0, 0, 2, 1])
     step = np.array([3, 7, 1, 2, 9, 8], np.uint8)
-    events = CodedTable(domain, (step, (subject == 1).astype(np.uint8)))
+    events = coded(domain, [step, subject == 1])
     flat, single = flat_pairs(events, subject, step, ["sex"], seed=0)
     assert flat.domain.names == ("step", "step (next)", "sex")
     assert (flat.rows, single) == (2, 1)
@@ -124,16 +125,16 @@ def test_sequential_accuracy_sees_what_follows_what():
     domain = Domain((Attribute("state", 3),))
     subject = np.repeat(np.arange(2000), 4)
     start = np.repeat(rng.integers(0, 3, 2000), 4)
-    cyclic = ((start + np.tile(np.arange(4), 2000)) % 3).astype(np.uint8)
+    cyclic = (start + np.tile(np.arange(4), 2000)) % 3
     shuffled = cyclic.reshape(2000, 4)[:, rng.permutation(4)].ravel()
-    mixed = rng.integers(0, 3, 8000).astype(np.uint8)
-    tables = [CodedTable(domain, (c,)) for c in (cyclic, shuffled, mixed)]
+    mixed = rng.integers(0, 3, 8000)
+    tables = [coded(domain, [c]) for c in (cyclic, shuffled, mixed)]
     same = result_of("anita_sequences", tables[0], tables[0], subject=(subject, subject))
     assert same.score == 1
     fake = result_of("anita_sequences", tables[0], tables[2], subject=(subject, subject))
     one, two = (part["accuracy"] for part in fake.details["n_way"])
     assert one > 0.95 > 0.4 > two
-    alone = CodedTable(domain, (cyclic[:5],))
+    alone = coded(domain, [cyclic[:5]])
     none = result_of("anita_sequences", alone, alone, subject=(np.arange(5), np.arange(5)))
     assert none.score is None and none.details["subjects_with_one_event"] == {"real": 5, "synthetic": 5}
     assert "reason" in none.to_json()
@@ -167,8 +168,8 @@ def test_nearest_is_brute_force(kind):
 @pytest.mark.slow
 def test_ratios_at_zero_distances_and_with_a_single_reference():
     domain = Domain((Attribute("a", 3), Attribute("b", 3)))
-    known = CodedTable(domain, tuple(np.array(c, np.uint8) for c in ([0, 0, 1], [0, 0, 1])))
-    asked = CodedTable(domain, tuple(np.array(c, np.uint8) for c in ([0, 1, 2, 0], [0, 1, 2, 2])))
+    known = coded(domain, [[0, 0, 1], [0, 0, 1]])
+    asked = coded(domain, [[0, 1, 2, 0], [0, 1, 2, 2]])
     found = nearest(asked, known)
     assert found.first.tolist() == [0, 0, 2, 1]
     assert found.ratio.tolist() == [1, 0, 1, 1]
@@ -218,7 +219,7 @@ def test_noisy_outliers_pass_dcr_and_fail_nndr():
     """Section 3: outliers with an average level of noise keep an average DCR; the ratio gives them away."""
     rng = np.random.default_rng(0)
     domain = Domain(tuple(Attribute(f"c{i}", 30) for i in range(12)))
-    training, holdout = (CodedTable(domain, tuple(rng.integers(0, 30, (12, 400)).astype(np.uint8))) for _ in range(2))
+    training, holdout = (coded(domain, rng.integers(0, 30, (12, 400))) for _ in range(2))
     noisy = [np.where(np.arange(12)[:, None] < 8, np.stack(training.columns), 0)[i] for i in range(12)]
     result = privacy(training, CodedTable(domain, tuple(noisy)), holdout)
     assert result.nndr.passed is False

@@ -1,6 +1,7 @@
 """The scorers of the contests: 2018 (Li et al. 2021b, section 5.1) and ranges; sprints 1 to 3 as transcribed."""
 
 import json
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -19,13 +20,14 @@ from evaluation.papers.challenges.range_query import (
     range_answers,
     relative_error,
 )
-from mechanisms.public.coded_table import CodedTable, code_dtype, count_cliques
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from tests.evaluation import transcribed
 from tests.evaluation.contest_frames import SURVEY_EDGES, TO, TRIP_EDGES, UNIT, sprint2_table, sprint3_table
 from tests.evaluation.transcribed import SURVEY, sprint1, sprint1_row
 from tests.evaluation.worlds import frame_of, result_of, skewed
+from tests.public.table_worlds import coded, uniform
 
 
 def census(rows: int, seed: int, cities: int = 6) -> pd.DataFrame:
@@ -297,11 +299,7 @@ def test_the_inverse_is_the_complement_of_the_score_and_chunks_make_no_differenc
 
 
 CALLS = Domain((Attribute("month", 3, 3), Attribute("place", 4), Attribute("type", 5), Attribute("note", 2)))
-
-
-def calls(rows: int, seed: int) -> CodedTable:
-    rng = np.random.default_rng(seed)
-    return CodedTable(CALLS, tuple(rng.integers(0, a.size, rows).astype(code_dtype(a.size)) for a in CALLS.attributes))
+calls = partial(uniform, CALLS)
 
 
 def scored(real, made, **columns):
@@ -400,9 +398,7 @@ def test_a_perfect_and_an_empty_submission():
 def test_coded_tables_score_like_their_codes():
     rng = np.random.default_rng(0)
     domain = Domain(tuple(Attribute(n, 4) for n in ("PUMA", "YEAR", *SURVEY)))
-    tables = [
-        CodedTable(domain, tuple(rng.integers(0, 4, 300).astype(np.uint8) for _ in domain.names)) for _ in range(2)
-    ]
+    tables = [coded(domain, rng.integers(0, 4, (len(domain), 300))) for _ in range(2)]
     ends = {n: SURVEY_EDGES[n] if n in SURVEY_EDGES else np.arange(4) for n in domain.names}
     frames = [pd.DataFrame({n: ends[n][t.column(n)] for n in domain.names}) for t in tables]
     places = {"segment": "PUMA", "time": "YEAR"}

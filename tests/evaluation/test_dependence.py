@@ -18,7 +18,7 @@ from evaluation.dependence import change, dependence_of, pair_dependence
 from evaluation.metric import Inputs, Options
 from evaluation.products import inner, times
 from evaluation.tvd import distances
-from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype, count_cliques
+from mechanisms.public.coded_table import CodedTable, CountedTable, count_cliques
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from pipeline.report.table_sections import dependence_section
@@ -27,13 +27,14 @@ from pipeline.stage_bars import Stages
 from tests.bench.grid.errors import kept as kept_by_hand
 from tests.bench.grid.errors import kept_of_pair
 from tests.evaluation.worlds import result_of
+from tests.public.table_worlds import coded
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def table(sizes: list[int], *columns: np.ndarray) -> CodedTable:
     domain = Domain(tuple(Attribute(f"c{i}", s) for i, s in enumerate(sizes)))
-    return CodedTable(domain, tuple(np.asarray(c).astype(code_dtype(s)) for c, s in zip(columns, sizes, strict=True)))
+    return coded(domain, columns)
 
 
 def mixture(strength: float, seed: int, rows: int = 5000, reverse: bool = False) -> CodedTable:
@@ -54,8 +55,8 @@ def test_rows_that_lie_elsewhere_score_what_they_score_at_hand(rows):
     kind = rng.integers(0, 4, rows)
     columns = [(kind * s // 4 + rng.geometric(0.3, rows)) % s for s in (2, 90, 3, 400)]
     domain = Domain(tuple(Attribute(f"c{i}", s, s - 1 if s > 50 else 0) for i, s in enumerate((2, 90, 3, 400))))
-    real = CodedTable(domain, tuple(c.astype(np.uint16) for c in columns))
-    synthetic = CodedTable(domain, tuple(rng.permutation(c)[: rows // 2 + 1] for c in real.columns))
+    real = coded(domain, columns)
+    synthetic = coded(domain, (rng.permutation(c)[: rows // 2 + 1] for c in real.columns))
     sample = real.at(slice(0, rows // 3))
     elsewhere = CountedTable(domain, rows, False, lambda cliques: count_cliques(real, cliques))
     here, there = dependence_kept(real, synthetic), dependence_kept(sample, synthetic, whole=elsewhere)
@@ -184,7 +185,7 @@ def admissions(tmp_path_factory) -> tuple[CodedTable, Schema]:
 
 def with_column(table: CodedTable, name: str, codes: np.ndarray) -> CodedTable:
     at = table.domain.index(name)
-    return CodedTable(table.domain, (*table.columns[:at], codes, *table.columns[at + 1 :]))
+    return coded(table.domain, [*table.columns[:at], codes, *table.columns[at + 1 :]])
 
 
 def test_wards_that_lost_their_costs_score_lower_though_mean_tvd_likes_them_better(admissions):

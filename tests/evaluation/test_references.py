@@ -27,6 +27,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.settings.scoring import asked_metrics, quick_metrics
 from tests.evaluation.worlds import result_of
+from tests.public.table_worlds import coded
 
 SIX = Domain(tuple(Attribute(f"c{i}", 6, 6 * (i % 2)) for i in range(6)))
 
@@ -35,15 +36,15 @@ def crowd(rows: int, rng: np.random.Generator) -> CodedTable:
     """Columns that hang together through what nobody sees."""
     hidden = rng.normal(size=rows)
     noisy = [hidden * (0.9 if i % 2 else 0.4) + rng.normal(size=rows) for i in range(6)]
-    return CodedTable(SIX, tuple(np.clip(np.floor((x + 2) * 1.5), 0, 5).astype(np.uint8) for x in noisy))
+    return coded(SIX, (np.clip(np.floor((x + 2) * 1.5), 0, 5) for x in noisy))
 
 
 def apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
-    return CodedTable(SIX, tuple(c[rng.integers(0, table.rows, table.rows)] for c in table.columns))
+    return coded(SIX, (c[rng.integers(0, table.rows, table.rows)] for c in table.columns))
 
 
 def half_apart(table: CodedTable, rng: np.random.Generator) -> CodedTable:
-    return CodedTable(SIX, tuple(rng.permutation(c) if i % 2 else c for i, c in enumerate(table.columns)))
+    return coded(SIX, (rng.permutation(c) if i % 2 else c for i, c in enumerate(table.columns)))
 
 
 @pytest.mark.some(2)
@@ -150,9 +151,7 @@ def test_tables_are_labelled_by_what_they_keep():
     # A private release may have measured what a sample cannot know: no suspicion, and it is said.
     assert set(labels(real, real, private=True).values()) == {"good"}
     lost_columns = apart(real, rng).columns
-    part = CodedTable(
-        SIX, tuple(np.concatenate([a[:3500], b[:1500]]) for a, b in zip(real.columns, lost_columns, strict=True))
-    )
+    part = coded(SIX, (np.concatenate([a[:3500], b[:1500]]) for a, b in zip(real.columns, lost_columns, strict=True)))
     assert labels(real, part)["tvd"] in {"fair", "good"}
 
 
@@ -210,7 +209,7 @@ def test_copies_err_more_often_than_chance_and_are_suspicious():
     """A model that has seen one of two equal records is wrong about the other."""
     rng = np.random.default_rng(6)
     wide = Domain(tuple(Attribute(f"v{i}", 200, 200) for i in range(8)))
-    real = CodedTable(wide, tuple(rng.integers(0, 200, 1500).astype(np.uint8) for _ in range(8)))
+    real = coded(wide, rng.integers(0, 200, (8, 1500)))
     outcome = compute(METRICS["two_sample_auc"], real, real, None, Options())
     assert outcome.score < 0.4 and outcome.reading.label == "suspicious"
 
@@ -258,7 +257,7 @@ def linked(rows: int, seed: int, strength: float = 0.8) -> CodedTable:
     sex = np.where(rng.random(rows) < strength, x > 3, rng.integers(0, 2, rows))
     job = np.where(rng.random(rows) < strength, y // 3, rng.integers(0, 3, rows))
     x = np.where(rng.random(rows) < 0.1, 8, x)
-    return CodedTable(DOMAIN, tuple(np.asarray(c, np.uint8) for c in (x, y, job, sex)))
+    return coded(DOMAIN, [x, y, job, sex])
 
 
 def shift(real: CodedTable, synthetic: CodedTable) -> float | None:
@@ -303,7 +302,7 @@ def test_correlation_difference_sees_lost_dependence_and_keeps_constant_columns(
     assert correlation_difference(real, real).score == 0
     assert correlation_difference(real, linked(3000, 2)).score < 0.03 < 0.2
     assert correlation_difference(real, linked(3000, 2, strength=0)).score > 0.2
-    flat = CodedTable(DOMAIN, tuple(np.zeros_like(c) for c in real.columns))
+    flat = coded(DOMAIN, np.zeros((4, real.rows)))
     result = correlation_difference(real, flat)
     assert result.details["constant"] == {"real": [], "synthetic": [*DOMAIN.names]}
     assert len(result.frame) == 6 and result.score > 0.2
@@ -338,17 +337,16 @@ def test_tstr_predicts_numbers_as_numbers():
     real, good, bad = linked(1500, 1), linked(1500, 2), linked(1500, 3, strength=0)
     wide = Domain((*DOMAIN.attributes[1:], Attribute("sum", 40, 39)))
     real, good, bad = (
-        CodedTable(wide, (*t.columns[1:], (t.columns[1].astype(int) * 4 + 3 * t.columns[3]).astype(np.uint8)))
-        for t in (real, good, bad)
+        coded(wide, [*t.columns[1:], t.columns[1].astype(int) * 4 + 3 * t.columns[3]]) for t in (real, good, bad)
     )
-    bad = CodedTable(wide, (*bad.columns[:-1], np.random.default_rng(1).permutation(bad.columns[-1])))
+    bad = coded(wide, [*bad.columns[:-1], np.random.default_rng(1).permutation(bad.columns[-1])])
     squares = [ValueColumn(a.name, "number", np.arange(a.ordered) ** 2.0, ("missing",)) for a in wide.attributes]
     near, far = (tstr(real, s, values=Values(tuple(squares), {})) for s in (good, bad))
     assert near.frame["kind"].tolist() == ["numbers"] * 2
     assert near.frame["r2_real"].min() > 0.9 and near.frame["r2_majority"].max() <= 0
     assert abs(near.score) < 0.02 and far.score > 0.7
     assert near.ends.high < far.ends.low
-    missing = CodedTable(wide, (*real.columns[:-1], np.full_like(real.columns[-1], 39)))
+    missing = coded(wide, [*real.columns[:-1], np.full_like(real.columns[-1], 39)])
     assert tstr(real, missing).score is None and "no number to learn from" in tstr(real, missing).to_json()["reason"]
     every = tstr(real, good, targets=wide.names)
     assert every.frame["target"].nunique() == len(wide) and every.score is not None
@@ -360,7 +358,7 @@ def test_tstr_with_a_holdout_and_at_its_edges():
     result = tstr(real, linked(600, 2), linked(300, 3), targets=["job", "sex"])
     assert result.details["rows"] == {"real": 600, "synthetic": 600, "test": 300}
     assert result.frame["classes"].tolist() == [3, 3, 2, 2]
-    single = CodedTable(DOMAIN, (*real.columns[:3], np.zeros_like(real.columns[3])))
+    single = coded(DOMAIN, [*real.columns[:3], np.zeros_like(real.columns[3])])
     assert tstr(real, single, targets=["sex"]).frame["balanced_synthetic"].iloc[0] == 0.5
     failed = tstr(single, real, targets=["sex"])
     assert failed.score is None and "single class" in failed.to_json()["reason"]
@@ -380,7 +378,7 @@ def test_the_floor_lies_between_perfect_and_independent():
 
 
 def test_whole_units_are_drawn():
-    table = CodedTable(Domain((Attribute("a", 2000),)), (np.arange(2000, dtype=np.uint16),))
+    table = coded(Domain((Attribute("a", 2000),)), [range(2000)])
     unit = np.random.default_rng(0).permutation(2000) // 4
     sizes = []
 
@@ -397,7 +395,7 @@ def test_whole_units_are_drawn():
 
 def test_records_of_one_unit_are_alike_and_raise_the_floor():
     people = linked(300, 1)
-    table = CodedTable(DOMAIN, tuple(np.repeat(c, 10) for c in people.columns))
+    table = coded(DOMAIN, (np.repeat(c, 10) for c in people.columns))
     alone, together = (floor(shift, table, 3000, unit=u).value for u in (None, np.repeat(np.arange(300), 10)))
     assert together > 2 * alone
 
@@ -429,9 +427,8 @@ def test_correlation_maps_are_those_of_pandas_and_of_the_counts():
     flat = np.column_stack([x, np.full(800, 7.0)])
     domain = Domain((Attribute("a", 4, 0), Attribute("b", 3, 0), Attribute("c", 2, 0)))
     a = rng.integers(0, 4, 800)
-    codes = (a, np.minimum(a, 2), np.zeros(800, int))
-    table = CodedTable(domain, tuple(c.astype(np.uint8) for c in codes))
-    other = CodedTable(domain, (table.columns[0], rng.permutation(table.columns[1]), table.columns[2]))
+    table = coded(domain, [a, np.minimum(a, 2), np.zeros(800)])
+    other = coded(domain, [table.columns[0], rng.permutation(table.columns[1]), table.columns[2]])
     maps = correlation_maps(["x", "y", "z", "flat"], (flat, flat[:400]), (table, other))
     frame = pd.DataFrame(flat)
     for side, own in (("real", frame), ("synthetic", frame[:400])):

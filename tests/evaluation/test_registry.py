@@ -15,7 +15,7 @@ from evaluation.metrics import METRICS, check_metric, find
 from evaluation.outcome import compute
 from evaluation.papers.ncript.combined_loss import PreparedRows
 from evaluation.papers.ncript.ncript_rows import NcriptSpec
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
@@ -26,6 +26,7 @@ from pipeline.settings.compose import compose_config
 from pipeline.settings.config import ScoreConfig, typed
 from pipeline.settings.own_settings import typed_settings
 from pipeline.settings.scoring import build_scores
+from tests.public.table_worlds import coded
 
 SCHEMA = parse_schema(
     {
@@ -45,8 +46,7 @@ def town(rows: int, seed: int, domain: Domain = SCHEMA.domain) -> CodedTable:
     """Low codes are frequent; of the wages most are low, and some far from these."""
     rng = np.random.default_rng(seed)
     skew = {a.name: 8 if a.name == "wage" else 2 for a in domain.attributes}
-    columns = tuple((rng.random(rows) ** skew[a.name] * a.size).astype(code_dtype(a.size)) for a in domain.attributes)
-    return CodedTable(domain, columns)
+    return coded(domain, (rng.random(rows) ** skew[a.name] * a.size for a in domain.attributes))
 
 
 def full_options(rows: int, other: int) -> Options:

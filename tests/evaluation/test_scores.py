@@ -20,12 +20,13 @@ from evaluation.mgd.targets import GROUPS, Targets, at_levels, axes_at, cell_lab
 from evaluation.score import score_tables
 from evaluation.tvd import distances
 from evaluation.values.value_tables import Values
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from tests.evaluation.worlds import distances_of, equation_1, skewed
+from tests.public.table_worlds import uniform
 
 TOWN = Domain((Attribute("age", 6, 5), Attribute("sex", 2), Attribute("job", 4), Attribute("year", 9, 9)))
 people = partial(skewed, domain=TOWN)
@@ -180,12 +181,6 @@ columns:
 )
 
 
-def table(schema: Schema, rows: int, seed: int) -> CodedTable:
-    rng = np.random.default_rng(seed)
-    columns = tuple(rng.integers(0, a.size, rows).astype(code_dtype(a.size)) for a in schema.domain.attributes)
-    return CodedTable(schema.domain, columns)
-
-
 def test_by_default_categorical_attributes_weigh_infinity_and_ordinal_ones_share_1():
     assert target(STATES, ["month", "city", "income"]).weights == (Fraction(1, 2), None, Fraction(1, 2))
     assert target(STATES, ["city", "sex"]).weights == (None, None)
@@ -295,7 +290,7 @@ def test_a_preset_that_cannot_be_says_why(spec, message):
 
 
 def test_mgd_is_the_weighted_mean_of_its_marginals():
-    real, synthetic = table(STATES, 400, 1), table(STATES, 300, 2)
+    real, synthetic = (uniform(STATES.domain, rows, seed) for rows, seed in ((400, 1), (300, 2)))
     targets = Targets((target(STATES, ["month"], weight=3.0), target(STATES, ["sex"], weight=1.0)))
     result = mgd(real, synthetic, STATES, targets)
     month, sex = (m.aemc.value for m in result.marginals)
@@ -308,4 +303,4 @@ def test_mgd_is_the_weighted_mean_of_its_marginals():
 def test_a_table_of_another_schema_is_refused():
     other = parse_schema({"columns": {"sex": {"kind": "categorical", "values": ["f", "m"]}}}, where="x")
     with pytest.raises(UserError, match="the real table does not have the schema's columns"):
-        mgd(table(other, 5, 1), table(STATES, 5, 1), STATES, Targets((target(STATES, ["sex"]),)))
+        mgd(*(uniform(s.domain, 5, 1) for s in (other, STATES)), STATES, Targets((target(STATES, ["sex"]),)))

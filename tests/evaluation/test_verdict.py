@@ -31,6 +31,7 @@ from evaluation.verdict.rare_matches import (
 from evaluation.verdict.verdict import verdict
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
+from tests.public.table_worlds import coded
 
 #: Hardly a row repeats in it.
 FINE = Domain((Attribute("age", 60, 60), Attribute("job", 40), Attribute("wage", 400, 398), Attribute("town", 50)))
@@ -43,15 +44,11 @@ def people(rows: int, seed: int, domain: Domain = FINE) -> CodedTable:
     rng = np.random.default_rng(seed)
     first = rng.random(rows)
     shares = [(0.5 * first + 0.5 * rng.random(rows)) ** 1.5 for _ in domain.attributes]
-    return CodedTable(
-        domain, tuple((u * a.size).astype(np.uint16) for u, a in zip(shares, domain.attributes, strict=True))
-    )
+    return coded(domain, (u * a.size for u, a in zip(shares, domain.attributes, strict=True)))
 
 
 def joined(*tables: CodedTable) -> CodedTable:
-    return CodedTable(
-        tables[0].domain, tuple(np.concatenate(c) for c in zip(*(t.columns for t in tables), strict=True))
-    )
+    return coded(tables[0].domain, (np.concatenate(c) for c in zip(*(t.columns for t in tables), strict=True)))
 
 
 def thirds(rows: int, seed: int, domain: Domain = FINE) -> list[CodedTable]:
@@ -118,7 +115,7 @@ def test_nearest_rows_and_ties_are_brute_force():
 
 def test_missing_values_lie_apart_from_all_others():
     domain = Domain((Attribute("a", 4, 3),))
-    table = CodedTable(domain, (np.array([0, 1, 2, 3], np.uint8),))
+    table = coded(domain, [range(4)])
     found = nearest_rows(places([table]), places([table]), same=True)
     assert (found.first[:3] < APART).all() and found.first[3] >= APART
 
@@ -208,9 +205,9 @@ def test_a_drifting_holdout_is_noticed_and_copies_are_flagged_all_the_same():
 def test_a_drift_of_pairs_alone_is_noticed_by_neighbours():
     rng = np.random.default_rng(0)
     domain = Domain((Attribute("a", 50, 50), Attribute("b", 50, 50)))
-    a, flat = rng.integers(0, 50, (2, 2000)).astype(np.uint8)
-    bound = CodedTable(domain, (a, (a + rng.integers(0, 3, 2000)).astype(np.uint8) % 50))
-    loose = CodedTable(domain, (a[:1000], flat[:1000]))
+    a, flat = rng.integers(0, 50, (2, 2000))
+    bound = coded(domain, [a, (a + rng.integers(0, 3, 2000)) % 50])
+    loose = coded(domain, [a[:1000], flat[:1000]])
     found = verdict(bound, bound, loose)
     assert found.drift.columns == () and "same side" in found.drift.reason
 
@@ -227,9 +224,7 @@ def persons(seed: int, count: int = 150, records: int = 8) -> tuple[CodedTable, 
     unit = np.repeat(np.arange(count), records)
     rng = np.random.default_rng(seed)
     wage = np.minimum(base.columns[2][unit] + rng.integers(0, 3, unit.size), 397)
-    return CodedTable(
-        FINE, tuple(wage.astype(np.uint16) if i == 2 else c[unit] for i, c in enumerate(base.columns))
-    ), unit
+    return coded(FINE, (wage if i == 2 else c[unit] for i, c in enumerate(base.columns))), unit
 
 
 @pytest.mark.slow
@@ -250,7 +245,7 @@ def test_where_persons_have_several_records_whole_persons_are_split():
 def odd_tables(rows: int) -> dict[str, tuple[CodedTable, ...]]:
     """Three tables of which hardly anything can be told, by what is odd."""
     training, synthetic, holdout = thirds(rows, 1)
-    constant = CodedTable(FINE, tuple(np.zeros(rows, np.uint16) for _ in FINE.attributes))
+    constant = coded(FINE, np.zeros((len(FINE), rows)))
     return {
         "empty": (training, synthetic.at(slice(0, 0)), holdout),
         "one row": tuple(t.at([0]) for t in (training, synthetic, holdout)),
@@ -294,7 +289,7 @@ def test_rows_of_large_tables_are_searched_among_all_real_rows(monkeypatch):
     training, other, holdout = thirds(6_000, 3)
     rng = np.random.default_rng(3)
     mixed = [np.where(rng.random(training.rows) < 0.3, rng.permutation(c), c) for c in training.columns]
-    found = verdict(training, CodedTable(FINE, tuple(mixed)), holdout)
+    found = verdict(training, coded(FINE, mixed), holdout)
     assert found.compared == {"training": 6000, "synthetic": 300, "holdout": 6000}
     assert (found.result, found.drift.reason) == ("failed", "")
     assert verdict(training, other, holdout).result == "passed"

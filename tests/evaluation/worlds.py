@@ -18,11 +18,12 @@ from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.aemc_graph import Axis, Graph
 from evaluation.values.value_tables import Values
-from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.scores.table_sources import opened, with_schema, without_schema
+from tests.public.table_worlds import coded
 
 
 def result_of(
@@ -57,8 +58,7 @@ def values_of(folder: Path, real: pd.DataFrame, synthetic: pd.DataFrame, schema:
 def skewed(rows: int, seed: int, domain: Domain) -> CodedTable:
     """Columns independent of each other, in which low codes are frequent."""
     rng = np.random.default_rng(seed)
-    columns = ((rng.random(rows) ** 2 * a.size).astype(code_dtype(a.size)) for a in domain.attributes)
-    return CodedTable(domain, tuple(columns))
+    return coded(domain, (rng.random(rows) ** 2 * a.size for a in domain.attributes))
 
 
 DELTAS = (0.0, 0.1, 0.5, 2.0, 10.0)

@@ -19,6 +19,7 @@ from pipeline.experiments.challenge_settings import ChallengeSettings, anonymous
 from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.scores_against import pairs_of
 from pipeline.settings.config import load_config
+from tests.public.table_worlds import coded
 
 DOMAIN = Domain(
     (Attribute("a", 3), Attribute("b", 40, 40), Attribute("c", 4), Attribute("d", 2), Attribute("e", 30, 29))
@@ -29,7 +30,7 @@ def people(rows: int, seed: int) -> CodedTable:
     rng = np.random.default_rng(seed)
     base = rng.integers(0, 40, rows)
     columns = [(base * (i + 1) // 7 + rng.integers(0, 9, rows)) % a.size for i, a in enumerate(DOMAIN.attributes)]
-    return CodedTable(DOMAIN, tuple(c.astype(np.uint8) for c in columns))
+    return coded(DOMAIN, columns)
 
 
 REAL, MADE, HELD = people(600, 1), people(500, 2), people(300, 3)

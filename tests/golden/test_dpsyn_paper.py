@@ -39,6 +39,7 @@ from synthesis.gum.gum_settings import GumSpec
 from synthesis.gum.layout import lay_out
 from synthesis.papers.mcf import McfSpec
 from synthesis.papers.multiplicative_weights import WeightsSpec, updated, weights_table
+from tests.public.table_worlds import coded
 
 
 def test_ten_times_the_rows_ten_times_the_pure_marginals_and_a_hundred_times_the_others():
@@ -210,8 +211,8 @@ def preset() -> GumSpec:
 
 
 def work(*rows: tuple[int, ...], times: int = 1, seed: int = 0) -> UpdateWork:
-    columns = tuple(np.repeat(np.array(c, np.uint8), times) for c in zip(*rows, strict=True))
-    return UpdateWork.start(CodedTable(PEOPLE, columns), np.random.default_rng(seed))
+    columns = (np.repeat(c, times) for c in zip(*rows, strict=True))
+    return UpdateWork.start(coded(PEOPLE, columns), np.random.default_rng(seed))
 
 
 def test_figure_4_two_of_five_records_change_at_alpha_2_and_duplicates_keep_the_age():
@@ -347,7 +348,7 @@ def test_a_random_column_is_written_to_the_schema_read_back_and_never_counted(tm
     assert schema.measured.names == ("kind",)
     (tmp_path / "t.yaml").write_text(schema.to_yaml())
     assert load_schema(tmp_path / "t.yaml").measured == schema.measured
-    rows = CodedTable(schema.domain, (np.array([3, 4], np.uint8), np.array([0, 1], np.uint8)))
+    rows = coded(schema, [[3, 4], [0, 1]])
     measured, conflicts = engineer(rows, schema.engineering)
     assert measured.domain.names == ("kind",) and not sum(conflicts.values())
 

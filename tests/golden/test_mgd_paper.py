@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +16,6 @@ from evaluation.mgd.aemc_graph import Axis, graph_of
 from evaluation.mgd.marginal_difference import mgd
 from evaluation.mgd.presets import chosen_targets
 from evaluation.mgd.targets import Targets, target
-from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline.experiments.challenge_scores import sampled
@@ -23,6 +23,7 @@ from pipeline.experiments.challenge_settings import stand_in
 from pipeline.experiments.table1 import MARGINALS, as_printed, printed_order
 from pipeline.settings.config import load_config
 from tests.evaluation.worlds import lp_cost_between_neighbours, result_of
+from tests.public.table_worlds import uniform
 
 CENSUS = """
 columns:
@@ -36,12 +37,7 @@ SCHEMA = parse_schema(yaml.safe_load(CENSUS), where="census.yaml")
 HALF = Fraction(1, 2)
 TABLE1 = load_config(["experiment=mgd_table1"]).experiment.options["table1"]
 PAPER = as_printed(TABLE1)
-
-
-def people(rows: int, seed: int) -> CodedTable:
-    rng = np.random.default_rng(seed)
-    columns = (rng.integers(0, a.size, rows).astype(code_dtype(a.size)) for a in SCHEMA.domain.attributes)
-    return CodedTable(SCHEMA.domain, tuple(columns))
+people = partial(uniform, SCHEMA.domain)
 
 
 @pytest.mark.parametrize("seed", [0, 3])

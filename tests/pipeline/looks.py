@@ -29,14 +29,20 @@ def checked(
     cells: Mapping[str, Sequence[object]],
     declared: str | Mapping[str, object] | None = None,
     *more: str,
+    **rules: object,
 ) -> dict[str, Any]:
-    """What `check` says of a table under these columns (a schema's text, its columns alone), or under its draft."""
+    """What `check` says of a table under these columns (a schema's text, its columns alone), or under its draft.
+
+    Args:
+        rules: what stands beside the columns of the schema.
+    """
     if declared is None:
         drafted(cells)
     else:
         columns = json.dumps(declared) if isinstance(declared, Mapping) else f"{{{declared}}}"
+        text = declared if str(declared).startswith("columns:") else f"columns: {columns}"
         pd.DataFrame(cells).to_csv("t.csv", index=False)
-        Path("t.yaml").write_text(FORM + (declared if str(declared).startswith("columns:") else f"columns: {columns}"))
+        Path("t.yaml").write_text("\n".join([FORM + text, *(f"{n}: {json.dumps(r)}" for n, r in rules.items())]))
     schema = "s.yaml" if declared is None else "t.yaml"
     return json.loads(reply(capsys, "check", "data.path=t.csv", f"data.schema={schema}", "format=json", *more).out)
 

@@ -67,8 +67,8 @@ def test_a_schema_whose_source_is_the_table_itself_cannot_be_confirmed(source, h
     assert statement_of(codes / "unconfirmed")["private"] is False
     if how == "in the file":
         (codes / "own.yaml").write_text(own.replace("false", "true"))
-        assert command("check", "data.path=codes.csv", "data.schema=own.yaml") == 1
-        assert "is the table itself" in capsys.readouterr().err
+        checked = ["check", "data.path=codes.csv", "data.schema=own.yaml"]
+        assert "is the table itself" in reply(capsys, *checked, code=1).err
     assert run("own.yaml", "data.confirmed_public=true") == 1
     said = capsys.readouterr().err
     assert f"source: {source!r} is the table itself" in said and "min and max of each column, " in said
@@ -127,11 +127,13 @@ def test_a_hostile_source_or_name_is_read_in_time_that_grows_with_its_length():
 #: Its marginals are named: what the default measures follows from noise, and so would the number of answers.
 UNIT = [*TOWN, "selection=pairs", "privacy.unit=person", "privacy.max_records=2", "synthesis=independent"]
 UNIT.append("evaluation.enabled=false")
+RUN = ["run", *UNIT, "hydra.run.dir=out"]
+AGAIN = [*RUN, "resume=true"]
 
 
 @pytest.fixture(scope="module")
 def ran_once(tmp_path_factory):
-    return done_once(tmp_path_factory.mktemp("ran"), "run", *UNIT, "hydra.run.dir=out")
+    return done_once(tmp_path_factory.mktemp("ran"), *RUN)
 
 
 @pytest.fixture
@@ -160,11 +162,10 @@ def test_a_resumed_run_refuses_a_release_that_was_changed(ran, capsys):
     for name in ("privacy.json", "marginals/index.csv"):
         path = ran / "out" / "release" / name
         path.write_text((whole := path.read_text()).replace("1", "2"))
-        assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
-        assert f"not as this run wrote it: {name}" in capsys.readouterr().err
+        assert f"not as this run wrote it: {name}" in reply(capsys, *AGAIN, code=1).err
         path.write_text(whole)
     shutil.rmtree(ran / "out" / "release")
-    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 0
+    assert command(*AGAIN) == 0
 
 
 def test_a_run_goes_on_with_the_version_that_measured(town, capsys, monkeypatch):
@@ -172,10 +173,9 @@ def test_a_run_goes_on_with_the_version_that_measured(town, capsys, monkeypatch)
     with monkeypatch.context() as older:
         for module in ("pipeline.load_stage", "pipeline.statement.papers"):
             older.setattr(f"{module}.__version__", "0.1.0")
-        assert command("run", *UNIT, "hydra.run.dir=out") == 0
+        assert command(*RUN) == 0
     shutil.rmtree(town / "out" / "release")
-    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
-    assert "changed since the run began: pipeline" in capsys.readouterr().err
+    assert "changed since the run began: pipeline" in reply(capsys, *AGAIN, code=1).err
     assert not (town / "out" / "release").exists()
 
 
@@ -185,8 +185,8 @@ def test_answers_without_a_charge_are_never_released(ran, capsys):
         shutil.rmtree(ran / loss / "release")
         ledger = ran / loss / "internal" / "ledger.jsonl"
         ledger.unlink() if loss == "absent" else os.truncate(ledger, 0)
-        assert command("run", *UNIT, f"hydra.run.dir={loss}", "resume=true") == 1
-        assert "the ledger was charged for, or does not follow" in capsys.readouterr().err
+        error = reply(capsys, *AGAIN, f"hydra.run.dir={loss}", code=1).err
+        assert "the ledger was charged for, or does not follow" in error
         assert not (ran / loss / "release").exists()
 
 
@@ -195,8 +195,7 @@ def test_a_charge_without_an_answer_is_said_and_nothing_is_released_without_any(
     first, *rest, last = sorted((ran / "out" / "internal" / "answers").iterdir())
     first.unlink()
     last.unlink()
-    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 0
-    assert "2 of 6 measurements are spent without an answer" in " ".join(capsys.readouterr().err.split())
+    assert "2 of 6 measurements are spent without an answer" in " ".join(reply(capsys, *AGAIN).err.split())
     assert statement_of("out")["events"][0]["answered"] is False and command("verify", "out/release") == 0
     text = page(ran / "out" / "release").text
     assert "6 charges, each with all its numbers in privacy.json; 2 of them charged and lost" in text
@@ -204,8 +203,7 @@ def test_a_charge_without_an_answer_is_said_and_nothing_is_released_without_any(
     shutil.rmtree(ran / "out" / "release")
     for path in rest:
         path.unlink()
-    assert command("run", *UNIT, "hydra.run.dir=out", "resume=true") == 1
-    assert "6 of 6 measurements are spent" in capsys.readouterr().err
+    assert "6 of 6 measurements are spent" in reply(capsys, *AGAIN, code=1).err
     assert not (ran / "out" / "release").exists()
 
 
@@ -214,7 +212,7 @@ def test_a_damaged_file_of_a_run_is_named_and_nothing_is_measured_again(ran, cap
         path = ran / "out" / "internal" / file
         whole = path.read_bytes()
         path.write_text("{\n")
-        error = reply(capsys, "run", *UNIT, "hydra.run.dir=out", "resume=true", code=1).err
+        error = reply(capsys, *AGAIN, code=1).err
         assert "damaged" in error and path.name in error
         path.write_bytes(whole)
 
@@ -225,8 +223,7 @@ def test_a_second_process_touches_nothing_of_a_run_at_work(town, capsys):
     part.write_text("half of a release")
     with (town / "out" / "internal" / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert command("run", *UNIT, "hydra.run.dir=out") == 1
-    assert "another process is at work" in capsys.readouterr().err
+        assert "another process is at work" in reply(capsys, *RUN, code=1).err
     assert part.exists()
 
 

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.noise_kinds import NOISE_KINDS
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
@@ -28,6 +27,7 @@ from pipeline.release_folder import read_release
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, edit, people, reply
 from tests.pipeline.test_estimates import often_enough
+from tests.public.table_worlds import coded
 
 THREE = Domain((Attribute("a", 3), Attribute("b", 4), Attribute("c", 2)))
 TRUTH = np.array([90, 0, 30, 0, 5, 0, 200, 12, 0, 60, 0, 0, 45, 8, 0, 0, 70, 30, 0, 0, 2, 0, 0, 50.0]).reshape(3, 4, 2)
@@ -207,12 +207,12 @@ def test_shares_are_as_far_apart_as_their_bound_says_whatever_the_number_of_reco
 
 def test_what_nobody_measured_is_bounded_by_the_number_of_records_and_marked():
     known = release(2, ASKED[:1])
-    columns, asked = tuple(np.zeros(10, np.uint8) for _ in THREE.names), [("a",), ("b",), ("a", "b"), ("b", "c")]
-    by = {b.clique: b for b in error_bounds(known, CodedTable(THREE, columns), asked)}
+    nothing, asked = coded(THREE, np.zeros((3, 10))), [("a",), ("b",), ("a", "b"), ("b", "c")]
+    by = {b.clique: b for b in error_bounds(known, nothing, asked)}
     assert [b.how for b in by.values()] == ["measured", "nothing measured", "Fréchet", "nothing measured"]
     assert by["b",].tvd == 1.0 and by["b",].standard_error is None
     assert by["a",].records < by["a", "b"].records
-    empty = list(error_bounds(Measurements(THREE, ()), CodedTable(THREE, columns), [("a",)]))
+    empty = list(error_bounds(Measurements(THREE, ()), nothing, [("a",)]))
     assert (empty[0].how, empty[0].tvd, empty[0].records) == ("nothing measured", 1.0, math.inf)
 
 

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 import yaml
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
@@ -27,6 +26,7 @@ from pipeline.release_folder import read_release
 from pipeline.report.answer_noise import coverage, drowned_lines
 from synthesis.independent import independent_marginals
 from tests.pipeline.conftest import TOWN, command, reply
+from tests.public.table_worlds import coded
 
 FOUR = Domain((Attribute("a", 4), Attribute("b", 4), Attribute("c", 2), Attribute("one", 1)))
 #: a and b are one and the same; c is independent of both.
@@ -321,7 +321,7 @@ def test_the_plan_of_the_default_says_what_is_decided_later(town, capsys):
 def rows(joint):
     codes = np.repeat(np.arange(TRUTH.size), np.rint(joint.ravel()).astype(int))
     columns = np.unravel_index(codes, TRUTH.shape)
-    return CodedTable(FOUR, (*(c.astype(np.uint8) for c in columns), np.zeros(codes.size, np.uint8)))
+    return coded(FOUR, [*columns, np.zeros(codes.size)])
 
 
 #: ½ Σ |joint − product| of a and b, which are one: 1 − Σ p².

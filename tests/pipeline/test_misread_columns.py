@@ -1,5 +1,6 @@
 """What a draft and `check` ask about columns: forms that were guessed or lost, persons of several ids."""
 
+import json
 import random
 import re
 from collections import Counter
@@ -20,6 +21,7 @@ from tests.pipeline.looks import FORM, checked, drafted
 pytestmark = pytest.mark.usefixtures("folder")
 
 N = 600
+DAY = {"kind": "date", "min": "2022-01-01", "max": "2024-01-31", "bins": "month"}
 RNG = np.random.default_rng(5)
 DAYS = pd.Timestamp("2022-01-01") + pd.to_timedelta(RNG.integers(0, 700, N), "D")
 NEAR, FAR, SWAPPED = RNG.normal(8.5, 0.2, N).round(5), RNG.normal(48.3, 0.2, N).round(5), np.arange(N) % 50 == 0
@@ -94,19 +96,16 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     names = np.array(["Mo", "Di", "Mi", "Do", "Fr", "Sa", "So"])
     cells = {"start": DAYS.strftime("%Y-%m-%d"), "end": until.strftime("%Y-%m-%d"), "tag": names[DAYS.day_of_week]}
     cells["tag"][:3] = names[(DAYS[:3].day_of_week + 1) % 7]
-    kind = "kind: date, min: 2022-01-01, max: 2024-01-31, bins: month"
-    tags = f"kind: categorical, values: [{', '.join(names)}]"
-    columns = f"columns: {{start: {{{kind}}}, end: {{{kind}}}, tag: {{{tags}}}}}"
+    columns = {"start": DAY, "end": DAY, "tag": {"kind": "categorical", "values": [*names]}}
     lines = checked(capsys, cells, columns)["hints"]
     assert any("'start' ≤ 'end' in 600 of the 600 rows" in h and 'ordered: [["start", "end"]]' in h for h in lines)
     weekday = 'calendar: {"start": {"weekday": "tag"}}'
     assert any("'tag' is the weekday of 'start' in 597 of 600" in h and weekday in h for h in lines)
-    ruled = checked(capsys, cells, f"{columns}\nordered: [[start, end]]")["hints"]
+    ruled = checked(capsys, cells, columns, ordered=[["start", "end"]])["hints"]
     assert not any("'start' ≤ 'end'" in h for h in ruled)
-    rare = f"{columns[:-1]}, gone: {{{kind}}}}}"  # empty in nearly all rows, beside a list of seven texts
-    cells["gone"] = np.where(np.arange(N) % 60, "", cells["end"])
-    assert not any("weekday of 'gone'" in h for h in checked(capsys, cells, rare)["hints"])
-    twice = f"columns: {{start: {{{kind}}}, day: {{{kind}, format: '%d.%m.%y'}}}}"
+    cells["gone"] = np.where(np.arange(N) % 60, "", cells["end"])  # nearly empty, beside a list of seven texts
+    assert not any("weekday of 'gone'" in h for h in checked(capsys, cells, columns | {"gone": DAY})["hints"])
+    twice = {"start": DAY, "day": {**DAY, "format": "%d.%m.%y"}}
     hints = checked(capsys, {"start": cells["start"], "day": DAYS.strftime("%d.%m.%y")}, twice)["hints"]
     assert any("'start' and 'day' are the same in 600 of the 600 rows that hold both" in h for h in hints)
 
@@ -115,30 +114,28 @@ def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
 def test_questions_that_a_form_skips_without_a_rule_are_told_by_what_they_share(capsys):
     job = np.array(["jobless", "clerk", "nurse"])[np.arange(N) % 3]
     paid = {n: np.where(job == "jobless", "", "1200") for n in ("wage", "tax", "rest", "gift")}
-    columns = f"columns: {{job: {{kind: categorical, values: [{', '.join({*job})}]}}, "
-    columns += ", ".join(f"{n}: {{kind: integer, min: 0, max: 9000, bins: {{count: 9}}}}" for n in paid) + "}"
+    columns = {"job": {"kind": "categorical", "values": sorted({*job})}}
+    columns |= {n: {"kind": "integer", "min": 0, "max": 9000, "bins": {"count": 9}} for n in paid}
     told = "empty in at least 200 of the 200 rows with 'job' = jobless"
     (hint,) = [h for h in checked(capsys, {"job": job, **paid}, columns)["hints"] if told in h]
     assert hint.startswith("'wage', 'tax', 'rest' and 1 more: ") and hint.endswith("as a draft writes it")
-    one = ", ".join(f"{{job: jobless, {n}: {{}}}}" for n in ("wage", "tax", "rest"))
-    hints = checked(capsys, {"job": job, **paid}, f"{columns}\nimpossible: [{one}]")["hints"]
-    (hint,) = [h for h in hints if told in h]
+    three = [{"job": "jobless", n: {}} for n in ("wage", "tax", "rest")]
+    (hint,) = [h for h in checked(capsys, {"job": job, **paid}, columns, impossible=three)["hints"] if told in h]
     assert hint.startswith("'gift': ") and hint.endswith('impossible: [{"job": ["jobless"], "gift": {}}]')
     code = {"job": np.array([1, 2, 3])[np.arange(N) % 3], "paid": np.array([1, 2, 2])[np.arange(N) % 3]}
-    whole = "kind: integer, min: 1, missing: false"
-    made = (
-        f"columns: {{job: {{{whole}, max: 3}}, paid: {{{whole}, max: 2}}, wage: {{kind: integer, min: 0, max: 9000}}}}"
-    )
-    made += "\nderive: {paid: {from: job, map: {1: 1, 2: 2, 3: 2}}}\n"
-    hints = checked(capsys, {**code, "wage": paid["wage"]}, f"{made}impossible: [{{paid: 1, wage: {{}}}}]")["hints"]
+    whole = {"kind": "integer", "min": 1, "missing": False}
+    made = {"job": {**whole, "max": 3}, "paid": {**whole, "max": 2}, "wage": {"kind": "integer", "min": 0, "max": 9000}}
+    derive = {"paid": {"from": "job", "map": [[1, 1], [2, 2], [3, 2]]}}
+    asked = (capsys, {**code, "wage": paid["wage"]}, made)
+    hints = checked(*asked, derive=derive, impossible=[{"paid": 1, "wage": {}}])["hints"]
     assert not any("only a rule keeps it" in h for h in hints), "a rule about what a map makes binds the map's source"
-    assert any("'job' = 1, and" in h for h in checked(capsys, {**code, "wage": paid["wage"]}, made)["hints"])
+    assert any("'job' = 1, and" in h for h in checked(*asked, derive=derive)["hints"])
     persons = {"who": np.arange(N) // 2, "year": 2020 + np.arange(N) % 2}
     fixed = {"job": np.repeat(job[: N // 2], 2), "wage": np.repeat(paid["wage"][: N // 2], 2)}
-    unit = f"\nunit: {{column: who, constant: {[*fixed]}, records: {{max: 2}}}}\n"
-    own = columns[: columns.index(", tax")] + ", year: {kind: integer, min: 2020, max: 2021}}" + unit
-    for rule, there in (("", True), ("impossible: [{job: jobless, wage: {}}]", False)):
-        hints = checked(capsys, persons | fixed, own + rule)["hints"]
+    unit = {"column": "who", "constant": [*fixed], "records": {"max": 2}}
+    own = {n: columns[n] for n in fixed} | {"year": {"kind": "integer", "min": 2020, "max": 2021}}
+    for rules, there in (({}, True), ({"impossible": [{"job": "jobless", "wage": {}}]}, False)):
+        hints = checked(capsys, persons | fixed, own, unit=unit, **rules)["hints"]
         assert any(h.startswith("'wage': empty in") for h in hints) is there, "a rule about constants alone is a rule"
 
 
@@ -156,34 +153,32 @@ def test_values_that_never_stand_together_are_told_where_no_rule_says_so(capsys)
     i = np.arange(2 * N)
     own = {"fuel": np.where(i % 4 == 1, "electric", "diesel")}
     own["seats"] = np.where(i % 2, "four", np.where(i % 4, "two", "three"))
-    rule = 'impossible: [{"fuel": ["electric"], "seats": ["three", "two"]}]'
-    columns = [f"{n}: {{kind: categorical, values: {np.unique(texts).tolist()}}}" for n, texts in own.items()]
-    schema = f"columns: {{{', '.join(columns)}}}\n"
-    assert any(h.endswith(rule) and "unrelated columns would have" in h for h in checked(capsys, own, schema)["hints"])
-    assert not any("unrelated" in h for h in checked(capsys, own, schema + rule)["hints"])
+    rule = {"impossible": [{"fuel": ["electric"], "seats": ["three", "two"]}]}
+    hints, ruled = (checked(capsys, own, listing(own), **rules)["hints"] for rules in ({}, rule))
+    told = f"impossible: {json.dumps(rule['impossible'])}"
+    assert any(h.endswith(told) and "unrelated columns would have" in h for h in hints)
+    assert not any("unrelated" in h for h in ruled)
 
 
 def test_records_of_a_person_that_never_overlap_are_told_where_no_rule_keeps_them_apart(capsys):
     start = pd.Timestamp("2022-01-01") + pd.to_timedelta(np.arange(N) // 100 * 100 + np.arange(N) % 7, "D")
     end = start + pd.to_timedelta(np.where(np.arange(N) == 3, 200, 20), "D")
     cells = {"who": np.arange(N) % 100, "start": start.strftime("%Y-%m-%d"), "end": end.strftime("%Y-%m-%d")}
-    kind = "kind: date, min: 2022-01-01, max: 2024-01-31, bins: month"
-    schema = f"columns: {{start: {{{kind}}}, end: {{{kind}}}}}\nordered: [[start, end]]\n"
-    schema += "unit: {column: who, order: start, records: {max: 6}}"
+    rules = {"ordered": [["start", "end"]], "unit": {"column": "who", "order": "start", "records": {"max": 6}}}
     told = "'start' comes before 'end' of the person's record before in 1 of 500 steps"
-    assert sum(told in hint for hint in checked(capsys, cells, schema)["hints"]) == 1
+    assert sum(told in hint for hint in checked(capsys, cells, {"start": DAY, "end": DAY}, **rules)["hints"]) == 1
     cells["end"] = (start + pd.to_timedelta(np.where(np.arange(N) % 9, 20, 200), "D")).strftime("%Y-%m-%d")
-    assert not any("record before" in hint for hint in checked(capsys, cells, schema)["hints"])
+    hints = checked(capsys, cells, {"start": DAY, "end": DAY}, **rules)["hints"]
+    assert not any("record before" in hint for hint in hints)
 
 
 def test_an_order_of_a_constant_and_a_column_with_other_bins_is_not_advised_for_no_rule_takes_it(capsys):
     born = pd.Timestamp("2021-01-01") + pd.to_timedelta(np.arange(N) % 100, "D")
     cells = {"who": np.arange(N) % 100, "day": DAYS.strftime("%Y-%m-%d"), "born": born.strftime("%Y-%m-%d")}
-    days = {"day": "min: 2020-01-01, max: 2024-12-31, bins: month", "born": "min: 1920-01-01, max: 2024-12-31"}
-    for bins, advised in ((f"{days['born']}, bins: year", False), (days["day"], True)):
-        columns = f"columns: {{day: {{kind: date, {days['day']}}}, born: {{kind: date, {bins}}}}}\n"
-        unit = "unit: {column: who, constant: [born], order: day, records: {max: 6}}"
-        hints = checked(capsys, cells, columns + unit)["hints"]
+    day, unit = {**DAY, "min": "2020-01-01"}, {"column": "who", "order": "day", "records": {"max": 6}}
+    for other, advised in (({"min": "1920-01-01", "bins": "year"}, False), ({}, True)):
+        columns = {"day": day, "born": day | other}
+        hints = checked(capsys, cells, columns, unit=unit | {"constant": ["born"]})["hints"]
         assert any('ordered: [["born", "day"]]' in h for h in hints) == advised
 
 
@@ -192,12 +187,10 @@ def test_a_number_that_never_falls_within_a_person_is_told(capsys):
     meter, visit = np.arange(N) % 100, np.arange(N) // 100
     day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30 + meter % 7, "D")).strftime("%Y-%m-%d")
     cells = {"meter": meter, "day": day, "reading": 37 * meter % 500 + 60 * visit, "heat": 7 * meter * visit % 31}
-    kind = "kind: integer, min: 0, max: 999, bins: {count: 50}"
-    schema = (
-        f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, reading: {{{kind}}}, heat: {{{kind}}}}}\n"
-    )
-    schema += "unit: {column: meter, order: day, records: {max: 6}}"
-    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "falls from one record" in h)
+    number = {"kind": "integer", "min": 0, "max": 999, "bins": {"count": 50}}
+    unit = {"column": "meter", "order": "day", "records": {"max": 6}}
+    hints = checked(capsys, cells, {"day": DAY, "reading": number, "heat": number}, unit=unit)["hints"]
+    (hint,) = (h for h in hints if "falls from one record" in h)
     assert hint.startswith("unit: order: 'reading' falls from one record of a person to the next in 0 of 500 steps")
 
 
@@ -210,12 +203,11 @@ def test_a_state_that_says_again_the_one_of_the_record_before_is_told(capsys):
     cells = {"person": person, "day": day, "old": old, "new": [f"{n}.0" for n in new], "home": person % 4}
     cells["kin"] = np.where(person % 3, "n.a.", person % 4)  # of which a value is a gap in another column
     cells |= {"first": (visit == 0) * 1, "last": (visit == 5) * 1}  # 0 and 0 in each step, whoever it is
-    states = dict.fromkeys(("old", "new", "home", "first", "last"), "kind: integer, min: 0, max: 3")
-    states |= {"old": f"{states['old']}, missing: [n.a.]", "kin": "kind: categorical, values: ['0', '1', n.a.]"}
-    states |= {"day": "kind: date, min: 2022-01-01, max: 2024-01-31"}
-    schema = f"columns: {{{', '.join(f'{n}: {{{fields}}}' for n, fields in states.items())}}}\n"
-    schema += "unit: {column: person, order: day, records: {max: 6}}"
-    (hint,) = (h for h in checked(capsys, cells, schema)["hints"] if "of the person's record before" in h)
+    columns = {n: {"kind": "integer", "min": 0, "max": 3} for n in ("old", "new", "home", "first", "last")}
+    columns |= {"old": {**columns["old"], "missing": ["n.a."]}, "day": DAY}
+    columns["kin"] = {"kind": "categorical", "values": ["0", "1", "n.a."]}
+    hints = checked(capsys, cells, columns, unit={"column": "person", "order": "day", "records": {"max": 6}})["hints"]
+    (hint,) = (h for h in hints if "of the person's record before" in h)
     assert hint.startswith("unit: order: 'old' is 'new' of the person's record before in 500 of 500 steps")
 
 
@@ -225,11 +217,10 @@ def test_a_value_that_no_person_has_twice_is_told(capsys):
     day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30 + person % 7, "D")).strftime("%Y-%m-%d")
     cells = {"person": person, "day": day, "visit": [f"V{v}" for v in visit], "arm": [f"A{i % 3}" for i in range(N)]}
     cells |= {"nth": visit + 1, "odd": 2 * visit + 1}
-    kinds = ", ".join(f"{n}: {{kind: categorical, values: {sorted({*cells[n]})}}}" for n in ("visit", "arm"))
-    kinds += ", nth: {kind: integer, min: 0, max: 9}, odd: {kind: integer, min: 0, max: 9}"
-    schema = f"columns: {{day: {{kind: date, min: 2022-01-01, max: 2024-01-31}}, {kinds}}}\n"
-    schema += "unit: {column: person, order: day, records: {max: 4}}"
-    hints = [h for h in checked(capsys, cells, schema)["hints"] if "two records of a person" in h]
+    columns = listing({n: cells[n] for n in ("visit", "arm")})
+    columns |= {"day": DAY} | {n: {"kind": "integer", "min": 0, "max": 9} for n in ("nth", "odd")}
+    hints = checked(capsys, cells, columns, unit={"column": "person", "order": "day", "records": {"max": 4}})["hints"]
+    hints = [h for h in hints if "two records of a person" in h]
     for name, hint in zip(("visit", "nth", "odd"), hints, strict=True):
         assert hint.startswith(f"unit: {name!r} has the same value in two records of a person 0 times")
         assert ("numbers them from 1 on: leave it out" in hint) == (name == "nth"), hint
@@ -237,35 +228,29 @@ def test_a_value_that_no_person_has_twice_is_told(capsys):
 
 def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys):
     a, b = np.arange(N) % 90, np.arange(N) * 7 % 31
-    kind = "{kind: integer, min: 0, max: 120}"
-    columns = f"columns: {{a: {kind}, b: {kind}, total: {kind}}}"
-    hints = checked(capsys, {"a": a, "b": b, "total": a + b}, columns)["hints"]
-    assert [h for h in hints if "total" in h] == [
-        f"'total' is a + b in all {N:,} rows, and only a rule keeps it: "
-        'derive: {"total": {"expression": "a + b"}}'
-    ]
-    derive = "derive: {total: {expression: a + b}}"
-    assert not any(
-        "total" in h for h in checked(capsys, {"a": a, "b": b, "total": a + b}, f"{columns}\n{derive}")["hints"]
-    )
+    cells, rule = {"a": a, "b": b, "total": a + b}, {"total": {"expression": "a + b"}}
+    columns = {n: {"kind": "integer", "min": 0, "max": 120} for n in cells}
+    told = f"'total' is a + b in all {N:,} rows, and only a rule keeps it: derive: {json.dumps(rule)}"
+    assert [h for h in checked(capsys, cells, columns)["hints"] if "total" in h] == [told]
+    assert not any("total" in h for h in checked(capsys, cells, columns, derive=rule)["hints"])
 
 
 @pytest.mark.slow
 def test_a_column_that_follows_from_another_without_a_rule_is_told(capsys):
     sparse = {"name": np.array([*"abc"])[np.arange(N) % 3], "code": np.array([1, 7, 20])[np.arange(N) % 3]}
-    own = "columns: {name: {kind: categorical, values: [a, b, c]}, code: {kind: integer, min: 1, max: 20}}"
+    own = {"name": {"kind": "categorical", "values": [*"abc"]}, "code": {"kind": "integer", "min": 1, "max": 20}}
     assert any("'code' follows from 'name' in" in hint for hint in checked(capsys, sparse, own)["hints"])
     cells = {"score": np.arange(N) % 11, "group": np.array([*"ddddddd", *"ppqq"])[np.arange(N) % 11]}
-    columns = "columns: {score: {kind: integer, min: 0, max: 10}, group: {kind: categorical, values: [d, p, q]}}"
+    columns = {"score": {"kind": "integer", "min": 0, "max": 10}, "group": {"kind": "categorical", "values": [*"dpq"]}}
     told = f"'group' follows from 'score' in {N:,} of the {N:,} rows that tell"
     assert any(told in hint for hint in checked(capsys, cells, columns)["hints"])
-    pairs = ", ".join(f"[{s}, {g}]" for s, g in sorted(set(zip(*(c.tolist() for c in cells.values()), strict=True))))
-    derive = f"derive: {{group: {{from: score, map: [{pairs}]}}}}"
-    for rule in (derive, f"impossible: [{{columns: [score, group], possible: [{pairs}]}}]"):
-        assert not any("follows from" in hint for hint in checked(capsys, cells, f"{columns}\n{rule}")["hints"])
+    pairs = sorted(set(zip(*(c.tolist() for c in cells.values()), strict=True)))
+    possible = [{"columns": ["score", "group"], "possible": pairs}]
+    for rule in ({"derive": {"group": {"from": "score", "map": pairs}}}, {"impossible": possible}):
+        assert not any("follows from" in hint for hint in checked(capsys, cells, columns, **rule)["hints"])
     persons = {"who": np.arange(N) % 11 + 100 * (np.arange(N) % 5), **cells}
-    unit = "unit: {column: who, constant: [group], records: {max: 20}}"
-    assert any(told in hint for hint in checked(capsys, persons, f"{columns}\n{unit}")["hints"]), "a constant too"
+    unit = {"column": "who", "constant": ["group"], "records": {"max": 20}}
+    assert any(told in hint for hint in checked(capsys, persons, columns, unit=unit)["hints"]), "a constant too"
 
 
 @pytest.mark.parametrize(("days", "said"), [(3, True), (120, False)])
@@ -282,10 +267,9 @@ def test_lengths_that_an_order_alone_would_lose_are_measured_by_a_proposed_rule(
     hints = checked(capsys, cells)["hints"]
     assert any(f"derive: {{{rule}}}, in place of `ordered`" in h for h in hints) == said
     assert any("'came' ≤ 'left'" in h for h in hints) != said, "one rule or the other"
-    day = "{kind: date, min: 2021-01-01, max: 2023-12-31, bins: month}"
-    unit = "unit: {column: who, order: left, records: {max: 3}}"
-    schema = f"columns: {{came: {day}, left: {day}, paid: {day}}}\n{unit}"
-    hints = checked(capsys, {"who": np.arange(600) // 3, **cells}, schema)["hints"]
+    columns = {n: {**DAY, "min": "2021-01-01", "max": "2023-12-31"} for n in cells}
+    unit = {"column": "who", "order": "left", "records": {"max": 3}}
+    hints = checked(capsys, {"who": np.arange(600) // 3, **cells}, columns, unit=unit)["hints"]
     assert not any('"left": {"from"' in h for h in hints), "persons' records follow each other by it"
 
 

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipeline
-from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema, part_of
 from pipeline import release_folder
@@ -23,7 +22,7 @@ from pipeline.report.page import in_short
 from tests.evaluation.worlds import values_of
 from tests.pipeline.conftest import TOWN, command, done_in, edit, reply, statement_of
 from tests.pipeline.looks import checked, drafted
-from tests.public.table_worlds import decode_table
+from tests.public.table_worlds import coded, decode_table
 
 DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 END = "2024-01-01"
@@ -40,8 +39,7 @@ def schema_of(time=TIME, rule=RULE, **columns):
 
 def drawn(schema, seed, rows=500):
     rng = np.random.default_rng(seed)
-    sizes = [c.size for c in schema.columns]
-    codes = CodedTable(schema.domain, tuple(rng.integers(0, n, rows).astype(code_dtype(n)) for n in sizes))
+    codes = coded(schema, (rng.integers(0, c.size, rows) for c in schema.columns))
     return codes, decode_table(codes, schema, rng)
 
 
@@ -88,8 +86,7 @@ def test_a_date_agrees_with_its_weekday_and_a_condition_keeps_its_range():
     first, last = (int(np.datetime64(day).astype(int)) for day in ("2023-03-06", "2023-03-07"))
     march = replace(schema["received"], within=((first, last),))
     rng = np.random.default_rng(2)
-    own = (np.full(500, 2), rng.integers(0, 7, 500), np.zeros(500))
-    codes = CodedTable(schema.domain, tuple(c.astype(np.uint8) for c in own))
+    codes = coded(schema, [np.full(500, 2), rng.integers(0, 7, 500), np.zeros(500)])
     named = replace(schema, columns=(march, *schema.columns[1:]))
     frame = decode_table(codes, named, rng)
     assert set(frame["received"].dt.day) == {6, 7}

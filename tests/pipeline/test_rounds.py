@@ -44,6 +44,7 @@ from pipeline.measuring.selection_context import AdaptiveRun
 from synthesis.pgm.graphical_model import fit_model
 from synthesis.pgm.junction_tree import model_cells
 from synthesis.pgm.pgm_settings import PgmSpec
+from tests.public.table_worlds import coded
 
 TOWN = Domain(tuple(Attribute(n, s) for n, s in (("a", 6), ("b", 5), ("c", 4), ("d", 3))))
 EVERY = pairs(TOWN, TOWN.names, 1000)
@@ -67,7 +68,7 @@ class Town:
         b = np.where(rng.random(3000) < 0.8, a % 5, rng.integers(0, 5, 3000))
         c = np.where(rng.random(3000) < 0.6, b % 4, rng.integers(0, 4, 3000))
         columns = (a, b, c, rng.integers(0, 3, 3000))[: len(self.domain)]
-        return CodedTable(self.domain, tuple(x.astype(np.uint8) for x in columns))
+        return coded(self.domain, columns)
 
     def public_rows(self, neighbouring):
         return 3000 if neighbouring is Neighbouring.REPLACE else None
@@ -317,7 +318,7 @@ class Table:
 
 def table_of(columns, sizes):
     domain = Domain(tuple(Attribute(f"c{i}", n) for i, n in enumerate(sizes)))
-    return Table(CodedTable(domain, tuple(np.asarray(c).astype(np.uint8) for c in columns)))
+    return Table(coded(domain, columns))
 
 
 def measured(folder, table, method, slots, reserve, *, epsilon):

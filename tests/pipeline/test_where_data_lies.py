@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import pipeline
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.table_schema import parse_schema
@@ -28,6 +27,7 @@ from pipeline.scores.table_sources import shown_name
 from pipeline.settings.config import ReleaseConfig
 from pipeline.settings.specs import as_released
 from tests.pipeline.conftest import TOWN, command, done_in, people, reply, write_town
+from tests.public.table_worlds import coded
 
 QUICK = ["selection=oneway", "synthesis=independent", "evaluation.enabled=false", "privacy.noise_seed=3", "seed=3"]
 PLAIN_TOWN = ["data=table", "data.schema=town.yaml", *QUICK]
@@ -467,8 +467,7 @@ def test_a_line_break_in_a_name_is_refused_where_the_released_table_could_not_be
 def test_a_dialect_is_written_as_it_reads_and_refused_where_it_cannot_be(tmp_path):
     columns = {"ward": {"kind": "categorical", "values": ["a;b", "Łódź"]}, "n": {"kind": "integer", "min": 0, "max": 9}}
     schema = parse_schema({"columns": columns, "dialect": {"delimiter": ";", "encoding": "utf-16"}}, where="town")
-    coded = CodedTable(schema.domain, (np.array([0, 1, 1], np.uint8), np.array([3, 3, 3], np.uint8)))
-    write_table(tmp_path / "t.csv", coded, schema, np.random.default_rng(0))
+    write_table(tmp_path / "t.csv", coded(schema, [[0, 1, 1], [3, 3, 3]]), schema, np.random.default_rng(0))
     text = (tmp_path / "t.csv").read_bytes().decode("utf-16")
     assert text == 'ward;n\n"a;b";3\nŁódź;3\nŁódź;3\n'
     assert parse_schema(schema.to_fields(), where="again").dialect == schema.dialect

@@ -20,7 +20,7 @@ from pipeline.plugins.origins import _digest, _home, _named, origin
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
 from pipeline.release_folder import read_release
-from tests.pipeline.conftest import TOWN, command, rebound, reply, statement_of, worded
+from tests.pipeline.conftest import TOWN, command, edit, rebound, reply, statement_of, worded
 from tests.plugins.conftest import ROOT, install, plugin_modules
 from tests.sensitive.lattice import lattice_noise
 
@@ -38,6 +38,12 @@ OFFERS = {
     "experiment.budget_halves": "budget_halves",
     "format.feather": "feather",
 }
+
+
+def mine(shelf: Path, text: str, *settings: str, plugin: str = "mine") -> list[str]:
+    """A module of this text, and the run that names it: with these settings, else quick, in the folder out."""
+    (shelf / f"{plugin}.py").write_text(text)
+    return ["run", *TOWN, f"plugins=[{plugin}]", "selection=oneway", *QUIET, "hydra.run.dir=out", *settings]
 
 
 def refused(capsys, *arguments: str) -> str:
@@ -108,19 +114,15 @@ def test_an_engine_a_format_and_an_experiment_of_others_are_named(shelf, capsys)
 
 def test_releases_of_an_experiment_name_it_in_whatever_thread_they_are_made(shelf):
     text = (shelf / "budget_halves.py").read_text().replace("stages.run(", "ThreadPoolExecutor().submit(stages.run, ")
-    text = text.replace("quiet=True)", "quiet=True).result()").replace(
-        "import annotations\n", "import annotations\nfrom concurrent.futures import ThreadPoolExecutor\n"
-    )
-    (shelf / "budget_halves.py").write_text(text)
+    text = text.replace("quiet=True)", "quiet=True).result()")
+    later = "import annotations\nfrom concurrent.futures import ThreadPoolExecutor\n"
+    (shelf / "budget_halves.py").write_text(text.replace("import annotations\n", later))
     assert command("run", "plugins=[budget_halves]", "experiment=budget_halves", "hydra.run.dir=out", *TOWN) == 0
     assert [p["name"] for p in statement_of("out/part")["not_ours"]] == ["budget_halves"]
 
 
 def test_an_experiment_that_fails_says_that_what_its_runs_measured_stays_spent(shelf, capsys):
-    text = (
-        (shelf / "budget_halves.py").read_text().replace("        widest =", "        raise KeyError\n        widest =")
-    )
-    (shelf / "budget_halves.py").write_text(text)
+    edit(shelf / "budget_halves.py", "        widest =", "        raise KeyError\n        widest =")
     given = ["plugins=[budget_halves]", "experiment=budget_halves", "hydra.run.dir=out"]
     assert "stay spent: 1 below it" in refused(capsys, "run", *given, *TOWN)
 
@@ -165,10 +167,9 @@ def test_help_and_messages_list_what_installed_packages_declare(shop, capsys):
         assert line in printed
     assert "did you mean 'pool'" in refused(capsys, "plan", *TOWN, "engine=pol")
     assert "budget_halves: of an installed package" in refused(capsys, "run", "experiment=nothing_like_it")
-    assert command("run", "--help", "engine=pool") == 0
-    assert re.search(r"^  engine.workers=2 +how many slices", capsys.readouterr().out, flags=re.MULTILINE)
-    assert command("run", "--help", "experiment=budget_halves") == 0
-    assert re.search(r"experiment.part=0.5 +of the budget", capsys.readouterr().out)
+    of_pool, of_halves = (reply(capsys, "run", "--help", f).out for f in ("engine=pool", "experiment=budget_halves"))
+    assert re.search(r"^  engine.workers=2 +how many slices", of_pool, flags=re.MULTILINE)
+    assert re.search(r"experiment.part=0.5 +of the budget", of_halves)
     assert "did you mean 'engine.workers'" in refused(capsys, "plan", *TOWN, "engine=pool", "engine.worker=3")
     assert "engine.workers" in refused(capsys, "plan", *TOWN, "engine=pool", "engine.workers=0")
 
@@ -187,8 +188,8 @@ def shop(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_an_installed_package_declares_is_found_by_its_name(shop, capsys):
     given = ["selection=top_pairs", "synthesis=best_pair", "evaluation.metrics=[largest_cell]", *NOISE[1:]]
-    assert command("run", *TOWN, *given, "console=always", "hydra.run.dir=out") == 0
-    assert re.search(r"largest_cell [01]\b", capsys.readouterr().out)
+    printed = reply(capsys, "run", *TOWN, *given, "console=always", "hydra.run.dir=out").out
+    assert re.search(r"largest_cell [01]\b", printed)
     parts = statement_of("out")["not_ours"]
     assert [p["name"] for p in parts] == ["top_pairs", "tight_zcdp", "logistic", "best_pair"]
     assert {(p["distribution"], p["version"]) for p in parts} == {("shop-of-others", "1.2")}
@@ -206,10 +207,8 @@ def test_nothing_of_a_package_is_imported_that_nobody_asked_for(shop, capsys):
 def test_a_package_that_cannot_be_imported_is_named_before_anything_is_charged(shop, capsys):
     error = refused(capsys, "run", *TOWN, "selection=broken", "hydra.run.dir=out")
     first, second = error.splitlines()
-    assert first == (
-        "error: entry point 'selection.broken' of shop-of-others: "
-        "the module raises cannot be imported: RuntimeError: imported"
-    )
+    where, what = "entry point 'selection.broken' of shop-of-others", "the module raises cannot be imported"
+    assert first == f"error: {where}: {what}: RuntimeError: imported"
     assert second == "  fix: python -c 'import raises' shows all of it"
     assert not Path("out").exists()
 
@@ -245,14 +244,14 @@ def test_the_help_of_a_plugins_choice_says_what_its_class_says(shelf, capsys):
 def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
     beside = shelf / "conf" / "selection" / "top_pairs.yaml"
     beside.parent.mkdir(parents=True)
+    own = ["plugins=[top_pairs]", "selection=top_pairs"]
     beside.write_text("kind: top_pairs\ncount: 1 # fewer\nmax_cells: 10000\nsplit: [1, 1, 3]\n")
-    assert " 1 private choice" in reply(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs").out
-    assert command("run", "--help", "plugins=[top_pairs]", "selection=top_pairs") == 0
-    assert re.search(r"selection.count=1 +fewer", capsys.readouterr().out)
+    assert " 1 private choice" in reply(capsys, "plan", *TOWN, *own).out
+    assert re.search(r"selection.count=1 +fewer", reply(capsys, "run", "--help", *own).out)
     beside.write_text("kind: aim\n")
     plugin_discovery._loaded.discard("top_pairs")
     REGISTRIES["SELECTIONS"].things.pop("top_pairs")
-    assert "kind: top_pairs" in refused(capsys, "plan", *TOWN, "plugins=[top_pairs]", "selection=top_pairs")
+    assert "kind: top_pairs" in refused(capsys, "plan", *TOWN, *own)
 
 
 @pytest.mark.parametrize(
@@ -281,9 +280,9 @@ def test_a_file_of_settings_beside_the_module_gives_the_defaults(shelf, capsys):
 )
 def test_a_module_that_cannot_be_a_plugin_is_refused_in_one_line(shelf, text, said):
     (shelf / "mine.py").write_text(text)
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=re.escape(said)) as error:
         load_module("mine")
-    assert said in str(error.value) and len(str(error.value).splitlines()) == 2
+    assert len(str(error.value).splitlines()) == 2
 
 
 def test_nothing_stays_of_a_module_that_was_refused(shelf, capsys):
@@ -410,17 +409,16 @@ ACCOUNTANTS = {"cheap": Cheap}
 
 
 def test_a_shared_budget_is_counted_by_ours_and_says_what_rests_on_others(shelf, capsys):
-    (shelf / "mine.py").write_text(CHEAP)
-    shared = ["budget.ledger=b.json", "budget.limit={epsilon: 4, delta: 1e-6}", "privacy.delta=1e-8", *QUIET]
-    cheap = [*TOWN, "plugins=[mine]", "privacy.accountant=cheap", "mechanism=laplace", "selection=oneway", *shared]
-    assert "more than the ledger has left" in refused(capsys, "run", *cheap, "hydra.run.dir=a")
-    gaussian = [*cheap, "mechanism=gaussian", "hydra.run.dir=a"]
-    assert "what a plugin's accountant 'cheap' (module mine) claims does not hold" in refused(capsys, "run", *gaussian)
+    shared = ["budget.ledger=b.json", "budget.limit={epsilon: 4, delta: 1e-6}", "privacy.delta=1e-8"]
+    cheap = mine(shelf, CHEAP, "privacy.accountant=cheap", "mechanism=laplace", *shared)
+    assert "more than the ledger has left" in refused(capsys, *cheap)
+    wrong = "what a plugin's accountant 'cheap' (module mine) claims does not hold"
+    assert wrong in refused(capsys, *cheap, "mechanism=gaussian")
+    ours = ["run", *TOWN, *QUIET, *shared, "selection=oneway"]
     noisy = ["plugins=[logistic_noise]", "mechanism=logistic", "privacy.epsilon=0.5"]
-    assert command("run", *TOWN, *noisy, *shared, "selection=oneway", "hydra.run.dir=b") == 0
-    assert command("run", *TOWN, *shared, "selection=oneway", "hydra.run.dir=c") == 0
-    engine = ["plugins=[pool_engine]", "engine=pool", "privacy.epsilon=0.5"]
-    assert command("run", *TOWN, *engine, *shared, "selection=oneway", "hydra.run.dir=d") == 0
+    assert command(*ours, *noisy, "hydra.run.dir=b") == 0
+    assert command(*ours, "hydra.run.dir=c") == 0
+    assert command(*ours, "plugins=[pool_engine]", "engine=pool", "privacy.epsilon=0.5", "hydra.run.dir=d") == 0
     said = statement_of("c")
     assert "not_ours" not in said and said["running_total"]["not_ours"] == 1
     assert "1 of them rest on parts of plugins" in worded(Path("c/release"))["running_total"]
@@ -468,19 +466,17 @@ def test_costs_of_others_that_are_no_costs_are_refused_before_any_charge_and_bla
     shelf, capsys, base, method, said
 ):
     """A cost below 0 would make a statement say ε = 0; one that is no number would fail after the charge."""
-    (shelf / "mine.py").write_text(COUNTING.format(base=base, method=method))
-    given = ["plugins=[mine]", "privacy.accountant=mine", "mechanism=gaussian", "selection=oneway", *QUIET]
-    error = refused(capsys, "run", *TOWN, *given, "hydra.run.dir=out")
+    text = COUNTING.format(base=base, method=method)
+    error = refused(capsys, *mine(shelf, text, "privacy.accountant=mine", "mechanism=gaussian"))
     assert said in error and "a plugin's accountant 'mine' (module mine)" in error
     assert not Path("out").exists()
 
 
 def test_what_an_accountant_of_others_fails_at_before_it_counts_is_called_its_own(shelf, capsys):
-    (shelf / "mine.py").write_text(
-        COUNTING.format(base="Zcdp", method="@classmethod\n    def of(cls, delta, slots): raise KeyError('delta')")
-    )
-    given = ["plugins=[mine]", "privacy.accountant=mine", "mechanism=gaussian", "selection=oneway", *QUIET]
-    assert "a fault of the plugin mine" in refused(capsys, "run", *TOWN, *given, "hydra.run.dir=out")
+    failing = "@classmethod\n    def of(cls, delta, slots): raise KeyError('delta')"
+    text = COUNTING.format(base="Zcdp", method=failing)
+    given = mine(shelf, text, "privacy.accountant=mine", "mechanism=gaussian")
+    assert "a fault of the plugin mine" in refused(capsys, *given)
 
 
 ODD = """
@@ -508,9 +504,7 @@ SAMPLERS = {{"odd": OURS["gaussian"]}}
 
 @pytest.mark.parametrize("mu", ["1e-300", "0.0", "-self.sensitivity / self.scale", "math.nan"])
 def test_noise_of_others_without_a_strength_is_refused_and_blamed_on_it(shelf, capsys, mu):
-    (shelf / "mine.py").write_text(ODD.format(mu=mu))
-    given = ["plugins=[mine]", "privacy.accountant=gdp", "mechanism=odd", "selection=oneway", *QUIET]
-    error = refused(capsys, "run", *TOWN, *given, "hydra.run.dir=out")
+    error = refused(capsys, *mine(shelf, ODD.format(mu=mu), "privacy.accountant=gdp", "mechanism=odd"))
     assert "a plugin's noise Odd (module mine)" in error and not Path("out").exists()
 
 
@@ -585,23 +579,20 @@ def test_a_digest_covers_the_modules_beside_a_plugin_that_it_is_made_of(shelf, c
     """The class, the sampler and the module that offers both may be files of their own."""
     text = (shelf / "logistic_noise.py").read_text()
     (shelf / "shop.py").write_text(text.replace("SAMPLERS", "_SAMPLERS").replace("NOISE_EVENTS", "_NOISE_EVENTS"))
-    (shelf / "other.py").write_text(
-        "def sampler():\n    from shop import _SAMPLERS\n    return _SAMPLERS['logistic']\n"
-    )
-    (shelf / "mine.py").write_text(
-        "from shop import Logistic\nfrom other import sampler\n"
-        "NOISE_EVENTS = {'logistic': Logistic}\nSAMPLERS = {'logistic': sampler()}\n"
-    )
-    given = [*TOWN, "plugins=[mine]", "mechanism=logistic", "selection=oneway", *QUIET]
-    assert command("run", *given, "hydra.run.dir=out") == 0
+    late = "def sampler():\n    from shop import _SAMPLERS\n    return _SAMPLERS['logistic']\n"
+    (shelf / "other.py").write_text(late)
+    imports = "from shop import Logistic\nfrom other import sampler\n"
+    offered = "NOISE_EVENTS = {'logistic': Logistic}\nSAMPLERS = {'logistic': sampler()}\n"
+    given = mine(shelf, imports + offered, "mechanism=logistic")
+    assert command(*given) == 0
     (part,) = statement_of("out")["not_ours"]
     assert part["module"] == "shop"
     (shelf / "other.py").write_text((shelf / "other.py").read_text() + "\n# another sampler\n")
-    assert command("run", *given, "hydra.run.dir=then") == 0
+    assert command(*given, "hydra.run.dir=then") == 0
     assert statement_of("then")["not_ours"][0] == part, "of the code that was imported, and ran"
     _digest.cache_clear()  # as of a new process
-    assert "changed since the run began: plugins" in refused(capsys, "run", *given, "hydra.run.dir=out", "resume=true")
-    assert command("run", *given, "hydra.run.dir=again") == 0
+    assert "changed since the run began: plugins" in refused(capsys, *given, "resume=true")
+    assert command(*given, "hydra.run.dir=again") == 0
     assert statement_of("again")["not_ours"][0]["sha256"] != part["sha256"]
 
 
@@ -631,10 +622,8 @@ NOISE_EVENTS = {"made": dataclass(frozen=True)(Made)}
 @pytest.mark.parametrize("more", ["", LYING], ids=["of types", "of ours, as it says"])
 def test_a_noise_whose_class_names_another_module_is_named_with_the_module_that_offers_it(more, shelf):
     """One that named ours was taken for ours; of one of `types` the release that was paid for was lost."""
-    (shelf / "mine.py").write_text(MADE + more)
     (shelf / "shop.py").write_bytes(b'"b\xf6se"')  # no UTF-8, so that nothing can parse it
-    given = ["plugins=[mine]", "mechanism=made", "selection=oneway", "hydra.run.dir=out"]
-    assert command("run", *TOWN, *given, *QUIET) == 0
+    assert command(*mine(shelf, MADE + more, "mechanism=made")) == 0
     (part,) = statement_of("out")["not_ours"]
     assert (part["kind"], part["name"], part["module"]) == ("mechanism", "made", "mine")
     files = {name: hashlib.sha256((shelf / name).read_bytes()).hexdigest() for name in ("mine.py", "shop.py")}
@@ -701,19 +690,13 @@ SELECTIONS = {"turned": TurnedSettings}
 
 
 def test_a_query_of_others_that_a_file_would_take_for_ours_is_refused_before_its_charge(shelf, capsys):
-    (shelf / "mine.py").write_text(TWIN)
-    given = [*TOWN, "plugins=[mine]", "selection=turned", *QUIET]
-    assert "is called 'Identity'" in refused(capsys, "run", *given, "hydra.run.dir=out")
+    assert "is called 'Identity'" in refused(capsys, *mine(shelf, TWIN, "selection=turned"))
     assert len(Path("out/internal/ledger.jsonl").read_text().splitlines()) == 1, "nothing was charged"
-    (shelf / "other.py").write_text(TWIN.replace("Identity(", "Backwards(").replace("turned", "backwards"))
-    given = [*TOWN, "plugins=[other]", "selection=backwards", *QUIET]
-    assert "it is not registered" in refused(capsys, "run", *given, "hydra.run.dir=b")
-    (shelf / "shop.py").write_text(
-        (shelf / "other.py").read_text().replace("backwards", "turning")
-        + "QUERIES = {'Backwards': Backwards.from_arrays}\n"
-    )
-    given = [*TOWN, "plugins=[shop]", "selection=turning", *QUIET]
-    assert command("run", *given, "hydra.run.dir=c") == 0
+    other = TWIN.replace("Identity(", "Backwards(").replace("turned", "backwards")
+    given = mine(shelf, other, "selection=backwards", "hydra.run.dir=b", plugin="other")
+    assert "it is not registered" in refused(capsys, *given)
+    registered = other.replace("backwards", "turning") + "QUERIES = {'Backwards': Backwards.from_arrays}\n"
+    assert command(*mine(shelf, registered, "selection=turning", "hydra.run.dir=c", plugin="shop")) == 0
     assert ("query", "Backwards") in [(p["kind"], p["name"]) for p in statement_of("c")["not_ours"]]
 
 
@@ -729,10 +712,8 @@ def test_a_query_of_others_that_a_file_would_take_for_ours_is_refused_before_its
 def test_a_selection_of_others_is_answered_nothing_that_its_charge_does_not_pay_for(shelf, capsys, asked, said):
     """Its release was paid for, and `verify` called it not sound: more answers than receipts, or other ones."""
     text = TWIN.replace("[(slot, clique, Identity(", "[(slot, clique, query_matrices.Identity(")
-    text = text.replace("context.slots(GIVEN):", f"{asked}:")
-    (shelf / "mine.py").write_text("from mechanisms.selection.context import Slot\n" + text)
-    given = [*TOWN, "plugins=[mine]", "selection=turned", *QUIET, "hydra.run.dir=out"]
-    assert said in refused(capsys, "run", *given) and not Path("out/release").exists()
+    text = "from mechanisms.selection.context import Slot\n" + text.replace("context.slots(GIVEN):", f"{asked}:")
+    assert said in refused(capsys, *mine(shelf, text, "selection=turned")) and not Path("out/release").exists()
 
 
 #: A query that says of itself that it hardly moves, and answers a hundred times what it is asked.
@@ -741,7 +722,6 @@ BOLD = BOLD.replace(
     "        return marginal[::-1].copy()",
     "        return 100 * marginal\n    def largest_column_norm(self, norm):\n        return 0.01",
 )
-ASKS_BOLDLY = ["run", *TOWN, "plugins=[mine]", "selection=bold", *QUIET, "hydra.run.dir=out"]
 UNPAID = """            free = NoisyMarginal(clique, Identity(9), np.zeros(9), "gaussian", 1.0, "9:free")
             context.answers_so_far.append(free)
 """
@@ -750,13 +730,13 @@ UNPAID = """            free = NoisyMarginal(clique, Identity(9), np.zeros(9), "
 @pytest.mark.parametrize("factor", [100, 1])
 def test_how_far_a_query_of_others_moves_is_computed_from_its_columns(shelf, capsys, factor):
     """Its own word is not asked: one that understates pays in full, and one that answers 100 records is refused."""
-    (shelf / "mine.py").write_text(BOLD.replace("100 * marginal", f"{factor} * marginal"))
+    given = mine(shelf, BOLD.replace("100 * marginal", f"{factor} * marginal"), "selection=bold")
     if factor > 1:
-        error = refused(capsys, *ASKS_BOLDLY)
+        error = refused(capsys, *given)
         assert "moves by 100 when one unit changes" in error and "plugins" in error
         assert len(Path("out/internal/ledger.jsonl").read_text().splitlines()) == 1, "nothing was charged"
         return
-    assert command(*ASKS_BOLDLY) == 0
+    assert command(*given) == 0
     assert {e["sensitivity"] for e in statement_of("out")["events"]} == {1.0}
     assert command("verify", "out/release", "plugins=[mine]") == 0
 
@@ -764,8 +744,7 @@ def test_how_far_a_query_of_others_moves_is_computed_from_its_columns(shelf, cap
 def test_a_query_of_others_counts_rows_by_its_columns_alone(shelf, monkeypatch):
     """What it would answer to a whole marginal, 7 records for each table whatever is in it, never leaves."""
     text = BOLD.replace("100 * marginal", "marginal if marginal.sum() == 1 else 0 * marginal + 7")
-    (shelf / "mine.py").write_text(text)
-    assert command(*ASKS_BOLDLY, "privacy.epsilon=1000") == 0
+    assert command(*mine(shelf, text, "selection=bold", "privacy.epsilon=1000")) == 0
     answers = read_release(Path("out/release"))[2].answers
     assert [round(float(a.values.sum()), -1) for a in answers] == [600.0] * len(answers)
 
@@ -776,8 +755,7 @@ def test_a_query_of_others_is_counted_by_the_very_columns_that_its_sensitivity_w
     later = "class Bold(query_matrices.Identity):\n    asked = 0\n    def times(self):\n        Bold.asked += 1\n"
     later += "        return 1 if Bold.asked <= 2 * self.cells else 1000\n"
     text = text.replace("class Bold(query_matrices.Identity):\n", later).replace("slots(GIVEN):", "slots(GIVEN)[:1]:")
-    (shelf / "mine.py").write_text(text)
-    assert command(*ASKS_BOLDLY) == 0
+    assert command(*mine(shelf, text, "selection=bold")) == 0
     (answer,) = read_release(Path("out/release"))[2].answers
     assert statement_of("out")["events"][0]["sensitivity"] == 1
     assert abs(float(answer.values.sum()) - 600) < 6_000, "600 rows, not 600,000"
@@ -785,8 +763,8 @@ def test_a_query_of_others_is_counted_by_the_very_columns_that_its_sensitivity_w
 
 def test_a_query_of_others_that_is_marked_as_proved_is_refused(shelf, capsys):
     """The mark comes along where a class of ours is copied."""
-    (shelf / "mine.py").write_text(BOLD.replace("class Bold", "@query_matrices.proved\nclass Bold"))
-    assert "only our own query matrices are marked as proved" in refused(capsys, *ASKS_BOLDLY)
+    given = mine(shelf, BOLD.replace("class Bold", "@query_matrices.proved\nclass Bold"), "selection=bold")
+    assert "only our own query matrices are marked as proved" in refused(capsys, *given)
 
 
 @pytest.mark.parametrize(
@@ -800,9 +778,8 @@ def test_a_query_of_others_that_is_marked_as_proved_is_refused(shelf, capsys):
 def test_a_law_of_others_without_a_norm_or_a_width_is_refused(shelf, law, wrong, said):
     """A norm in capitals had the sensitivity of the other one, and the release was called private and sound."""
     (shelf / "mine.py").write_text(ODD.format(mu="self.sensitivity / self.scale").replace(law, wrong))
-    with pytest.raises(UserError) as error:
+    with pytest.raises(UserError, match=re.escape(said)):
         load_module("mine")
-    assert said in str(error.value)
 
 
 PART = np.zeros(2, np.int64)
@@ -827,23 +804,19 @@ def test_draws_of_others_that_are_too_large_tell_nothing_of_the_answers(monkeypa
 
 
 def test_a_selection_of_others_adds_no_answer_that_nobody_paid_for(shelf, capsys):
-    text = TWIN.replace("context.ask([(slot, clique, Identity(", "context.ask([(slot, clique, query_matrices.Identity(")
-    head = "import numpy as np\nfrom mechanisms.public.release import NoisyMarginal\n"
-    (shelf / "mine.py").write_text(
-        head
-        + text.replace("@dataclass(frozen=True)\nclass TurnedS", UNPAID + "@dataclass(frozen=True)\nclass TurnedS", 1)
-    )
-    assert command("run", *TOWN, "plugins=[mine]", "selection=turned", *QUIET, "hydra.run.dir=out") == 1
-    assert "AttributeError in mine.py" in capsys.readouterr().err and not Path("out/release").exists()
+    text = TWIN.replace("[(slot, clique, Identity(", "[(slot, clique, query_matrices.Identity(")
+    text = "import numpy as np\nfrom mechanisms.public.release import NoisyMarginal\n" + text
+    settings = "@dataclass(frozen=True)\nclass TurnedS"
+    given = mine(shelf, text.replace(settings, UNPAID + settings, 1), "selection=turned")
+    assert "AttributeError in mine.py" in refused(capsys, *given) and not Path("out/release").exists()
     assert "has no attribute 'append'" in Path("out/internal/run.log").read_text(), "its words are kept back"
 
 
 @pytest.mark.parametrize("kind", ["OSError", "open", "type('PanicException', (BaseException,), {})"])
 def test_words_of_an_error_that_looks_like_the_system_s_or_is_no_exception_are_kept_back(shelf, capsys, kind):
     raised = QUOTES.replace('return {"weight": {}["Anna of Bern, 47 years"]}', f'raise {kind}("Anna of Bern")')
-    (shelf / "mine.py").write_text(raised)
-    given = [*TOWN, "plugins=[mine]", "evaluation.metrics=[quotes]", "selection=oneway", "hydra.run.dir=out"]
-    printed = reply(capsys, "run", *given, code=1)
+    given = mine(shelf, raised, "evaluation.enabled=true", "evaluation.metrics=[quotes]")
+    printed = reply(capsys, *given, code=1)
     assert "Anna" not in printed.out + printed.err and " in mine.py, line 6" in printed.err
 
 
@@ -862,15 +835,15 @@ METRICS = {"quotes": Metric(name="quotes", run=lambda inputs: Score(), **KNOWN)}
 @pytest.mark.parametrize("many", [False, True])
 def test_an_error_of_others_that_quotes_a_row_stands_in_no_log(shelf, capsys, monkeypatch, many):
     """Its kind and its place are said; its words, and the errors behind it, are kept back with the log of the run."""
-    (shelf / "mine.py").write_text(QUOTES)
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    given = ["-m", "hydra/launcher=basic", "hydra.sweep.dir=out"] if many else ["hydra.run.dir=out/one"]
-    given += [*TOWN, "plugins=[mine]", "evaluation.metrics=[quotes]", "selection=oneway", "synthesis=independent"]
-    printed = reply(capsys, "run", *given, code=1)
+    (shelf / "mine.py").write_text(QUOTES)
+    where = ["-m", "hydra/launcher=basic", "hydra.sweep.dir=out"] if many else ["hydra.run.dir=out/one"]
+    own = ["plugins=[mine]", "evaluation.metrics=[quotes]", "selection=oneway", "synthesis=independent"]
+    given = ["run", *where, *TOWN, *own]
+    printed = reply(capsys, *given, code=1)
     assert "Anna" not in printed.out + printed.err
-    assert (
-        "KeyError in mine.py, line 6: a fault of the plugin mine" in printed.err and "internal/run.log" in printed.err
-    )
+    assert "KeyError in mine.py, line 6: a fault of the plugin mine" in printed.err
+    assert "internal/run.log" in printed.err
     (log,) = Path("out").glob("*/internal/run.log")
     assert "Anna of Bern, 47 years" in log.read_text()
-    assert "Anna of Bern, 47 years" in reply(capsys, "run", *given, "resume=true", "console=always", code=1).err
+    assert "Anna of Bern, 47 years" in reply(capsys, *given, "resume=true", "console=always", code=1).err

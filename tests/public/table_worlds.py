@@ -1,14 +1,18 @@
 """Small helpers to open, encode and write tables in tests."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pytest
+from numpy.typing import ArrayLike
 
-from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.coded_table import CodedTable, code_dtype
+from mechanisms.public.domain import Domain
+from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.codec import EncodingReport, encode_columns
 from mechanisms.public.tables.decode import with_units
@@ -36,6 +40,14 @@ def schema(**columns: Mapping[str, Any]) -> Schema:
     return parse_schema({"name": "tiny", "columns": columns}, where="tiny.yaml")
 
 
+def refusal(content: Mapping[str, Any], folder: Path = Path()) -> str:
+    """The words with which a schema is refused, which name its file and a way out."""
+    with pytest.raises(UserError) as caught:
+        parse_schema(content, where="t.yaml", folder=folder)
+    assert str(caught.value).startswith("t.yaml") and "\n  fix: " in str(caught.value)
+    return str(caught.value)
+
+
 def encoded(path: Path, facts: Schema, **options: Any) -> tuple[CodedTable, EncodingReport]:
     return encode_columns(source(path, **options), facts, workdir=path.parent / "work")
 
@@ -45,9 +57,17 @@ def codes(path: Path, facts: Schema, **options: Any) -> list[list[int]]:
     return [column.tolist() for column in table.columns]
 
 
-def coded(facts: Schema, rows: list[list[int]]) -> CodedTable:
-    columns = [np.array(c, dtype=np.min_scalar_type(s.size)) for c, s in zip(rows, facts.columns, strict=True)]
-    return CodedTable(facts.domain, tuple(columns))
+def coded(facts: Schema | Domain, columns: Iterable[ArrayLike]) -> CodedTable:
+    """A table of these codes, a list for each column."""
+    domain = facts.domain if isinstance(facts, Schema) else facts
+    each = zip(columns, domain.attributes, strict=True)
+    return CodedTable(domain, tuple(np.asarray(c).astype(code_dtype(a.size)) for c, a in each))
+
+
+def uniform(domain: Domain, rows: int, seed: int) -> CodedTable:
+    """A table in which all codes are as frequent, whatever the others are."""
+    rng = np.random.default_rng(seed)
+    return coded(domain, (rng.integers(0, a.size, rows) for a in domain.attributes))
 
 
 def decode_table(table: CodedTable, facts: Schema, rng: np.random.Generator) -> pd.DataFrame:

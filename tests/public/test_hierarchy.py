@@ -20,7 +20,7 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.hierarchy import Hierarchy, build_hierarchy
 from mechanisms.public.schema.hierarchy_fields import hierarchy_fields
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
-from tests.public.table_worlds import csv, encoded, schema, source
+from tests.public.table_worlds import csv, encoded, refusal, schema, source
 
 CITIES = {"Maryland": ["Baltimore", "Annapolis"], "Indiana": ["Lafayette", "Gary", "Muncie"]}
 
@@ -245,9 +245,7 @@ SQUARE = [[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]
 
 def schema_with(folder, field):
     path = folder / "land.yaml"
-    path.write_text(
-        f"name: land\nconfirmed_public: true\ncolumns:\n  place: {{kind: categorical, values: [a, b], {field}}}\n"
-    )
+    path.write_text(f"name: land\ncolumns:\n  place: {{kind: categorical, values: [a, b], {field}}}\n")
     return path
 
 
@@ -311,10 +309,8 @@ LINE = {**VALUES, "ordinal": True}
 
 
 def said(fields: dict[str, Any], folder: Path = Path()) -> str:
-    with pytest.raises(UserError) as caught:
-        parse_schema({"columns": {"place": fields}}, where="s.yaml", folder=folder)
-    text = str(caught.value)
-    assert text.startswith("s.yaml: column 'place': ") and "fix: " in text
+    text = refusal({"columns": {"place": fields}}, folder)
+    assert text.startswith("t.yaml: column 'place': ")
     return text
 
 
@@ -477,9 +473,7 @@ def test_labels_name_every_value_code(fields: dict[str, Any], labels: tuple[str,
 
 def test_labels_of_cyclic_codes() -> None:
     def of(name: str) -> tuple[str, ...]:
-        return schema(a={"kind": "datetime", "min": "2016-01-01", "max": "2016-12-31", "bins": {"calendar": name}})[
-            "a"
-        ].labels
+        return schema(a={**TIMES, "max": "2016-12-31", "bins": {"calendar": name}})["a"].labels
 
     assert len(of("month_of_year")) == 12 and of("month_of_year")[::11] == ("January", "December")
     assert len(of("day_of_week")) == 7 and of("day_of_week")[::6] == ("Monday", "Sunday")

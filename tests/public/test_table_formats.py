@@ -9,10 +9,8 @@ from typing import IO, Any
 import numpy as np
 import pytest
 
-from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import PLAIN, Dialect
-from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.public.tables.formats import CSV, FORMATS, TableFormat, format_of_file, format_of_name
 from mechanisms.public.tables.inspect_file import csv_head
@@ -23,7 +21,7 @@ from pipeline.plugins.offers import offered_by
 from pipeline.settings.config import load_config
 from pipeline.stages import run
 from tests.pipeline.conftest import PAIRS, TOWN, write_town
-from tests.public.table_worlds import codes, schema, source
+from tests.public.table_worlds import coded, codes, schema, source
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -35,7 +33,7 @@ def test_what_a_format_writes_it_reads(name: str, tmp_path: Path, monkeypatch: p
     )
     form = released_format(name)
     assert form.name == name and re.fullmatch(r"[a-z]+/[a-z0-9.+-]+", form.media)
-    table = five_rows(facts)
+    table = coded(facts, [[0, 1, 2, 1, 0], [9, 0, 3, 3, 1]])
     monkeypatch.setattr("mechanisms.public.tables.write_table.CHUNK_ROWS", 2)
     for suffix in form.suffixes:
         path = tmp_path / f"table{suffix}"
@@ -48,11 +46,6 @@ def test_what_a_format_writes_it_reads(name: str, tmp_path: Path, monkeypatch: p
         assert (path.stat().st_size >= 2 * table.rows * 2) or form.compressed
         (bare := tmp_path / "bare").write_bytes(path.read_bytes())
         assert format_of_file(bare).reader == form.reader
-
-
-def five_rows(facts: Schema) -> CodedTable:
-    city, n = np.array([0, 1, 2, 1, 0], np.uint8), np.array([9, 0, 3, 3, 1], np.uint8)
-    return CodedTable(facts.domain, (city, n))
 
 
 def test_the_first_bytes_say_more_than_the_name_and_what_says_nothing_is_csv(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from pipeline.measuring.selection_context import AdaptiveRun
 from pipeline.settings.config import load_config
 from pipeline.settings.methods import selection_of
 from synthesis.pgm.pgm_settings import PgmSpec
+from tests.public.table_worlds import coded
 
 ROOT = Path(__file__).parents[2]
 FORMS = {"age": 5, "job": 3, "tea": 2, "rum": 2}
@@ -59,7 +60,7 @@ class Tiny:
         rng = np.random.default_rng(3)
         first = rng.integers(0, 5, 800)
         columns = [np.where(rng.random(800) < 0.7, first % a.size, 0) for a in self.domain.attributes]
-        return CodedTable(self.domain, tuple(c.astype(np.uint8) for c in columns))
+        return coded(self.domain, columns)
 
     def public_rows(self, neighbouring: Neighbouring) -> int | None:
         return 800 if neighbouring is Neighbouring.REPLACE else None
