@@ -304,7 +304,8 @@ def readings_of_ids(source: Source, unit: PrivacyUnit) -> list[Source]:
     often = f"SELECT id, n, quantile_cont(n, {USUAL}) OVER () FROM ({ids}) ORDER BY n DESC, id LIMIT {LOOKED_AT}"
     rows = source.lines(often)
     nobody = ids_of_nobody({t: n for t, n, _ in rows}, rows[0][2] if rows else 0.0)
-    bare = f"coalesce(nullif(regexp_replace({text}, '[^\\pL\\pN]+', '', 'g'), ''), {text})"
+    whole = f"regexp_replace({text}, '[.]0+$', '')"  # 7.0 is 7, not 70
+    bare = f"coalesce(nullif(regexp_replace({whole}, '[^\\pL\\pN]+', '', 'g'), ''), {text})"
     bare = f"CASE WHEN {is_nobody} THEN {text} ELSE {bare} END AS c{index}"
     somebody = "".join(f" AND {text} <> {literal(t)}" for t in nobody)
     conditions = ("", somebody) if somebody else ("",)

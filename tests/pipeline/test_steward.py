@@ -171,7 +171,7 @@ def test_a_person_of_many_records_is_named_and_never_offered_for_a_list_that_is_
     assert "k00000" in json.loads(listed) and "k00007" not in json.loads(listed)
 
 
-@pytest.mark.parametrize("odd", [["P0007"] * 40, ["PABCD"] * 4, ["P0000"] * 14])
+@pytest.mark.parametrize("odd", [["P0007"] * 40, ["PABCD"] * 4, ["P0000"] * 14, ["7007", "7007.0"] * 9])
 def test_a_text_of_one_person_is_told_whatever_the_person_s_id_and_number_of_records(odd, folder, capsys):
     ids = [f"P{1000 + i // 2}" for i in range(600)] + odd
     cells = {"who": ids, "town": ["north", "south"] * 300 + ["rare"] * (len(odd) - 2) + ["north"] * 2}

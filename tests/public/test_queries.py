@@ -88,6 +88,14 @@ def test_answers_are_whole_lattice_numbers_and_transpose_is_the_adjoint(entries,
 LOWEST = {"indices": np.array([0]), "indptr": np.array([0, 1]), "shape": np.array([1, 2]), "bits": np.array([4])}
 
 
+@pytest.mark.parametrize("bits", [-1, 32, 40])
+def test_a_matrix_of_entries_too_fine_for_its_norms_is_refused(bits):
+    """The squares of 2^32 ran over: a plugin's grid moved by nothing, and its answers out of a reserve were free."""
+    grid = GridQuery((4,), {(0,): np.arange(4)}, "l2", bits)
+    with pytest.raises(UserError, match="bits from 0 to 16"):
+        sensitivity(grid, norm="l2", neighbouring=Neighbouring.ADD_REMOVE, max_records=1)
+
+
 @pytest.mark.parametrize("width", [np.int8, np.int16, np.int32])
 def test_a_matrix_moves_by_its_entries_however_narrow_the_numbers_that_hold_them(width):
     """One that was saved, and one as a plugin may make it: a column of 1 beside another of the lowest number."""

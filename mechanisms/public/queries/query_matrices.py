@@ -266,13 +266,17 @@ def as_matrix(query: QueryMatrix) -> QueryMatrix:
     or would answer to a whole marginal, is not asked.
 
     Raises:
-        UserError: a plugin's matrix that is too large to be asked column by column, or whose answers are no columns.
+        UserError: entries finer than 2**-MATRIX_BITS, whose norms run over; a plugin's matrix that is too large to be
+            asked column by column, or whose answers are no columns.
     """
+    name, fix = type(query).__name__, "a smaller marginal, or SparseQuery.of(matrix)"
+    if not 0 <= query.bits <= MATRIX_BITS:
+        problem = f"the entries of {name} are multiples of 2^-{query.bits}"
+        raise UserError(problem, where="plugins", fix=f"bits from 0 to {MATRIX_BITS}")
     if type(query) in PROVED:
         return query
     from scipy import sparse
 
-    name, fix = type(query).__name__, "a smaller marginal, or SparseQuery.of(matrix)"
     if query.columns > MAX_COLUMNS or query.columns * query.rows > MAX_ENTRIES:
         problem = f"{name} has {query.columns:,} columns of {query.rows:,} answers, too many to be looked at one by one"
         raise UserError(problem, where="plugins", fix=fix)
@@ -280,7 +284,7 @@ def as_matrix(query: QueryMatrix) -> QueryMatrix:
     for place in range(query.columns):
         cell[place - 1], cell[place] = 0, 1
         column = np.asarray(query.answer_exact(cell.copy()))
-        if column.shape != (query.rows,) or column.dtype.kind not in "iu" or not 0 <= query.bits <= MATRIX_BITS:
+        if column.shape != (query.rows,) or column.dtype.kind not in "iu":
             raise UserError(f"{name} does not answer {query.rows:,} whole numbers", where="plugins", fix=fix)
         columns.append(sparse.csc_array(column.astype(np.int64).reshape(-1, 1)))
     return Columns(sparse.csr_array(sparse.hstack(columns)), query.bits)
