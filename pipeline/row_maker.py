@@ -27,6 +27,7 @@ from pipeline.stage_bars import Stages
 from synthesis.consistency.agree import default_rows
 from synthesis.contract import RowModel, Synthesizer, rows_of_model, synthesize
 from synthesis.given_rows import POOL, GivenRows, Wish, rows_given
+from synthesis.impossible import check_condition
 from synthesis.numbers.value_shapes import as_columns, as_written, for_synthesis
 
 
@@ -56,8 +57,8 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
     """The condition; None where nothing is asked.
 
     Raises:
-        UserError: an unknown column or value; a range that holds nothing, or that cuts a bin of columns that the schema
-            orders, whose values are exchanged inside a bin.
+        UserError: an unknown column or value; what a rule forbids; a range that holds nothing, or that cuts a bin of
+            columns that the schema orders, whose values are exchanged inside a bin.
     """
     if not where:
         return None
@@ -67,6 +68,7 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
             fix = f"conditions on {', '.join(schema.rules.sources(name))}; or more rows, of which you keep those"
             raise UserError(f"{name!r} is computed after rows are drawn, by derive", where="where", fix=fix)
     weights = {name: code_weights(schema, name, value) for name, value in where.items()}
+    check_condition(schema.domain, schema.rules.zeros, weights)
     columns = list(schema.columns)
     for name, weight in weights.items():
         cut = (weight > 0) & (weight < 1)

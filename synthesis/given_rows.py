@@ -14,7 +14,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import default_rows
 from synthesis.contract import RowModel, Synthesizer, synthesize
-from synthesis.impossible import Zeros, rule_against
+from synthesis.impossible import Zeros, check_condition
 from synthesis.rounding import systematic
 
 #: Rows that are tried for each requested row, and in all, before a condition counts as rare.
@@ -80,10 +80,7 @@ def rows_given(
         UserError: no row, or hardly any, satisfies the condition.
     """
     weights = {n: w for n, w in wish.weights.items() if n in wish.measured}
-    against = rule_against(measurements.domain, zeros, weights)
-    if against is not None:
-        problem = f"no row satisfies the conditions: a rule of the schema forbids them, of {' × '.join(against)}"
-        raise UserError(problem, where="where", fix="another condition; no synthesizer makes such rows")
+    check_condition(measurements.domain, zeros, weights)
     conditioned = None if model is None else model.given(weights)
     if conditioned is not None:
         return _drawn(conditioned, wish, rng, progress)

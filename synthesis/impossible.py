@@ -51,16 +51,20 @@ def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> NDArray[np
     return is_impossible if is_impossible.any() else None
 
 
-def rule_against(domain: Domain, zeros: Zeros, weights: Mapping[str, Values]) -> Clique | None:
-    """The columns of a rule that forbids all codes of a weight above 0; None: no rule alone does."""
+def check_condition(domain: Domain, zeros: Zeros, weights: Mapping[str, Values]) -> None:
+    """Refuse a condition all of whose rows, with codes of a weight above 0, one rule alone forbids.
+
+    Raises:
+        UserError: it does.
+    """
     for names, cells in check_zeros(domain, zeros):
         possible = ~cells
         for axis, name in enumerate(names):
             if name in weights:
                 possible = np.compress(weights[name] > 0, possible, axis=axis)
         if possible.size and not possible.any():
-            return names
-    return None
+            problem = f"no row satisfies the conditions: a rule of the schema forbids them, of {' × '.join(names)}"
+            raise UserError(problem, where="where", fix="another condition; no synthesizer makes such rows")
 
 
 def mended(table: CodedTable, zeros: Zeros, rng: np.random.Generator) -> CodedTable:

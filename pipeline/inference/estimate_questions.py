@@ -14,6 +14,7 @@ from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, one_of, require_columns
 from mechanisms.public.files import is_number
+from mechanisms.public.schema.code_labels import drawn_ends
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.person_level import LEVELS, of_level
@@ -226,4 +227,4 @@ def _ends(column: Column, what: str) -> tuple[Values, Values]:
             fix = "a column of numbers; of texts ask estimate=proportion value=TEXT"
             raise UserError(f"{column.name!r} holds texts, not numbers", where=what, fix=fix) from error
         return numbers, numbers
-    return column.grid.spans
+    return column.grid.spans if column.multiple_of is None else drawn_ends(column)

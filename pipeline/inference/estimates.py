@@ -242,6 +242,8 @@ def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:
     if question.column is None or question.what in {"count", "proportion", "odds_ratio"}:
         return notes if question.what == "odds_ratio" else [*notes, *_counted(schema, question)]
     names = [n for n in (question.column, question.other) if n is not None]
+    steps = [f"{n} as multiples of {schema[n].multiple_of:g}" for n in names if schema[n].multiple_of is not None]
+    notes += [f"the schema declares {' and '.join(steps)}: no other value is reckoned with"] if steps else []
     widest = max(bin_values(schema[n], question.what).widest for n in names)
     if widest > 0:
         inside = (

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.drafts.seen import ZEROS_APART
+from mechanisms.public.drafts.seen import SPIKE, ZEROS_APART
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import CROWDED, USUAL_FINE, bins_of_several, finest, log_cut
 from mechanisms.public.tables.losses import percent
@@ -16,8 +16,6 @@ from mechanisms.public.tables.text_forms import NumberForm
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
-#: A number with this share of the rows is a spike, which a release should have.
-SPIKE = 0.2
 
 
 def crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> list[str]:

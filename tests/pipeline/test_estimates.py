@@ -22,8 +22,8 @@ from pipeline import bounds, estimate, load
 from pipeline.inference import estimates
 from pipeline.inference.coarse_figures import least_ratio
 from pipeline.inference.estimate_questions import EstimateQuestion as question
-from pipeline.inference.estimate_questions import check_question
-from pipeline.inference.estimates import _supported
+from pipeline.inference.estimate_questions import bin_values, check_question
+from pipeline.inference.estimates import _notes, _supported
 from pipeline.inference.marginal_estimates import ReleaseEvidence
 from pipeline.inference.ratio_intervals import Interval, Sums, ratio_interval, sum_interval
 from tests.pipeline.conftest import SCHEMA, people, reply
@@ -554,3 +554,20 @@ def test_a_list_in_the_place_of_a_columns_name_is_told_and_not_a_fault_of_ours(a
     """`estimate("correlation", column=["x", "y"])` ended in "unhashable type: 'list'"."""
     with pytest.raises(UserError, match="is no name of a column"):
         check_question(TOWN, question("correlation", **{"column": "age", **asked}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "low", "high"),
+    [
+        ({"kind": "float", "bins": {"edges": [0, 0.5, 1, 1.25, 1.5]}, "multiple_of": 0.5}, [0, 0.5, 1, 1.5], None),
+        ({"kind": "integer", "bins": {"edges": [0, 100, 201]}, "multiple_of": 20}, [0, 100], [80, 200]),
+        ({"kind": "float", "bins": {"edges": [0, 0.5, 1.5]}, "decimals": 2}, [0, 0.5], [0.5, 1.5]),
+    ],
+)
+def test_numbers_that_a_schema_calls_multiples_are_reckoned_with_as_such_and_notes_say_so(fields, low, high):
+    """Of marks of half points, each in a bin of its own, the mean was a quarter of a point too high."""
+    schema = parse_schema({"columns": {"x": {**fields, "missing": False}}}, where="test")
+    values = bin_values(schema["x"], "mean")
+    assert values.low.tolist() == low and values.high.tolist() == (high or low)
+    told = any("declares x as multiples of" in note for note in _notes(schema, question("mean", column="x")))
+    assert told is ("multiple_of" in fields)

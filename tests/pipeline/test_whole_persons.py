@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.release_files import load_measurements
+from mechanisms.public.schema.table_schema import parse_schema
+from pipeline.row_maker import build_condition
 from tests.pipeline.conftest import command, copy_of, done_in, reply, statement_of
 from tests.pipeline.formats import departures
 from tests.pipeline.test_contradictions import forged as made_anew
@@ -198,6 +201,14 @@ def test_without_a_unit_nothing_is_asked_and_nothing_is_linked(place: Path) -> N
     assert "patient" not in pd.read_csv("plain/release/synthetic.csv").columns
     assert not load_measurements(Path("plain/release/measurements")).persons
     assert "persons" not in json.loads(Path("plain/release/measurements/index.json").read_text())
+
+
+def test_a_condition_that_a_rule_about_constants_forbids_is_refused_before_any_row_is_made() -> None:
+    facts = yaml.safe_load(SCHEMA + UNIT) | {"impossible": [{"town": ["A", "B"], "cost": {"min": 50}}]}
+    schema = parse_schema(facts, where="test")
+    with pytest.raises(UserError, match="forbids them, of town × cost"):
+        build_condition(schema, {"town": "A", "cost": [60, 79]})
+    assert build_condition(schema, {"town": ["A", "C"], "cost": [60, 79]}) is not None
 
 
 @pytest.mark.slow

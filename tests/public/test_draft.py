@@ -1,5 +1,6 @@
 """A drafted schema says that it looked, says what to check, loads, and encodes the table it came from."""
 
+import itertools
 import json
 import re
 from datetime import date, timedelta
@@ -833,8 +834,8 @@ def test_a_column_that_says_the_same_as_another_is_left_out(tmp_path: Path) -> N
 
 def test_bounds_have_few_digits_and_amounts_with_a_long_tail_have_bins_that_grow(tmp_path: Path) -> None:
     rows = "".join(
-        f"{17 + i % 71},{-122.48399 + i % 90 / 1000:.5f},{1 + 9e3 * (i / 1e3) ** 12:.2f},{i % 500},"
-        f"{i % 4 * 80.5},{1111 + i % 40 * 211},{(1 if i % 20 else -1) * (1.5 + 9e3 * (i / 1e3) ** 12):.2f}\n"
+        f"{17 + i % 71},{-122.48399 + i % 90 / 1000:.5f},{1 + i / 1e3 + 9e3 * (i / 1e3) ** 12:.2f},{i % 500},"
+        f"{i % 4 * 80.5},{1111 + i % 40 * 211},{(1 if i % 20 else -1) * (1.5 + i / 1e3 + 9e3 * (i / 1e3) ** 12):.2f}\n"
         for i in range(1_000)
     )
     header, days = "age,lng,cost,even,fee,isco,back,due", [f"2025-0{1 + i % 3}-15" for i in range(1_000)]
@@ -861,6 +862,35 @@ def test_a_frequent_zero_has_a_bin_of_its_own(tmp_path: Path) -> None:
     assert facts["rent"].bins.edges[:3] == (0, 0.5, 20) and facts["fine"].bins.edges[:2] == (0, 0.01)
     assert facts["step"].bins.edges[:3] == (0, 5, 100) and facts["rare"].bins.count == 32
     assert {-50, 0, 1, 50} <= {*facts["saldo"].bins.edges}
+
+
+def test_a_frequent_number_has_a_bin_of_its_own_wherever_it_lies_but_one_person_s(tmp_path: Path) -> None:
+    """Of a least fee of 35 many synthetic ones lay below it, and a correction of 0 shared a bin with small ones."""
+    rows = "".join(
+        f"P{i if i < 700 else 0},{max(35, i / 9):.2f},{-max(0, i - 800) / 7:.2f},{-max(0, i - 800)},"
+        f"{min(i / 6.9, 100):.1f}%,{77.77 if i >= 700 else i / 9:.2f}\n"
+        for i in range(1_000)
+    )
+    path = csv(tmp_path, f"who,fee,less,whole,part,one\n{rows}")
+    text = draft_schema(source(path), "t", unit="who")
+    facts = parse_schema(yaml.safe_load(text.replace("{max: }", "{max: 5}")), where="test")
+    alone = {"fee": (35, 35.01), "less": (-0.005, 0), "whole": (0, 1), "part": (99.95, 100)}
+    for name, pair in alone.items():
+        assert pair in {*itertools.pairwise(facts[name].bins.edges)}, name
+    assert facts["whole"].high == 0 and facts["one"].bins.count == 20 and "77.77" not in text
+
+
+@pytest.mark.parametrize("unit", [0.05, 0.1, 0.25, 0.5, 15, 20])
+def test_of_few_numbers_each_has_a_bin_and_bins_of_many_hold_as_many_each(tmp_path: Path, unit: float) -> None:
+    """Marks of half points lay two and one in a bin by turns: 4.5, a failure, shared one with 5, a pass."""
+    written = {f"x{n}": [f"{unit * (i % n):g}" for i in range(3_000)] for n in (31, 401)}
+    lines = [",".join(cells) for cells in zip(*written.values(), strict=True)]
+    _, facts = drafted(csv(tmp_path, "\n".join([",".join(written), *lines]) + "\n"))
+    for column in facts.columns:
+        values, edges = unit * np.arange(int(column.name[1:])), column.grid.edges
+        starts = column.grid.spans[0] if edges is None else edges[:-1]
+        held = np.bincount(np.searchsorted(starts - 1e-9, values) - 1, minlength=column.size)
+        assert held.tolist() == [1] * 31 if column.name == "x31" else len({*held[:-1].tolist()}) == 1
 
 
 def test_no_gap_and_no_bound_of_one_person_is_drafted(tmp_path: Path) -> None:

@@ -165,9 +165,10 @@ class Look:
         """The numbers that SQL over a cell makes of some columns."""
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
         cells = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
-        holders = "sum(n)" if self.unit is None else "max(units)"
-        listed = f"SELECT i, x, {holders} FROM {cells} WHERE x IN ({codes})"
-        codes_seen = self._by_column(f"{listed} GROUP BY i, x ORDER BY i, x", float)
+        each = f"(SELECT i, x, {'max(units)' if self.unit else 'sum(n)'} AS u, sum(n) AS m FROM {cells} GROUP BY i, x)"
+        codes_seen = self._by_column(f"SELECT i, x, u FROM {each} WHERE x IN ({codes}) ORDER BY i, x", float)
+        most = f"SELECT i, max_by(x, (m, -x)), max(m) FROM {each} WHERE x NOT IN ({codes}) AND u >= {FEWEST_UNITS}"
+        often = self._by_column(f"{most} GROUP BY i", float)
         rank = "3 * k + CASE WHEN s >= 5 * pow(10, k) THEN 2 WHEN s >= 2 * pow(10, k) THEN 1 ELSE 0 END"
         sizes = f"SELECT *, abs(x) AS s, floor(log10(s))::INTEGER AS k FROM {cells} WHERE x <> 0 AND x NOT IN ({codes})"
         steps = self._by_column(f"SELECT i, {rank} AS r, sum(n) FROM ({sizes}) GROUP BY i, r", int)
@@ -182,19 +183,17 @@ class Look:
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
             {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
         ).fetchall()
-        each = [f"sum(n) FILTER (abs(x / {s} - round(x / {s})) < 1e-6)" for s in STEPS]
-        whole = f"SELECT i, sum(n), {', '.join(each)} FROM {cells} WHERE x <> 0 AND x NOT IN ({codes}) GROUP BY i"
-        of_steps = {
-            i: dict(zip((0, *STEPS), (int(n or 0) for n in every), strict=True))
-            for i, *every in self._engine.execute(whole).fetchall()
-        }
-        held = {i: (codes_seen.get(i, {}), steps.get(i, {}), of_steps.get(i, {})) for i, *_ in rows}
+        near = [f"sum(n) FILTER (abs(x / {s} - round(x / {s})) < 1e-6)" for s in STEPS]
+        whole = f"SELECT i, sum(n), {', '.join(near)} FROM {cells} WHERE x <> 0 AND x NOT IN ({codes}) GROUP BY i"
+        stepped = self._engine.execute(whole).fetchall()
+        of_steps = {i: dict(zip((0, *STEPS), (int(n or 0) for n in every), strict=True)) for i, *every in stepped}
         return {
             i: Numbers(
-                a, b, (p, q), held[i][0], int(c), int(w), int(d), fixed and i in self._bare, int(zeros), *held[i][1:]
+                a, b, (p, q), codes_seen.get(i, {}), int(c), int(w), int(d), fixed and i in self._bare, int(zeros),
+                steps.get(i, {}), of_steps.get(i, {}), often.get(i, {}),
             )
             for i, c, w, d, fixed, zeros, a, b, p, q in rows
-        }
+        }  # fmt: skip
 
     def moments(self, index: int, forms: Sequence[str]) -> Moments:
         """The days and times of a column, each read by the first form that fits."""

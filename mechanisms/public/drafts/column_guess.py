@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
-from mechanisms.public.drafts.seen import ColumnFacts, Numbers, even_edges
+from mechanisms.public.drafts.seen import ONE_EACH, ColumnFacts, Numbers, even_edges, parted
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
@@ -56,8 +56,8 @@ FEW_ROWS = 20
 MANY_YEARS = 5
 #: Months alone have a bin each where they span fewer, and no bins of weeks.
 MONTHS = 100
-#: Rounded amounts take at least so many steps.
-FEW_STEPS = 10
+#: Rounded amounts take at least so many steps. Bins of one number are so wide at least.
+FEW_STEPS, LEAST_UNIT = 10, 1e-4
 #: What is said of days.
 DAYS_GUESSED = "dates or times ({}); bounds are those seen, rounded outwards"
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
@@ -218,7 +218,7 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     whole = seen.wholes == seen.count and max(abs(low), abs(high)) < 2**52  # bounds are rounded outwards
     fixed: FieldDict = {"fixed": seen.decimals} if seen.fixed and seen.decimals > int(whole) else {}
     outwards = "bounds are the least and the largest seen, rounded outwards"
-    if whole and high - low < 100:
+    if whole and high - low < ONE_EACH:
         low, high = _round_ends(int(low), int(high))
         return {"kind": "integer", "min": low, "max": high} | fixed, f"whole numbers, one code each; {outwards}"
     kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
@@ -227,25 +227,27 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     step = seen.multiple_of
     if step is not None and high - low >= FEW_STEPS * step:
         decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"
-    count = 32 if whole else 20
-    edges = growing = seen.growing_edges(low, high)
-    if not growing and low <= 0 < high:
-        edges = even_edges(low, high, count)
-    apart = seen.zero_apart(edges, decimals.get("multiple_of", 1 if whole else 10.0 ** -min(seen.decimals, 4)))
-    if growing or apart != edges:
-        listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in apart if not whole or e == int(e)]
-        fields = {"min": listed[0], "max": listed[-1], "bins": {"edges": listed}}
+    unit, count = decimals.get("multiple_of", 1 if whole else 10.0**-seen.decimals), 32 if whole else 20
+    growing = seen.growing_edges(low, high)
+    edges = growing or even_edges(low, high, count, unit)
+    each, last, own = not growing and len(edges) > 1 and high - low < ONE_EACH * unit, edges[-1], list[str]()
+    for value in seen.frequent:
+        more = parted(edges, value, max(unit, LEAST_UNIT), whole=whole)
+        own, edges = [*own, f", {value:g} in one of its own"] if more != edges else own, more
+    edges = parted(edges, last, unit, whole=whole) if each else edges
+    sort = "whole numbers" if whole else "numbers"
+    if growing or own or each or "multiple_of" in decimals:
+        listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in edges if not whole or e == int(e)]
+        fields = {"min": listed[0], "max": type(listed[-1])(last), "bins": {"edges": listed}}
         words = "numbers in bins that grow, since few are large" if growing else "numbers in bins"
-        return kind | fields | decimals | fixed, f"{words}{', 0 in one of its own' * (apart != edges)}; {outwards}"
+        words = f"{sort}, one code each" if each else words + "".join(own)
+        return kind | fields | decimals | fixed, f"{words}; {outwards}"
     if low == high:
         low, high = math.floor(low), math.floor(low) + 1
     power = math.floor(math.log10(high - low) - 1)
     low, high = (_rounded(end, power, up=up) for end, up in ((low, False), (high, True)))
-    if "multiple_of" in decimals:  # of few multiples a bin for each
-        count = min(count, math.floor(round((high - low) / decimals["multiple_of"], 9)) + 1)
     ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
-    words = f"{'whole numbers' if whole else 'numbers'} in {count} bins; {outwards}"
-    return kind | ends | {"bins": {"count": count}} | decimals | fixed, words
+    return kind | ends | {"bins": {"count": count}} | decimals | fixed, f"{sort} in {count} bins; {outwards}"
 
 
 def _rounded(end: float, power: int, *, up: bool) -> float:

@@ -28,8 +28,10 @@ STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 2, 5, 10, 15, 20, 25, 50, 100, 200, 250, 500
 #: edge of growing ones.
 SKEWED, FEW_BELOW = 0.8, 0.05
 #: Where so large a share of the numbers is 0, as of fines and of months in prison, it is a bin of its own: what goes
-#: with 0 alone is lost in a bin that holds other numbers too.
-ZEROS_APART = 0.05
+#: with 0 alone is lost in a bin that holds other numbers too. So is another number of so large a share, a spike.
+ZEROS_APART, SPIKE = 0.05, 0.2
+#: Fewer numbers than these have a bin each. A ratio so near a whole number is one.
+ONE_EACH, NEAR = 100, 1e-6
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons; but free text,
 #: of which at least so large a share of the cells has four words or more, is none.
 FEWEST_IDS, ROWS_OF_AN_ID, WORDY = 100, 10, 0.5
@@ -94,6 +96,7 @@ class Numbers(Spread):
         decimals: the most decimals.
         fixed: whether all are written with as many, zeros too, as prices are: 60.00.
         zeros: cells that are 0.
+        often: the most frequent number but codes of gaps that enough units hold → its cells.
         multiples: of some steps how many numbers that are neither 0 nor codes of gaps are multiples; 0: of all of them.
         steps: numbers but 0 that are no codes of gaps, by the largest of 1, 2, 5, 10, … that their size reaches: its
             rank (of 1 it is 0, of 10 it is 3) → how many.
@@ -106,6 +109,13 @@ class Numbers(Spread):
     zeros: int = 0
     steps: Mapping[int, int] = field(default_factory=dict)
     multiples: Mapping[float, int] = field(default_factory=dict)
+    often: Mapping[float, int] = field(default_factory=dict)
+
+    @property
+    def frequent(self) -> list[float]:
+        """Numbers that need bins of their own."""
+        zero = [0.0] if self.zeros >= ZEROS_APART * self.count else []
+        return zero + [x for x, n in self.often.items() if x and n >= SPIKE * self.count]
 
     @property
     def multiple_of(self) -> float | None:
@@ -124,18 +134,31 @@ class Numbers(Spread):
         above, under = ([step(k) for k in _ranks_to(end, first)] for end in (high, -low))
         return [*(-x for x in reversed(under)), 0.0, *above]
 
-    def zero_apart(self, edges: Sequence[float], unit: float) -> list[float]:
-        """The same edges and one more, so that 0 is a bin of its own, where it is frequent and shares one."""
-        after = bisect.bisect_right(edges, 0)
-        shared = 0 < after < len(edges) and edges[after] > unit and edges[after - 1] == 0
-        return [*edges[:after], unit, *edges[after:]] if shared and self.zeros >= ZEROS_APART * self.count else [*edges]
+
+def even_edges(low: float, high: float, count: int, unit: float) -> list[float]:
+    """Edges from `low` or below to `high` or further, a unit apart where that makes fewer bins than ONE_EACH.
+
+    Else they make at most so many bins, or one more, 1, 2, 5, 10, … wide, or so many units.
+    """
+    width = unit
+    if high - low >= ONE_EACH * unit:
+        ranks = itertools.count(3 * math.floor(math.log10((high - low) / count)))
+        width = next(step(k) for k in ranks if step(k) * count >= high - low)
+        if abs(width / unit - round(width / unit)) > NEAR:
+            width = next(unit * step(k) for k in itertools.count() if unit * step(k) * count >= high - low)
+    first, last = (round(end / width, 6) for end in (low, high))
+    return [float(f"{width * i:.10g}") for i in range(math.floor(first), math.ceil(last) + 1)]
 
 
-def even_edges(low: float, high: float, count: int) -> list[float]:
-    """Edges of at most so many bins, or one more, 1, 2, 5, 10, … wide, from `low` or below to `high` or further."""
-    ranks = itertools.count(3 * math.floor(math.log10((high - low) / count)))
-    width = next(step(k) for k in ranks if step(k) * count >= high - low)
-    return [float(f"{width * i:.10g}") for i in range(math.floor(low / width), math.ceil(high / width) + 1)]
+def parted(edges: Sequence[float], value: float, unit: float, *, whole: bool) -> list[float]:
+    """The same edges and more, so that a value, from which others lie a unit away, has a bin of its own."""
+    after = bisect.bisect_right(edges, value)
+    if value == edges[-1]:  # which bounds floats, and is a value of the last bin
+        more = [value + 1] if whole else [value - unit / 2]
+    else:
+        alone = after in {0, len(edges)} or edges[after] - edges[after - 1] <= unit * (1 + NEAR)
+        more = [] if alone else [value, value + unit]
+    return sorted({*edges, *(float(f"{e:.10g}") for e in more)})
 
 
 def _ranks_to(end: float, first: int) -> range:
