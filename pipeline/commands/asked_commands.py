@@ -120,6 +120,8 @@ def rehearse(arguments: Sequence[str]) -> Work:
         fix = "python -m pipeline run takes a table; a rehearsal makes its rows from the schema alone"
         where = "data.units.path" if config.data.path is None else "data.path"
         raise UserError("a rehearsal opens no table", where=where, fix=fix)
+    if config.resume:
+        raise UserError("a rehearsal begins anew", where="resume", fix="leave it out; and another hydra.run.dir")
     return later("pipeline.look.rehearse:rehearse_once", config, Path(composed.hydra.run.dir))
 
 

@@ -68,6 +68,7 @@ REFUSED = [
         ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=x"),
         ([*REHEARSE, "data.rows=0"], "plan.rows=20000"),
         ([*REHEARSE, "data.path="], "data.path: a rehearsal opens no table"),
+        ([*REHEARSE, "resume=true"], "resume: a rehearsal begins anew"),
         ([*REHEARSE, "data.units.path=u.csv"], "data.units.path: a rehearsal opens no table"),
         ([*REHEARSE, "data.roles={time: nobody}"], "data.roles.time: no column 'nobody'"),
         ([*REHEARSE, "evaluation.metrics=nonsense"], "evaluation.metrics: got 'nonsense'"),

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -308,6 +309,16 @@ def test_repeated_answers_of_a_parent_count_together():
     two = grid_query(BOX, ("a", "b"), copies, threshold=5.0, norm="l2")
     assert one.fine_cells.tolist() == [4, 5]
     assert two.fine_cells.tolist() == [0, 1, 4, 5]
+
+
+@pytest.mark.parametrize(("columns", "said"), [(8, ""), (9, "more ways down")])
+def test_a_grid_whose_products_do_not_end_is_refused_by_its_sets_alone(columns, said):
+    """A file of some kilobytes kept whoever read it busy for days: each way down from all of its sets was gone."""
+    sets = subsets(tuple(range(columns)))
+    arrays = {f"fine_{'_'.join(map(str, s))}": np.arange(2 if len(s) == 1 else 0) for s in sets}
+    arrays |= {"shape": np.full(columns, 2), "settings": np.array([2, 16])}
+    with pytest.raises(ValueError, match=said) if said else nullcontext():
+        query_of("GridQuery", arrays)
 
 
 def test_a_broken_file_is_refused():

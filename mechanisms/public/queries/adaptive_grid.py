@@ -18,6 +18,8 @@ from mechanisms.public.release import NoisyMarginal, averaged
 from mechanisms.public.units import Norm
 
 Axes = tuple[int, ...]
+#: Ways down from a set, all of which a product goes; of 8 attributes with all of their parts there are 69,281.
+MOST_WAYS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +90,18 @@ class GridQuery:
     bits: int = MATRIX_BITS
 
     def __post_init__(self) -> None:
-        """ValueError for sets or cells outside of the shape: a loop that is compiled would read what lies beside it."""
+        """ValueError for sets or cells outside of the shape: a loop that is compiled would read what lies beside it.
+
+        Likewise for sets with more ways down than a product goes in seconds.
+        """
         for axes, cells in self.fine.items():
             if any(not 0 <= a < len(self.shape) for a in axes) or list(axes) != sorted(set(axes)):
                 raise ValueError(f"no set {axes} in {len(self.shape)} attributes")
             outside = cells.size and (cells[0] < 0 or cells[-1] >= math.prod(self.shape[a] for a in axes))
             if outside or (np.diff(cells) < 1).any():
                 raise ValueError(f"the fine cells of {axes} are out of order or outside")
+        if ways_down(list(self.fine)) > MOST_WAYS:
+            raise ValueError("a grid with more ways down than a product goes")
 
     @cached_property
     def _root(self) -> _Node:
@@ -205,6 +212,16 @@ def largest_inside(whole: S, sets: Sequence[S]) -> list[S]:
     """The sets strictly inside `whole` that lie in no larger one that does, in the order given."""
     inside = [s for s in sets if set(s) < set(whole)]
     return [s for s in inside if not any(set(s) < set(t) for t in inside)]
+
+
+def ways_down(sets: Sequence[S]) -> int:
+    """The most ways from one of the sets to the parents, theirs, and so on; no more are counted than MOST_WAYS."""
+    ways: dict[S, int] = {}
+    for one in sorted(sets, key=len):
+        ways[one] = 1 + sum(ways[parent] for parent in largest_inside(one, list(ways)))
+        if ways[one] > MOST_WAYS:
+            return ways[one]
+    return max(ways.values(), default=0)
 
 
 def plausible(answers: Sequence[NoisyMarginal], threshold: float) -> NDArray[np.bool_]:

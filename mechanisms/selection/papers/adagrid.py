@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,12 +10,16 @@ from mechanisms.accounting.plan import Reservation
 from mechanisms.public.candidates import Candidate
 from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.errors import UserError
+from mechanisms.public.queries.adaptive_grid import MOST_WAYS, ways_down
 from mechanisms.public.settings import setting
 from mechanisms.public.workload import Workload
 from mechanisms.selection.base import CHOSEN, DEVIATIONS, GIVEN, TREE_STAGES, Facts, Method, Schedule, edges, tree_slots
 from mechanisms.selection.context import Context, Slot, once
 from mechanisms.selection.fixed import GivenMarginals, given_slots
 from mechanisms.selection.questions import grow_tree
+
+#: Columns of which all parts may be measured.
+FREE_COLUMNS = 8
 
 
 @dataclass(frozen=True)
@@ -85,8 +89,11 @@ class AdagridSettings(GivenMarginals):
             if self.targets:
                 fix = "name the targets' marginals among the others, or let a tree be chosen: selection.closure=null"
                 raise UserError("targets and given marginals together", where="selection.targets", fix=fix)
-            return Schedule(Adagrid(limit), given_slots(domain, workload))
+            slots = given_slots(domain, workload)
+            _check_ways(workload.cliques, f"selection.{'closure' if self.marginals is None else 'marginals'}")
+            return Schedule(Adagrid(limit), slots)
         targets = self._targets(domain)
+        _check_ways(subsets((*targets, "an edge's one end", "its other end")), "selection.targets")
         if targets and facts.alone:
             fix = "selection.targets=[], or take one_way_only and joint_bins away"
             problem = f"targets join every column, and the schema keeps {min(facts.alone)!r} out of joint marginals"
@@ -109,3 +116,12 @@ class AdagridSettings(GivenMarginals):
                     fix="fewer or coarser targets, or raise selection.max_cells",
                 )
         return targets
+
+
+def _check_ways(cliques: Collection[Clique], where: str) -> None:
+    """Refuse, before any charge, grids of which no product ends in seconds."""
+    for wide in (c for c in cliques if len(c) > FREE_COLUMNS):
+        if ways_down([c for c in cliques if set(c) <= set(wide)]) > MOST_WAYS:
+            problem = f"a marginal of {len(wide)} columns of which too many parts are measured too"
+            fix = f"marginals of at most {FREE_COLUMNS} columns, or fewer of their parts"
+            raise UserError(problem, where=where, fix=fix)
