@@ -21,6 +21,7 @@ from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.column_parse import bound
 from mechanisms.public.schema.fine_cells import finest, from_edge, plain_edges
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.text_forms import NumberForm
 from pipeline.inference.marginal_estimates import (
     COARSE,
     INSIDE,
@@ -247,9 +248,8 @@ def _of_cells(
     if count.cut:
         low = min(low, count.least[0] - far * count.least[1])
         high = max(high, count.most[0] + far * count.most[1])
-    labels = finest(schema[name]).labels
-    cut = "; ".join(f"{name}: {labels[i]}" for i in count.cut)
-    row = add_figures(_rounded(asked, count.value, count.error, low, high, sources), cut=cut)
+    labels, row = finest(schema[name]).labels, _rounded(asked, count.value, count.error, low, high, sources)
+    row = add_figures(row, cut="; ".join(f"{name}: {labels[i]}" for i in count.cut))
     row.attrs["cells"] = FINE_CELL
     row.attrs["notes"] = [
         f"counted by the {len(labels):,} fine cells of {name}; estimate=count and estimate=proportion count by its "
@@ -362,18 +362,18 @@ def _allowed(column: Column, labels: Sequence[str]) -> str:
 
 
 def _text(item: Any, column: Column) -> str:
-    if item is None:
-        return ""
     if isinstance(item, bool) and column.kind == "flag":
         return column.values[item]
-    return str(item).lower() if isinstance(item, bool) else str(item)
+    return "" if item is None else str(item).lower() if isinstance(item, bool) else str(item)
 
 
 def _number(column: Column, item: Any, *, last: bool) -> float | None:
-    """An end of a range in the column's unit; a day as the last end is its last second, 1950 of dates all the year."""
+    """An end of a range in the column's unit, 4,5 too; a day as the last end is its last second, 1950 all the year."""
     if isinstance(item, bool):
         return None
     if column.kind not in DATE_KINDS:
+        if isinstance(item, str) and column.kind == "float" and item not in _codes(column):
+            return NumberForm(column.strip, column.decimal).number(item)
         return float(item) if isinstance(item, int | float | np.integer | np.floating) else None
     form = None if str(item) in _codes(column) else column.format  # a name of a bin stays one
     if isinstance(item, int) and item > 999:  # smaller ones name hours

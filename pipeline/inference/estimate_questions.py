@@ -107,7 +107,8 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     asks = question.what in {"count", "proportion"} and question.column is not None
     if asks != (question.value is not None):
         fix = "value=VALUE, value=[A,B] or value=[low,high]" if asks else "leave value away"
-        raise UserError(f"a {question.what} of {question.column or 'records'}", where="value", fix=fix)
+        of = f"which value of {question.column}?" if asks else f"{question.column or 'records'} takes no value"
+        raise UserError(f"a {question.what} of {of}", where="value", fix=fix)
     if question.quantile is not None and not (is_number(question.quantile) and 0 < question.quantile < 1):
         raise UserError(f"got {question.quantile}", where="quantile", fix="a number between 0 and 1; 0.5 is the median")
 

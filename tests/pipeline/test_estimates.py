@@ -571,3 +571,9 @@ def test_numbers_that_a_schema_calls_multiples_are_reckoned_with_as_such_and_not
     assert values.low.tolist() == low and values.high.tolist() == (high or low)
     told = any("declares x as multiples of" in note for note in _notes(schema, question("mean", column="x")))
     assert told is ("multiple_of" in fields)
+
+
+def test_a_question_without_the_value_that_it_needs_or_with_one_too_many_says_so():
+    for what, value, words in (("proportion", None, "of which value of age"), ("mean", 7, "of age takes no value")):
+        with pytest.raises(UserError, match=f"a {what} {words}"):
+            check_question(TOWN, question(what, column="age", value=value))

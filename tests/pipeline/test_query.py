@@ -331,6 +331,17 @@ def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins
         assert left_out(schema["x"], asked) == []
 
 
+def test_a_number_is_asked_for_as_its_table_writes_it_too():
+    """A release wrote 4,5, and where={mark: "4,5"} had no such value."""
+    x = {"kind": "float", "bins": {"edges": [0, 4.5, 5, 1500]}, "decimals": 1, "decimal": ",", "strip": ["."]}
+    schema = parse_schema({"columns": {"x": {**x, "missing": ["n,a"]}}, "confirmed_public": True}, where="x.yaml")
+    for asked, same in ((["4,5", "4,9"], [4.5, 4.9]), (["0", "1.200,5"], [0, 1200.5]), ("n,a", None)):
+        np.testing.assert_array_equal(code_weights(schema, "x", asked), code_weights(schema, "x", same))
+    for text in ("4.5", "four"):
+        with pytest.raises(UserError, match=f"no value '{text}'"):
+            code_weights(schema, "x", text)
+
+
 def test_a_bin_of_one_value_is_asked_for_by_this_value():
     """Of incomes with a bin for 0, as drafts have it, 0 had "no width", and [0, 0], which was advised, "no value"."""
     x = {"kind": "float", "bins": {"edges": [-5, 0, 0.01, 200]}, "decimals": 2, "missing": False}
