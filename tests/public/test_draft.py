@@ -657,6 +657,27 @@ def test_of_values_that_exclude_each_other_the_strongest_are_asked_about_none_tw
     assert {'{"on": [null], "why": {}}', '{"why": [null], "on": {}}'} <= {*skipped(text)[0]}
 
 
+def test_numbers_beyond_a_sharp_bound_beside_a_text_are_asked_about_and_thin_ends_of_habits_are_not(tmp_path) -> None:
+    """Three of four synthetic students were above 29, and a court of small claims had claims of any size."""
+    rng = np.random.default_rng(0)
+    student, rich = rng.random(6_000) < 0.1, rng.random(6_000) < 0.5
+    claim = np.round(np.exp(rng.normal(8, 1.2, 6_000)), 2)
+    court = 2 * (claim >= 5_000) + rng.integers(0, 2, 6_000)
+    columns = {"fare": np.where(student, "student", "full"), "court": np.char.add("c", court.astype(str))}
+    columns |= {"age": np.where(student, rng.integers(18, 30, 6_000), rng.integers(10, 90, 6_000)), "claim": claim}
+    columns |= {"job": np.where(rich, "a", "b"), "wage": np.round(np.exp(rng.normal(7 + 2 * rich, 0.6)), 2)}
+    rows = "".join(f"{','.join(map(str, own))}\n" for own in zip(*columns.values(), strict=True))
+    text, _ = drafted(csv(tmp_path, f"{','.join(columns)}\n{rows}"))
+    asked = [line.split("  # ")[0] for line in text.splitlines() if "in no row; unrelated columns would have" in line]
+    assert {*asked} == {
+        '#   - {"fare": ["student"], "age": {"min": 30}}',
+        '#   - {"court": ["c0", "c1"], "claim": {"min": 5000}}',
+        '#   - {"court": ["c2", "c3"], "claim": {"max": 4999.99}}',
+    }
+    zeros = dict(taken(tmp_path, text).zeros)
+    assert zeros["fare", "age"].sum() == 61 and zeros["court", "claim"].any()
+
+
 def test_models_of_each_product_are_proposed_however_many_products_there_are(tmp_path) -> None:
     """A fifth of a release's scooters were of a maker of bicycles, as five products need five rules."""
     rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from mechanisms.public.drafts.rule_guess import LAMBDA, MOST_DETERMINED, BatchesOf, is_listed
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
-from mechanisms.public.schema.code_labels import bin_bounds, label_of
+from mechanisms.public.schema.code_labels import bin_bounds, drawn_ends, label_of
 from mechanisms.public.schema.column import Column
 
 #: If the columns were unrelated, so many rows would hold each such pair of values, and so many all of a rule.
@@ -24,6 +24,8 @@ EXPECTED_EACH, EXPECTED = 20, 100
 MOST_TRIED, MOST_RULES, MOST_LISTED, MOSTLY = 40, 4, 60, 0.25
 #: Two columns that both have more values exclude each other by habit: towns and branches. So many rules are proposed.
 MANY, MOST_PROPOSED = 10, 16
+#: Beside a bound lies at least such a part of the rows of unrelated columns; else it is the thin end of a habit.
+SHARP = 0.5
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Never:
     Attributes:
         at, never: the labels of each; None for missing.
         expected: in how many rows they would stand together if the columns were unrelated.
+        beyond: of numbers in place of labels "min" or "max", and the bound beyond which none lies.
     """
 
     source: str
@@ -40,11 +43,13 @@ class Never:
     at: tuple[str | None, ...]
     never: tuple[str | None, ...]
     expected: int
+    beyond: tuple[str, float] | None = None
 
     @property
     def rule(self) -> dict[str, object]:
         """An entry of `impossible`."""
-        return {self.source: [*self.at], self.target: [*self.never]}
+        never = [*self.never] if self.beyond is None else dict([self.beyond])
+        return {self.source: [*self.at], self.target: never}
 
     @property
     def in_words(self) -> str:
@@ -54,20 +59,23 @@ class Never:
 def guess_never(given: Sequence[Column], batches_of: BatchesOf, skipped: Collection[Skipped] = ()) -> list[Never]:
     """Of each two columns of texts or flags, neither of which tells the other, the values that exclude each other.
 
-    And of each column that may be empty the texts of the one that tells most of it beside which it never is. NOT
-    private. The strongest pairs come first, each whole. Cost: rows × pairs of columns, of which those go early of which
-    all values stand together.
+    And of each column that may be empty the texts of the one that tells most of it beside which it never is; and of
+    columns of numbers those beyond all that stand beside a text. NOT private. The strongest pairs come first, each
+    whole. Cost: rows × pairs of columns, of which those go early of which all values stand together.
 
     Args:
-        skipped: of columns that are empty where others are, which nothing repeats.
+        skipped: of columns that are empty, or 0, where others are, which nothing repeats.
     """
     columns = [c for c in given if is_listed(c) and c.kind != "integer" and c.value_codes > 1][:MOST_TRIED]
     gaps = [c for c in given if c.missing_code is not None][:MOST_TRIED]
     both = itertools.combinations(columns, 2)
+    numbers = [c for c in given if c.kind in {"integer", "float"} and c.step and c.value_codes > 2][:MOST_TRIED]
     asked = [(a, b, False) for a, b in both if min(a.value_codes, b.value_codes) <= MANY]
+    few = [c for c in columns if c.value_codes <= MANY]
+    asked += [(a, b, False) for a, b in itertools.product(few, numbers)]
     asked += [(a, b, True) for a, b in itertools.product(columns, gaps) if a is not b]  # whether it is empty
     tried = {(a, b, gap): np.zeros((a.size, 2 if gap else b.size), np.int64) for a, b, gap in asked}
-    for codes in batches_of([*{c.name: c for c in (*columns, *gaps)}.values()]) if tried else ():
+    for codes in batches_of([*{c.name: c for c in (*columns, *gaps, *numbers)}.values()]) if tried else ():
         for (a, b, gap), counts in tried.items():
             own = codes[b.name] == b.missing_code if gap else codes[b.name]
             cells = codes[a.name] * counts.shape[1] + own
@@ -77,11 +85,13 @@ def guess_never(given: Sequence[Column], batches_of: BatchesOf, skipped: Collect
             for (a, b, gap), counts in tried.items()
             if not counts[: a.value_codes, 1 if gap else slice(b.value_codes)].all()
         }
-    pairs = [_fewest(a, b, counts) for (a, b, gap), counts in tried.items() if not gap]
+    pairs = [(_beyond if b in numbers else _fewest)(a, b, counts) for (a, b, gap), counts in tried.items() if not gap]
     filled: dict[Column, list[Never]] = {}
     for (a, b, _), counts in (item for item in tried.items() if item[0][2]):
         own = _rules(a, b, counts, (None, b.missing_code))
         filled[b] = max(filled.get(b, []), own, key=lambda every: sum(one.expected for one in every))
+    zero = {(one.source, one.target): one.above for one in skipped if one.above is not None}  # 0 is asked about
+    pairs = [[o for o in own if not o.beyond or o.beyond[1] > zero.get((o.source, o.target), -np.inf)] for own in pairs]
     empty = {(one.target, one.source) for one in skipped if one.at == (None,) and one.above is None}
     pairs += [own for own in filled.values() if own and (own[0].source, own[0].target) not in empty]
     rules = list[Never]()
@@ -98,6 +108,28 @@ def _fewest(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
     rules = min(_rules(a, b, values, range(b.value_codes)), _rules(b, a, values.T, range(a.value_codes)), key=len)
     mostly = sum(one.expected for one in rules) >= MOSTLY * values.sum()
     return rules if len(rules) <= (MANY if mostly else MOST_RULES) else []
+
+
+def _beyond(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
+    """The rules of a column of few values and one of numbers: none lies beyond a bound, and many lie beside it."""
+    values, (first, last) = counts[: a.value_codes, : b.value_codes], drawn_ends(b)
+    if _follows(values) or _follows(values.T):
+        return []
+    expected = np.outer(values.sum(axis=1), values.sum(axis=0)) / max(values.sum(), 1)
+    alike: dict[tuple[str, float, int, int], list[int]] = defaultdict(list)
+    for code, row in enumerate(values):
+        held = np.flatnonzero(row).tolist() or [0]
+        below, above = ("max", float(last[held[0] - 1]), 0, held[0]), ("min", float(first[(held[-1] + 1) % first.size]))
+        for end, side in ((held[0], below), (held[-1], (*above, held[-1] + 1, first.size))):
+            beside = row[end] >= max(FEWEST_UNITS, SHARP * expected[code, end])
+            if beside and expected[code, side[2] : side[3]].sum() >= EXPECTED:
+                alike[side].append(code)
+    rules = []
+    for (word, bound, start, stop), at in alike.items():
+        labels = tuple(label_of(a, code) for code in at)
+        rows = int(expected[at, start:stop].sum())
+        rules.append(Never(a.name, b.name, labels, (), rows, (word, int(bound) if bound == int(bound) else bound)))
+    return rules if len(rules) <= MOST_RULES else []
 
 
 def _follows(values: NDArray[np.int64]) -> bool:
