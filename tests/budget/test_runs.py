@@ -205,15 +205,11 @@ def test_each_charge_is_noted_after_it_is_in_the_run_s_own_ledger_and_before_its
     ]
 
 
-def own_ledger_after(root: str, charges: int) -> bytes:
-    lines = Path(root, "internal/ledger.jsonl").read_bytes().splitlines(keepends=True)
-    return b"".join(lines[: 1 + charges])
-
-
 @pytest.mark.parametrize("charges", [0, 1])
 def test_a_run_whose_record_was_cut_draws_nothing_anew_whatever_it_kept(spent, capsys, charges):
     """With no charge left it is one of before all of them, as a backup has it."""
-    Path("a/internal/ledger.jsonl").write_bytes(own_ledger_after("a", charges))
+    lines = Path("a/internal/ledger.jsonl").read_bytes().splitlines(keepends=True)
+    Path("a/internal/ledger.jsonl").write_bytes(b"".join(lines[: 1 + charges]))
     for answer in sorted(Path("a/internal/answers").iterdir())[charges:]:
         answer.unlink()
     tidied("a", "release")

@@ -70,11 +70,6 @@ def test_inside_spark_submit_a_run_takes_its_session(town) -> None:
     assert released(town / "one" / "release") == released(town / "other" / "release")
 
 
-def without_packages(folder: Path) -> None:
-    """A Python that has nothing but its own library."""
-    venv.create(folder, with_pip=False)
-
-
 @pytest.mark.parametrize(
     ("settings", "python", "says"),
     [
@@ -87,7 +82,7 @@ def without_packages(folder: Path) -> None:
     ],
 )
 def test_what_executors_lack_is_said_in_one_line_and_costs_nothing(town, settings, python, says) -> None:
-    without_packages(town / "bare")
+    venv.create(town / "bare", with_pip=False)  # a Python that has nothing but its own library
     there = ["engine=spark", 'engine.master="local-cluster[1,1,1024]"', f"engine.settings={{{settings}}}"]
     run = [sys.executable, "-c", IMPATIENT, "run", *SETTINGS, *there, "hydra.run.dir=out"]
     done = started(*run, cwd=town, PYSPARK_PYTHON=str(town / python))

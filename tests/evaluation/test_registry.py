@@ -56,10 +56,6 @@ def full_options(rows: int, other: int) -> Options:
     return Options(settings=roles | {"predict": ["sex"]}, subject=ids, holdout=town(200, 9))
 
 
-def with_settings(options: Options, **changed: object) -> Options:
-    return replace(options, settings={**options.settings, **changed})
-
-
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_computes_and_is_described(name):
     metric = METRICS[name]
@@ -128,7 +124,8 @@ def test_empty_tables_have_a_reason(name, rows, other):
 
 def test_wrong_columns_and_crashes_are_reasons():
     real, synthetic = town(40, 1), town(30, 2)
-    wrong = with_settings(full_options(40, 30), segment="palce")
+    whole = full_options(40, 30)
+    wrong = replace(whole, settings=whole.settings | {"segment": "palce"})
     assert "did you mean 'place'?" in compute(METRICS["ncript"], real, synthetic, SCHEMA, wrong).reason
     other = town(30, 2, Domain((Attribute("x", 2),)))
     assert "different columns" in compute(METRICS["density"], real, other).reason

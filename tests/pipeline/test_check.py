@@ -120,12 +120,12 @@ def test_a_list_that_takes_hardly_any_value_of_its_column_is_warned_of(town, cap
 
 def test_check_says_how_many_rows_break_a_rule_about_combinations(folder, capsys):
     table = people(600)[["sex", "job"]]
-    listed = {"sex": "[f, m]", "job": "[baker, smith, clerk]"}
-    columns = ", ".join(f"{name}: {{kind: categorical, values: {texts}}}" for name, texts in listed.items())
-    rule = "impossible:\n  - {columns: [sex, job], possible: [[f, smith], [f, baker], [m, clerk], [m, baker]]}\n"
+    listed = {"sex": ["f", "m"], "job": ["baker", "smith", "clerk"]}
+    columns = {name: {"kind": "categorical", "values": texts} for name, texts in listed.items()}
+    rule = {"columns": ["sex", "job"], "possible": [["f", "smith"], ["f", "baker"], ["m", "clerk"], ["m", "baker"]]}
     for swapped in (False, True):  # as if two names had changed places
         cells = table.assign(sex=table["sex"].map({"f": "m", "m": "f"})) if swapped else table
-        said = str(checked(capsys, cells, f"columns: {{{columns}}}\n{rule}")["hints"])
+        said = str(checked(capsys, cells, columns, impossible=[rule])["hints"])
         assert ("of the rows break it" in said) is swapped
     assert f"sex × job: {percent((table['job'] != 'baker').mean())} of the rows break it" in said
 

@@ -35,20 +35,16 @@ RUN = [*TOWN, *PAIRS, *SETTINGS, "evaluation.enabled=false", "hydra.run.dir=out"
 def once(tmp_path_factory):
     """One run, with a person whose job nobody else has."""
     folder = tmp_path_factory.mktemp("open")
-    with_a_king(600).to_csv(folder / "town.csv", index=False)
+    table = people(600)
+    table.loc[0, ["person", "job"]] = ["the king", "king of the town"]
+    table.loc[1, "age"] = 999
+    table.to_csv(folder / "town.csv", index=False)
     (folder / "town.yaml").write_text(OPEN, encoding="utf-8")
     return done_in(folder, "run", *RUN)
 
 
 def facts_of(run):
     return " ".join((run / "release" / "statement.html").read_text(encoding="utf-8").split())
-
-
-def with_a_king(rows, seed=1):
-    table = people(rows, seed)
-    table.loc[0, ["person", "job"]] = ["the king", "king of the town"]
-    table.loc[1, "age"] = 999
-    return table
 
 
 @pytest.fixture

@@ -188,8 +188,8 @@ def test_parts_that_no_column_holds_are_proposed_measured_and_kept_and_not_writt
     assert hints[0].endswith('calendar: {"came": ["weekday", "hour"]}') and len(hints) == 1
     assert not [hint for hint in checked(capsys, frame, own)["hints"] if "came" in hint]
     later = pd.DataFrame({"came": frame.came, "gone": frame.came + pd.Timedelta(days=1)})
-    both = json.dumps({name: {**TIME, "missing": False} for name in later})
-    hints = checked(capsys, later, f"columns: {both}\nordered: [[came, gone]]\n")["hints"]
+    both = {name: {**TIME, "missing": False} for name in later}
+    hints = checked(capsys, later, both, ordered=[["came", "gone"]])["hints"]
     assert next(hint for hint in hints if hint.startswith("'came'")).endswith("in place of `ordered`")
     schema = yaml.safe_load(own) | {"name": "town", "source": "a form", "confirmed_public": True}
     release = pipeline.fit(frame, schema, epsilon=8, delta=1e-6, selection="pairs", quiet=True)
@@ -279,9 +279,7 @@ def test_a_time_whose_weekday_is_a_column_may_have_its_hour_made_and_a_draft_and
     assert '# calendar: {"came": {"hour": "came_hour", "weekday": "day"}}' in text
     own = {"columns": {"came": {**TIME, "missing": False}, "day": COLUMNS["weekday"]}, "confirmed_public": True}
     rule = {"weekday": "day", "hour": "came_hour"}
-    (said,) = checked(capsys, frame, f"columns: {json.dumps(own['columns'])}\ncalendar: {{came: {{weekday: day}}}}\n")[
-        "hints"
-    ]
+    (said,) = checked(capsys, frame, own["columns"], calendar={"came": {"weekday": "day"}})["hints"]
     assert said.endswith('(hour): calendar: {"came": {"hour": "came_hour", "weekday": "day"}}')
     release = pipeline.fit(frame, own | {"calendar": {"came": rule}}, epsilon=20, delta=1e-6, quiet=True)
     made = release.sample()

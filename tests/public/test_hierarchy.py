@@ -432,14 +432,11 @@ def test_inline_matrices_hold_rows_of_numbers_or_text() -> None:
 def test_a_matrix_survives_the_way_through_yaml(cells: list[float]) -> None:
     matrix = np.zeros((3, 3))
     matrix[~np.eye(3, dtype=bool)] = cells
-    found = schema(x={"kind": "categorical", "values": ["a", "b", "c"]} | {"distances": inline(matrix)})
+    listed = {"values": ["a", "b", "c"]}
+    found = schema(x={"kind": "categorical", **listed, "distances": {**listed, "matrix": matrix.tolist()}})
     again = parse_schema(yaml.safe_load(found.to_yaml()), where="again.yaml")
     assert again.columns == found.columns and hash(again.columns) == hash(found.columns)
     assert (np.array(found["x"].distances) == matrix).all()
-
-
-def inline(matrix: Any) -> dict[str, Any]:
-    return {"values": ["a", "b", "c"], "matrix": matrix.tolist()}
 
 
 DAYS = {"kind": "date", "min": "2015-12-31", "max": "2016-12-31"}
