@@ -30,6 +30,7 @@ from pipeline.settings.specs import (
     as_released,
     build_specs,
     run_warnings,
+    two_tables,
 )
 
 #: So many charges are shown, and at most with details; those behind all measurements always are.
@@ -48,6 +49,7 @@ def planned(config: Config) -> JsonDict:
     plan = build_plan(specs, workload, schema)
     scores_of_run(config, schema, prepare=False)
     as_released(config.release, schema)
+    two_tables(config.release, schema)
     return describe(specs, schema, workload, plan)
 
 

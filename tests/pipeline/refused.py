@@ -73,6 +73,7 @@ REFUSED = [
         ([*REHEARSE, "data.roles={time: nobody}"], "data.roles.time: no column 'nobody'"),
         ([*REHEARSE, "evaluation.metrics=nonsense"], "evaluation.metrics: got 'nonsense'"),
         ([*PLAN, "release.format='a b'"], "release.format: got 'a b'"),
+        ([*PLAN, "release.tables=two"], "release.tables: the schema declares no constants of persons"),
         ([*MADE, "holdout="], "holdout: no table given"),
         ([*SWEEP, "=5"], "key=value"),
         *(([*PLAN, f"{group}=null"], f"{group}: no {group} called None") for group in ("engine", "selection")),
