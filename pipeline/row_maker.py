@@ -122,6 +122,8 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
+#: Among so many rows of persons rare ones are looked for, or so many times those of a release, or those asked for.
+LINKED, TIMES = 200_000, 4
 #: What the manifest says of rows that were chosen by what is constant in their persons.
 OF_PERSONS = "the records that satisfy it, of whole synthetic persons; effective_rows counts the persons"
 
@@ -218,14 +220,15 @@ class RowMaker:
     def _of_persons(self, condition: Condition, rows: int | None) -> NewRows:
         """The records that satisfy it, of persons who do; more persons are made where these are few."""
         written, most = as_written(self.schema, self.measurements), max(default_rows(self.measurements), rows or 0)
+        pool = min(POOL, max(LINKED, TIMES * most))
         while True:
             with self.show.stage("synthesize") as report:
                 coded = self._coded(most, report)
             owned = linked(coded, written, self.rng, self.show)
             places = satisfying(owned, condition, self.rng)
-            if rows is None or places.size >= rows or most >= POOL:
+            if rows is None or places.size >= rows or most >= pool:
                 break
-            most = min(POOL, max(2 * most, math.ceil(1.2 * most * rows / max(places.size, 1))))
+            most = min(pool, max(2 * most, math.ceil(1.2 * most * rows / max(places.size, 1))))
             self._rare(most)
         if places.size < (1 if rows is None else rows):
             fix = "a wider condition, or fewer rows"

@@ -11,10 +11,13 @@ import pytest
 import yaml
 
 import pipeline
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.schema.table_schema import parse_schema
-from pipeline.row_maker import build_condition
+from mechanisms.public.tables.decode import Owned
+from pipeline import row_maker
+from pipeline.row_maker import RowMaker, build_condition
 from tests.pipeline.conftest import command, copy_of, done_in, reply, statement_of
 from tests.pipeline.formats import departures
 from tests.pipeline.test_contradictions import forged as made_anew
@@ -209,6 +212,26 @@ def test_a_condition_that_a_rule_about_constants_forbids_is_refused_before_any_r
     with pytest.raises(UserError, match="forbids them, of town × cost"):
         build_condition(schema, {"town": "A", "cost": [60, 79]})
     assert build_condition(schema, {"town": ["A", "C"], "cost": [60, 79]}) is not None
+
+
+@pytest.mark.parametrize(("usual", "most"), [(10_000, 200_000), (90_000, 360_000), (400_000, 1_000_000)])
+def test_no_more_rows_are_linked_for_a_rare_condition_than_are_linked_soon(usual, most, monkeypatch) -> None:
+    """Of twenty rows that hardly anybody satisfies a million were linked, which took many minutes."""
+    schema, made = parse_schema(yaml.safe_load(SCHEMA + UNIT), where="test"), list[int]()
+    condition = build_condition(schema, {"town": "C"})
+
+    def nobody(self: RowMaker, rows: int, report: object) -> CodedTable:
+        made.append(rows)
+        return CodedTable(schema.domain, tuple(np.zeros(rows, np.uint8) for _ in schema.columns))
+
+    monkeypatch.setattr(RowMaker, "_coded", nobody)
+    monkeypatch.setattr(row_maker, "linked", lambda coded, *_: Owned(coded, np.ones(coded.rows, np.int64), {}))
+    monkeypatch.setattr(row_maker, "as_written", lambda schema, measurements: schema)
+    monkeypatch.setattr(row_maker, "default_rows", lambda measurements: usual)
+    maker = RowMaker(schema, None, None, np.random.default_rng(1))
+    with pytest.raises(UserError, match=f"0 of {most:,} made rows"):
+        maker.draw(20, condition)
+    assert max(made) == most
 
 
 @pytest.mark.slow

@@ -901,6 +901,12 @@ def test_a_frequent_number_has_a_bin_of_its_own_wherever_it_lies_but_one_person_
     assert facts["whole"].high == 0 and facts["one"].bins.count == 20 and "77.77" not in text
 
 
+def test_a_frequent_zero_above_billions_below_it_has_a_bin_that_floats_can_tell(tmp_path: Path) -> None:
+    rows = "".join(f"{0 if i % 3 else -(i**3.71):.6f}\n" for i in range(900))
+    _, facts = drafted(csv(tmp_path, f"x\n{rows}"))
+    assert facts["x"].low < -1e9 and -1 < facts["x"].bins.edges[-2] < facts["x"].high == 0
+
+
 @pytest.mark.parametrize("unit", [0.05, 0.1, 0.25, 0.5, 15, 20])
 def test_of_few_numbers_each_has_a_bin_and_bins_of_many_hold_as_many_each(tmp_path: Path, unit: float) -> None:
     """Marks of half points lay two and one in a bin by turns: 4.5, a failure, shared one with 5, a pass."""

@@ -228,11 +228,11 @@ def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     if step is not None and high - low >= FEW_STEPS * step:
         decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"
     unit, count = decimals.get("multiple_of", 1 if whole else 10.0**-seen.decimals), 32 if whole else 20
-    growing = seen.growing_edges(low, high)
+    growing, size = seen.growing_edges(low, high), max(abs(low), abs(high))
     edges = growing or even_edges(low, high, count, unit)
     each, last, own = not growing and len(edges) > 1 and high - low < ONE_EACH * unit, edges[-1], list[str]()
     for value in seen.frequent:
-        more = parted(edges, value, max(unit, LEAST_UNIT), whole=whole)
+        more = parted(edges, value, max(unit, LEAST_UNIT, 64 * math.ulp(size)), whole=whole)
         own, edges = [*own, f", {value:g} in one of its own"] if more != edges else own, more
     edges = parted(edges, last, unit, whole=whole) if each else edges
     sort = "whole numbers" if whole else "numbers"
