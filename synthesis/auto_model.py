@@ -41,7 +41,7 @@ from synthesis.pgm.pgm_settings import usefulness
 DIFFERS = 1e-6
 #: The model may be so many times `max_cells` large where the forest of its pairs, or of rules, is; others then get so
 #: many times the forest's cells.
-FOREST, BESIDE_FOREST = 25, 1.5
+FOREST, BESIDE_FOREST = 16, 1.5
 #: The tree that is built may be so many times larger than the one that was predicted.
 TOLERANCE = 4
 
@@ -90,14 +90,14 @@ class AutoSpec(Synthesizer):
 
     Attributes:
         max_cells: the most cells of the graphical model's junction tree, or half as many again as the forest of the
-            pairs that show most dependence, or rules, need, where this is more, up to 25 times `max_cells`;
+            pairs that show most dependence, or rules, need, where this is more, up to 16 times `max_cells`;
             marginals for which it has no room are met by changing single codes of its rows.
         iterations: steps of the model's estimation, at most.
         descents: sweeps in which single codes change, at most.
     """
 
     chunked: ClassVar[bool] = True
-    max_cells: int = setting(160_000, least=1)
+    max_cells: int = setting(250_000, least=1)
     iterations: int = setting(400, least=1)
     descents: int = setting(24, least=0)
 

@@ -183,11 +183,11 @@ def test_impossible_combinations_count_in_the_size_of_the_model(town, capsys):
 
 
 def test_rules_for_which_auto_has_no_model_are_told_before_the_run(town, capsys):
-    """age × job, and sex: 52 cells, where 25 times max_cells are room."""
+    """age × job, and sex: 52 cells, where 16 times max_cells are room."""
     (town / "town.yaml").write_text(SCHEMA + "impossible: [{age: {min: 30}, job: baker}]\n")
-    told = " ".join(reply(capsys, "plan", *TOWN, "synthesis.max_cells=2").out.split())
-    assert "a graphical model of 52 cells, more than 50: there is none" in told and "synthesis.max_cells to 3" in told
-    assert "there is none" not in reply(capsys, "plan", *TOWN, "synthesis.max_cells=3").out
+    told = " ".join(reply(capsys, "plan", *TOWN, "synthesis.max_cells=3").out.split())
+    assert "a graphical model of 52 cells, more than 48: there is none" in told and "synthesis.max_cells to 4" in told
+    assert "there is none" not in reply(capsys, "plan", *TOWN, "synthesis.max_cells=4").out
 
 
 def test_what_is_fixed_is_in_every_tree_and_is_never_dropped():
