@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import re
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,16 +163,6 @@ def test_a_table_of_one_column_does_not_break_it(kind, tmp_path):
     if world.schedule is not None:
         known, _ = world.run(tmp_path / "run", world.plan())
         assert {a.clique for a in known.answers} == {("tea",)}
-
-
-@pytest.mark.parametrize("kind", OWN)
-def test_privacy_md_says_whether_it_is_adaptive_and_spends_a_reserve(kind, tmp_path):
-    said = " ".join((ROOT / "PRIVACY.md").read_text(encoding="utf-8").split())
-    adaptive = re.search(r"unless the selection is adaptive \((.*?)\)", said)
-    spending = re.search(r"((?:`\w+`(?:, | and ))+`\w+`) spend a reserve in parts that depend on answers", said)
-    schedule = World(tmp_path, kind, list(FORMS), "gdp", "gaussian").schedule
-    assert (f"`{kind}`" in adaptive[1]) is (schedule is not None)
-    assert (f"`{kind}`" in spending[1]) is (schedule is not None and schedule.reserve > 0)
 
 
 @pytest.mark.parametrize("kind", SELECTIONS)
