@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
+from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.units import Neighbouring
 from mechanisms.selection.base import Facts
 from mechanisms.selection.selections import SELECTIONS, method_of, registered_methods
@@ -180,14 +179,3 @@ def test_kinds_are_distinct_and_nobody_else_lists_them():
     for path in (ROOT / "mechanisms" / "accounting").glob("*.py"):
         text = path.read_text(encoding="utf-8")
         assert not any(f'"{kind}"' in text for kind in {*SELECTIONS, *registered_methods()}), path
-
-
-@pytest.mark.parametrize(("columns", "said"), [("abcdefgh", ""), ("abcdefghi", "9 columns of which too many parts")])
-@pytest.mark.parametrize("chosen", ["closure", "targets"])
-def test_grids_of_more_parts_than_a_product_goes_are_refused_before_a_charge(chosen, columns, said):
-    schema = parse_schema({"columns": {n: {"kind": "integer", "min": 0, "max": 1} for n in "abcdefghi"}}, where="t")
-    facts = Facts(schema, "gaussian", Budget(3.0, 1e-6, "gdp", Neighbouring.ADD_REMOVE, 1))
-    given = {"closure": [list(columns)]} if chosen == "closure" else {"targets": list(columns[:-2])}
-    selection = SELECTIONS["adagrid"](**given)
-    with pytest.raises(UserError, match=said) if said else nullcontext():
-        selection.schedule(facts, selection.workload(facts))
