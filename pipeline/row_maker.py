@@ -18,10 +18,10 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.decode import Owned, with_units
+from pipeline.inference.conditions import Weights, asked_ranges, code_weights, left_out
 from pipeline.inference.marginal_estimates import count_estimate
 from pipeline.inference.ratio_intervals import errors_of_interval
 from pipeline.release_folder import NewRows
-from pipeline.release_query import Weights, asked_ranges, code_weights, left_out
 from pipeline.settings.memory import no_room
 from pipeline.stage_bars import Stages
 from synthesis.consistency.agree import default_rows

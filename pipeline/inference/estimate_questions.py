@@ -17,9 +17,9 @@ from mechanisms.public.files import is_number
 from mechanisms.public.schema.code_labels import drawn_ends
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
+from pipeline.inference.conditions import code_weights
 from pipeline.inference.person_level import LEVELS, of_level
 from pipeline.release_folder import check_columns, names_asked
-from pipeline.release_query import code_weights
 
 #: What may be estimated.
 KINDS = ("count", "proportion", "mean", "median", "quantile", "equal_means", "correlation", "odds_ratio")

@@ -15,6 +15,7 @@ from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.coarse_answers import Coarse, coarse_marginal
 from pipeline.inference.coarse_figures import group_intervals, limit_intervals
+from pipeline.inference.conditions import asked_ranges, code_weights, left_out
 from pipeline.inference.estimate_questions import (
     BOUNDS,
     MIDPOINT,
@@ -31,7 +32,7 @@ from pipeline.inference.pair_figures import correlations, odds_ratios
 from pipeline.inference.person_level import COUNTED, LEVELS
 from pipeline.inference.ratio_intervals import Interval, Sums
 from pipeline.release_folder import add_figures, cells_frame
-from pipeline.release_query import asked_ranges, code_weights, left_out, untold
+from pipeline.release_query import untold
 
 #: Said where an interval leaves every possible answer open.
 DROWNED = "intervals cover every answer that is possible: the noise, or the bins, drown the estimate"

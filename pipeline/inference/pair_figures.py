@@ -12,10 +12,10 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.coarse_answers import Coarse
 from pipeline.inference.coarse_figures import column_counts
+from pipeline.inference.conditions import code_weights
 from pipeline.inference.estimate_questions import MIDPOINT, EstimateQuestion, Groups, bin_values, codes_of
 from pipeline.inference.marginal_estimates import MarginalEstimate, ReleaseEvidence
 from pipeline.inference.ratio_intervals import ALPHA, Interval, Sums, fieller, ratio_interval
-from pipeline.release_query import code_weights
 
 #: A correlation that the noise leaves open.
 ANY = Interval(None, -1.0, 1.0)

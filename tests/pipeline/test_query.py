@@ -23,13 +23,14 @@ from mechanisms.public.schema.fine_cells import fine_codes, plain_edges
 from mechanisms.public.schema.table_schema import parse_schema
 from pipeline import Release, fit, load, query
 from pipeline.inference.asked import answer as written_answer
+from pipeline.inference.conditions import asked_ranges, code_weights, left_out
 from pipeline.inference.decided import decided
 from pipeline.inference.estimate_questions import EstimateQuestion as question
 from pipeline.inference.estimates import estimate
 from pipeline.inference.marginal_estimates import marginal_estimate
 from pipeline.inference.noise_bounds import widest_reach
 from pipeline.release_query import answer as query_answer
-from pipeline.release_query import asked_ranges, code_weights, estimate_count, estimate_marginal, left_out
+from pipeline.release_query import estimate_count, estimate_marginal
 from pipeline.report.answer_noise import signal_to_noise
 from pipeline.row_maker import RowMaker, build_condition
 from pipeline.settings.config import QueryConfig
