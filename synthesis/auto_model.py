@@ -73,6 +73,7 @@ class MendedRows:
         return self.model.total
 
     def rows(self, count: int, rng: np.random.Generator, progress: Progress | None = None) -> CodedTable:
+        """So many rows."""
         table = self.model.rows(count, rng, progress)
         if self.targets and count:
             targets = list(self.targets)

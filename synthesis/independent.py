@@ -33,6 +33,7 @@ class IndependentSpec(ByTargets):
     def follow(
         self, targets: ConsistentTargets, *, rows: int, rng: np.random.Generator, progress: Progress | None = None
     ) -> Synthesized:
+        """Independent columns."""
         return Synthesized(independent_rows(targets, rows=rows, rng=rng))
 
     def streams(self, zeros: Zeros) -> bool:

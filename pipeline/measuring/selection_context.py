@@ -80,13 +80,16 @@ class AdaptiveRun:
 
     @property
     def reserve(self) -> Reserve:
+        """What the reserve buys; TypeError where the plan has none."""
         return Reserve(self.plan.reserve_event, self.plan.power, self.plan.accountant)
 
     def slots(self, stage: str) -> list[Slot]:
+        """The slots of a stage."""
         asked = enumerate(slot.reservation for slot in self.plan.slots)
         return [Slot(i, reservation.clique or ()) for i, reservation in asked if reservation.stage == stage]
 
     def event(self, payment: Payment, scores: int = 0) -> NoiseEvent:
+        """The charge whose noise an answer has, or so many distances out of the reserve; in records."""
         if isinstance(payment, Slot):
             return as_noise(self.plan.slots[payment.place].event)
         if scores:
@@ -97,6 +100,10 @@ class AdaptiveRun:
         return self.plan.measurement_event(f"{part.number:04d}:measure", part.share, sensitivity)
 
     def ask(self, questions: Sequence[tuple[Payment, Clique, QueryMatrix]]) -> None:
+        """Measure one round, each question with the sensitivity of its own matrix.
+
+        Out of the reserve a residual has the noise of that sensitivity; other matrices that of columns of norm 1.
+        """
         planned = [(self._place(p), self._planned(p, clique, query)) for p, clique, query in questions]
         self._check_payments(questions, [q.event.id for _, q in planned])
         self.answers += measure_some(
@@ -133,6 +140,7 @@ class AdaptiveRun:
         *,
         below: float = 0.0,
     ) -> NDArray[np.float64] | None:
+        """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
         asked, event = queries or {}, self.event(payment, len(cliques))
         scores = self.score(lambda: {c: Candidate(c, asked.get(c), below=below) for c in cliques}, expected)
         path = self._choice_file(self._place(payment))
@@ -160,10 +168,12 @@ class AdaptiveRun:
         return PlannedMeasurement(clique, query, share, slot.with_sensitivity(moved))
 
     def bound(self, query: QueryMatrix) -> float:
+        """The sensitivity of the answers to a matrix, in records."""
         plan = self.plan
         return plan.budget.sensitivity(query, plan.norm)
 
     def grid(self, clique: Clique, threshold: float) -> QueryMatrix:
+        """The adaptive grid of a marginal, from the rounds before."""
         return grid_query(self.domain, clique, self.answers_so_far, threshold=threshold, norm=self.plan.norm)
 
     def score(
@@ -181,6 +191,7 @@ class AdaptiveRun:
         return PrivateScores({name: scores.values[c.clique] for name, c in candidates.items()}, scores.sensitivity)
 
     def choose(self, payment: Payment, among: Sequence[Clique], scores: Scores) -> Clique | None:
+        """One of the candidates; None where the choice was charged and lost."""
         if isinstance(payment, Slot):
             event, path = as_choice(self.plan.slots[payment.place].event), self._choice_file(payment.place)
         else:
@@ -193,10 +204,12 @@ class AdaptiveRun:
         return self.folder / f"{place:05d}.json"
 
     def advance(self, done: float, note: str) -> None:
+        """Show how much of the rounds is done, a part of 1."""
         if self.progress is not None:
             self.progress(round(1000 * done), 1000, note)
 
     def remember(self, number: int, part: float) -> float:
+        """The round's part of the reserve, kept on disk before it is spent, so that a resumed run spends the same."""
         return float(stored_values(self.folder / f"round-{number:04d}.json", lambda: {"part": part})["part"])
 
     @property
@@ -213,6 +226,7 @@ class AdaptiveRun:
         return self._last.marginal
 
     def possible(self, candidates: Sequence[Clique], limit: int) -> list[Clique]:
+        """The candidates that the model fitted last can answer, and with which it has at most `limit` cells."""
         domain, last = self.domain, self._last
         if not self._graphical:
             return list(candidates) if sum(domain.shape(domain.names)) <= limit else []

@@ -120,6 +120,7 @@ class SparkEngine:
     def values(
         self, table: UnitRows, columns: Sequence[Column], *, key: bytes, aside: Aside | None
     ) -> dict[str, list[ValueCount]]:
+        """As of `Engine.values`."""
         source, unit = table.source, table.unit
         contents = key if aside is not None and needs_content(replace(unit, clip="weight"), aside) else None
         texts = self.keep(ReadTexts(source, unit, contents, self.memory_of(source), columns), "texts")
