@@ -6,10 +6,10 @@ import math
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Mapping
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
+from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
-from mechanisms.public.drafts.seen import ONE_EACH, ColumnFacts, Numbers, even_edges, parted
+from mechanisms.public.drafts.seen import ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
@@ -44,8 +44,6 @@ from mechanisms.public.tables.text_forms import (
 MOSTLY = 0.5
 #: The share of words in a column of numbers up to which a few of them, or one alone, are taken for gaps.
 FEW_WORDS, ONE_WORD = 0.2, 0.9
-#: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
-FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 #: What is said of numbers and days, few of which differ.
 OTHERS = "different ones: a release has others between; kind: categorical, ordinal: true lists them"
 #: Codes of no answer that stand far above a scale of few answers, so many times as many as there are.
@@ -56,8 +54,6 @@ FEW_ROWS = 20
 MANY_YEARS = 5
 #: Months alone have a bin each where they span fewer, and no bins of weeks.
 MONTHS = 100
-#: Rounded amounts take at least so many steps. Bins of one number are so wide at least.
-FEW_STEPS, LEAST_UNIT = 10, 1e-4
 #: What is said of days.
 DAYS_GUESSED = "dates or times ({}); bounds are those seen, rounded outwards"
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
@@ -205,63 +201,12 @@ def _of_numbers(
     missing = sorted({*facts.gaps, *gaps, *taken})
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
-    fields, words = _bins(seen, low, high)
+    fields, words = guess_bins(seen, low, high)
     if remark := thousands_in_words(reading, shapes):
         for name in ("decimals", "multiple_of", "fixed"):
             fields.pop(name, None)  # who writes it decides
         doubt += f"; {remark}"
     return {**fields, **reading.fields(), "missing": missing or facts.empty or "cannot be read" in doubt}, words + doubt
-
-
-def _bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
-    """Bounds that a person would write, and bins that grow where few numbers are large."""
-    whole = seen.wholes == seen.count and max(abs(low), abs(high)) < 2**52  # bounds are rounded outwards
-    fixed: FieldDict = {"fixed": seen.decimals} if seen.fixed and seen.decimals > int(whole) else {}
-    outwards = "bounds are the least and the largest seen, rounded outwards"
-    if whole and high - low < ONE_EACH:
-        low, high = _round_ends(int(low), int(high))
-        return {"kind": "integer", "min": low, "max": high} | fixed, f"whole numbers, one code each; {outwards}"
-    kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
-    small = 0 if whole else max(-math.floor(math.log10(max(abs(low), abs(high)) or 1)), 0)
-    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9 + small, 15)}
-    step = seen.multiple_of
-    if step is not None and high - low >= FEW_STEPS * step:
-        decimals, outwards = {"multiple_of": step}, f"nearly all are multiples of {step:g}; {outwards}"
-    unit, count = decimals.get("multiple_of", 1 if whole else 10.0**-seen.decimals), 32 if whole else 20
-    growing, size = seen.growing_edges(low, high), max(abs(low), abs(high))
-    edges = growing or even_edges(low, high, count, unit)
-    each, last, own = not growing and len(edges) > 1 and high - low < ONE_EACH * unit, edges[-1], list[str]()
-    for value in seen.frequent:
-        more = parted(edges, value, max(unit, LEAST_UNIT, 64 * math.ulp(size)), whole=whole)
-        own, edges = [*own, f", {value:g} in one of its own"] if more != edges else own, more
-    edges = parted(edges, last, unit, whole=whole) if each else edges
-    sort = "whole numbers" if whole else "numbers"
-    if growing or own or each or "multiple_of" in decimals:
-        listed = [int(e) if e == int(e) and abs(e) < 2**53 else e for e in edges if not whole or e == int(e)]
-        fields = {"min": listed[0], "max": type(listed[-1])(last), "bins": {"edges": listed}}
-        words = "numbers in bins that grow, since few are large" if growing else "numbers in bins"
-        words = f"{sort}, one code each" if each else words + "".join(own)
-        return kind | fields | decimals | fixed, f"{words}; {outwards}"
-    if low == high:
-        low, high = math.floor(low), math.floor(low) + 1
-    power = math.floor(math.log10(high - low) - 1)
-    low, high = (_rounded(end, power, up=up) for end, up in ((low, False), (high, True)))
-    ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
-    return kind | ends | {"bins": {"count": count}} | decimals | fixed, f"{sort} in {count} bins; {outwards}"
-
-
-def _rounded(end: float, power: int, *, up: bool) -> float:
-    """A bound as a multiple of a power of ten, in as few digits: −122.5, not −122.50000000000001."""
-    width = Decimal(1).scaleb(power)
-    steps = (Decimal(repr(end)) / width).to_integral_value(ROUND_CEILING if up else ROUND_FLOOR)
-    return float(steps * width)
-
-
-def _round_ends(low: int, high: int) -> tuple[int, int]:
-    """Multiples of five around many whole numbers; 1, and the last one of a clock, a calendar or two digits, stay."""
-    if high - low < FEW_CODES:
-        return low, high
-    return low if low == 1 else low // 5 * 5, high if high in LAST_ONES else -(-high // 5) * 5
 
 
 def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:

@@ -48,8 +48,10 @@ class Never:
     @property
     def rule(self) -> dict[str, object]:
         """An entry of `impossible`."""
-        never = [*self.never] if self.beyond is None else dict([self.beyond])
-        return {self.source: [*self.at], self.target: never}
+        if self.beyond is None:
+            return {self.source: [*self.at], self.target: [*self.never]}
+        word, bound = self.beyond
+        return {self.source: [*self.at], self.target: {word: bound}}
 
     @property
     def in_words(self) -> str:
@@ -116,11 +118,13 @@ def _beyond(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
     if _follows(values) or _follows(values.T):
         return []
     expected = np.outer(values.sum(axis=1), values.sum(axis=0)) / max(values.sum(), 1)
-    alike: dict[tuple[str, float, int, int], list[int]] = defaultdict(list)
+    alike: dict[tuple[str, float, int, int], list[int]] = defaultdict(list)  # word, bound, and the codes beyond it
     for code, row in enumerate(values):
-        held = np.flatnonzero(row).tolist() or [0]
-        below, above = ("max", float(last[held[0] - 1]), 0, held[0]), ("min", float(first[(held[-1] + 1) % first.size]))
-        for end, side in ((held[0], below), (held[-1], (*above, held[-1] + 1, first.size))):
+        held = np.flatnonzero(row).tolist()
+        sides = [(held[0], ("max", float(last[held[0] - 1]), 0, held[0]))] if held and held[0] > 0 else []
+        if held and held[-1] + 1 < first.size:
+            sides.append((held[-1], ("min", float(first[held[-1] + 1]), held[-1] + 1, first.size)))
+        for end, side in sides:
             beside = row[end] >= max(FEWEST_UNITS, SHARP * expected[code, end])
             if beside and expected[code, side[2] : side[3]].sum() >= EXPECTED:
                 alike[side].append(code)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -30,8 +28,6 @@ SKEWED, FEW_BELOW = 0.8, 0.05
 #: Where so large a share of the numbers is 0, as of fines and of months in prison, it is a bin of its own: what goes
 #: with 0 alone is lost in a bin that holds other numbers too. So is another number of so large a share, a spike.
 ZEROS_APART, SPIKE = 0.05, 0.2
-#: Fewer numbers than these have a bin each. A ratio so near a whole number is one.
-ONE_EACH, NEAR = 100, 1e-6
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons; but free text,
 #: of which at least so large a share of the cells has four words or more, is none.
 FEWEST_IDS, ROWS_OF_AN_ID, WORDY = 100, 10, 0.5
@@ -133,32 +129,6 @@ class Numbers(Spread):
         first = next(k for k in ranks if below[k] > FEW_BELOW * whole)
         above, under = ([step(k) for k in _ranks_to(end, first)] for end in (high, -low))
         return [*(-x for x in reversed(under)), 0.0, *above]
-
-
-def even_edges(low: float, high: float, count: int, unit: float) -> list[float]:
-    """Edges from `low` or below to `high` or further, a unit apart where that makes fewer bins than ONE_EACH.
-
-    Else they make at most so many bins, or one more, 1, 2, 5, 10, … wide, or so many units.
-    """
-    width = unit
-    if high - low >= ONE_EACH * unit:
-        ranks = itertools.count(3 * math.floor(math.log10((high - low) / count)))
-        width = next(step(k) for k in ranks if step(k) * count >= high - low)
-        if abs(width / unit - round(width / unit)) > NEAR:
-            width = next(unit * step(k) for k in itertools.count() if unit * step(k) * count >= high - low)
-    first, last = (round(end / width, 6) for end in (low, high))
-    return [float(f"{width * i:.10g}") for i in range(math.floor(first), math.ceil(last) + 1)]
-
-
-def parted(edges: Sequence[float], value: float, unit: float, *, whole: bool) -> list[float]:
-    """The same edges and more, so that a value, from which others lie a unit away, has a bin of its own."""
-    after = bisect.bisect_right(edges, value)
-    if value == edges[-1]:  # which bounds floats, and is a value of the last bin
-        more = [value + 1] if whole else [value - unit / 2]
-    else:
-        alone = after in {0, len(edges)} or edges[after] - edges[after - 1] <= unit * (1 + NEAR)
-        more = [] if alone else [value, value + unit]
-    return sorted({*edges, *(float(f"{e:.10g}") for e in more)})
 
 
 def _ranks_to(end: float, first: int) -> range:
