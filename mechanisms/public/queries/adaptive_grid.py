@@ -18,7 +18,8 @@ from mechanisms.public.release import NoisyMarginal, averaged
 from mechanisms.public.units import Norm
 
 Axes = tuple[int, ...]
-#: Ways down from a set, all of which a product goes; of 8 attributes with all of their parts there are 69,281.
+#: Ways from a set to its parts, their parts, and so on: a product with the matrix takes each. Of 8 attributes with all of
+#: their parts there are 69,281.
 MOST_WAYS = 100_000
 
 
@@ -92,7 +93,7 @@ class GridQuery:
     def __post_init__(self) -> None:
         """ValueError for sets or cells outside of the shape: a loop that is compiled would read what lies beside it.
 
-        Likewise for sets with more ways down than a product goes in seconds.
+        Likewise for sets with so many ways down that no product ends in seconds.
         """
         for axes, cells in self.fine.items():
             if any(not 0 <= a < len(self.shape) for a in axes) or list(axes) != sorted(set(axes)):
@@ -101,7 +102,7 @@ class GridQuery:
             if outside or (np.diff(cells) < 1).any():
                 raise ValueError(f"the fine cells of {axes} are out of order or outside")
         if ways_down(list(self.fine)) > MOST_WAYS:
-            raise ValueError("a grid with more ways down than a product goes")
+            raise ValueError(f"a grid with more ways down to its parts than {MOST_WAYS:,}")
 
     @cached_property
     def _root(self) -> _Node:
