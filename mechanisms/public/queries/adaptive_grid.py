@@ -18,8 +18,8 @@ from mechanisms.public.release import NoisyMarginal, averaged
 from mechanisms.public.units import Norm
 
 Axes = tuple[int, ...]
-#: Ways from a set to its parts, their parts, and so on: a product with the matrix takes each. Of 8 attributes with all of
-#: their parts there are 69,281.
+#: Ways from a set to its parts, their parts, and so on: a product with the matrix takes each. Of 8 attributes with all
+#: of their parts there are 69,281.
 MOST_WAYS = 100_000
 
 
