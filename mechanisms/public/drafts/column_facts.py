@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.drafts.seen import CLOCK_STEPS, FEWEST_UNITS, STEPS, ColumnFacts, Moments, Numbers
+from mechanisms.public.drafts.seen import CLOCK_STEPS, FEWEST_UNITS, STEPS, ColumnFacts, Moments, Numbers, without_noise
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.spellings import ISO
 from mechanisms.public.tables.doubts import (
@@ -164,7 +164,8 @@ class Look:
     def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
         """The numbers that SQL over a cell makes of some columns."""
         codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
-        cells = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
+        read = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
+        cells = f"(SELECT * REPLACE ({without_noise('t', 'x', decimal)} AS t) FROM {read})"
         each = f"(SELECT i, x, {'max(units)' if self.unit else 'sum(n)'} AS u, sum(n) AS m FROM {cells} GROUP BY i, x)"
         codes_seen = self._by_column(f"SELECT i, x, u FROM {each} WHERE x IN ({codes}) ORDER BY i, x", float)
         most = f"SELECT i, max_by(x, (m, -x)), max(m) FROM {each} WHERE x NOT IN ({codes}) AND u >= {FEWEST_UNITS}"

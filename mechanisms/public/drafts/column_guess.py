@@ -6,6 +6,7 @@ import math
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Mapping
+from shlex import quote
 
 from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
@@ -76,7 +77,7 @@ def guess_column(look: Look, index: int) -> Guess:
 def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
     """The same, of what can be read."""
     if look.source.names[index] == look.unit:
-        return None, "the unit of privacy, which need not be released"
+        return None, f"it may name persons; without {quote(f'privacy.unit={look.unit}')} each row is protected alone"
     if not facts.filled:
         return _empty(facts)
     if facts.distinct == 1 and OBJECT.fullmatch(next(iter(look.sample(index)), "")):

@@ -35,7 +35,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_spans,
 )
 from mechanisms.public.drafts.text_guess import FEW_IDS, OF_OTHERS, unused
-from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others, with_ids
+from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others, rows_of_each, with_ids
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
@@ -109,7 +109,8 @@ def draft_schema(
         source.index(column, where="cluster")
     drafted, guesses, many = dict[str, FieldDict](), dict[str, str](), list[str]()
     source = by_column(source, source.workdir)
-    who = guess_unit(source) if unit == GUESS else None if unit == RECORD else unit
+    named = None if unit in {GUESS, RECORD} else unit
+    who = guess_unit(source) if unit == GUESS else named
     same = twins(source)
     with source.connect() as engine:
         for look, index in looks(source, engine, who):
@@ -125,25 +126,24 @@ def draft_schema(
             asks = who is None and unit == GUESS and OF_OTHERS not in guess
             guesses[column] = guess + (_of_whom(look, index, fields) if asks else "")
             drafted |= {} if fields is None else {column: fields}
-    kin = {} if who is None else ids_of_others(source, who, many)
-    gone = {c: f"{remark}: {KIN}" for c, remark in kin.items()}
-    gone |= guess_spans(source, _as_columns(drafted))
+    kin = ids_of_others(source, who, many) if who else {}
+    gone = {c: f"{remark}: {KIN}" for c, remark in kin.items()} | guess_spans(source, _as_columns(drafted))
     drafted = {c: fields for c, fields in drafted.items() if c not in gone}
     guesses = {c: guess for c, guess in guesses.items() if c not in gone} | gone
     columns = _as_columns(drafted)
-    persons, constant, order = guess_persons(source, None if unit == GUESS else who, columns)
-    held, _, weekdays = guess_calendar(source, {n: c for n, c in columns.items() if n not in constant})
+    persons, constant, order = guess_persons(source, named, columns)
+    held, _, weekdays = guess_calendar(source, _not_in(columns, constant))
     for column, values in weekdays.items():
         drafted[column]["values"] = values
     columns = _as_columns(drafted)
-    varied = {n: c for n, c in columns.items() if n not in constant}
-    derived = _derived(source, columns, {*held, *constant, order or ""})
+    varied, derived = _not_in(columns, constant), _derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
-    orders, alike = guess_ordered(source, {n: c for n, c in varied.items() if n not in computed})
+    orders, alike = guess_ordered(source, _not_in(varied, computed))
     needed = {*held, *computed, order or ""}
     lengths, days = guess_times(source, varied, [pair[:2] for pair in orders], needed)
     orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
-    dependent = _dependent(source, unit, [c for n, c in columns.items() if n not in computed], constant)
+    rows, free = with_ids(source, named) if named else source, [*_not_in(columns, computed).values()]
+    dependent = _dependent(rows, who, free, constant)
     parts = guess_parts(source, varied, held)
     remark_of = _pair_remarks(orders, alike, parts, days)
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
@@ -157,12 +157,16 @@ def draft_schema(
     return head + _columns(source, name, drafted, guesses) + persons + _rules(orders, lengths, rule, derived, dependent)
 
 
-def _dependent(source: Source, unit: str, free: Sequence[Column], constant: Collection[str]) -> Dependent:
+def _not_in(columns: Mapping[str, Column], names: Collection[str]) -> dict[str, Column]:
+    return {n: c for n, c in columns.items() if n not in names}
+
+
+def _dependent(source: Source, who: str | None, free: Sequence[Column], constant: Collection[str]) -> Dependent:
     """What columns that no expression computes say of each other."""
-    batches = partial(code_batches, source if unit in {GUESS, RECORD} else with_ids(source, unit))
-    follows, skipped = guess_determined(free, batches, constant), guess_skipped(free, batches)
+    batches, each = partial(code_batches, source), 1.0 if who is None else rows_of_each(source, who)
+    follows, skipped = guess_determined(free, batches, constant), guess_skipped(free, batches, each)
     mapped = {m.target for m in follows if m.complete}
-    return follows, skipped, guess_never([c for c in free if c.name not in mapped], batches, skipped)
+    return follows, skipped, guess_never([c for c in free if c.name not in mapped], batches, skipped, each)
 
 
 def _head(source: Source, who: str | None, *, guessed: bool) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,9 @@ class Never:
         return f"in no row; unrelated columns would have {self.expected:,}"
 
 
-def guess_never(given: Sequence[Column], batches_of: BatchesOf, skipped: Collection[Skipped] = ()) -> list[Never]:
+def guess_never(
+    given: Sequence[Column], batches_of: BatchesOf, skipped: Collection[Skipped] = (), of_person: float = 1.0
+) -> list[Never]:
     """Of each two columns of texts or flags, neither of which tells the other, the values that exclude each other.
 
     And of each column that may be empty the texts of the one that tells most of it beside which it never is; and of
@@ -67,6 +69,7 @@ def guess_never(given: Sequence[Column], batches_of: BatchesOf, skipped: Collect
 
     Args:
         skipped: of columns that are empty, or 0, where others are, which nothing repeats.
+        of_person: rows of one on average: the rows of few persons tell no rule.
     """
     columns = [c for c in given if is_listed(c) and c.kind != "integer" and c.value_codes > 1][:MOST_TRIED]
     gaps = [c for c in given if c.missing_code is not None][:MOST_TRIED]
@@ -87,10 +90,11 @@ def guess_never(given: Sequence[Column], batches_of: BatchesOf, skipped: Collect
             for (a, b, gap), counts in tried.items()
             if not counts[: a.value_codes, 1 if gap else slice(b.value_codes)].all()
         }
-    pairs = [(_beyond if b in numbers else _fewest)(a, b, counts) for (a, b, gap), counts in tried.items() if not gap]
+    persons = {pair: counts / of_person for pair, counts in tried.items()}
+    pairs = [(_beyond if b in numbers else _fewest)(a, b, n) for (a, b, gap), n in persons.items() if not gap]
     filled: dict[Column, list[Never]] = {}
-    for (a, b, _), counts in (item for item in tried.items() if item[0][2]):
-        own = _rules(a, b, counts, (None, b.missing_code))
+    for (a, b, _), n in (item for item in persons.items() if item[0][2]):
+        own = _rules(a, b, n, (None, b.missing_code))
         filled[b] = max(filled.get(b, []), own, key=lambda every: sum(one.expected for one in every))
     zero = {(one.source, one.target): one.above for one in skipped if one.above is not None}  # 0 is asked about
     pairs = [[o for o in own if not o.beyond or o.beyond[1] > zero.get((o.source, o.target), -np.inf)] for own in pairs]
@@ -99,10 +103,10 @@ def guess_never(given: Sequence[Column], batches_of: BatchesOf, skipped: Collect
     rules = list[Never]()
     for own in sorted(pairs, key=lambda own: -sum(one.expected for one in own)):
         rules += own if len(rules) + len(own) <= MOST_PROPOSED else []
-    return rules
+    return [replace(one, expected=round(one.expected * of_person)) for one in rules]
 
 
-def _fewest(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
+def _fewest(a: Column, b: Column, counts: NDArray[np.float64]) -> list[Never]:
     """The rules of one pair, by the values of the column that needs fewer."""
     values = counts[: a.value_codes, : b.value_codes]
     if _follows(values) or _follows(values.T):  # which another rule says
@@ -112,7 +116,7 @@ def _fewest(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
     return rules if len(rules) <= (MANY if mostly else MOST_RULES) else []
 
 
-def _beyond(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
+def _beyond(a: Column, b: Column, counts: NDArray[np.float64]) -> list[Never]:
     """The rules of a column of few values and one of numbers: none lies beyond a bound, and many lie beside it."""
     values, (first, last) = counts[: a.value_codes, : b.value_codes], drawn_ends(b)
     if _follows(values) or _follows(values.T):
@@ -136,13 +140,13 @@ def _beyond(a: Column, b: Column, counts: NDArray[np.int64]) -> list[Never]:
     return rules if len(rules) <= MOST_RULES else []
 
 
-def _follows(values: NDArray[np.int64]) -> bool:
+def _follows(values: NDArray[np.float64]) -> bool:
     """Whether the values of the rows tell those of the columns, as of `guess_determined`."""
     rows, wrong = values.sum(), values.sum() - values.sum(axis=0).max()
     return bool(rows - values.max(axis=1).sum() <= (1 - LAMBDA) * wrong)
 
 
-def _rules(source: Column, target: Column, values: NDArray[np.int64], codes_of: Sequence[int | None]) -> list[Never]:
+def _rules(source: Column, target: Column, values: NDArray[np.float64], codes_of: Sequence[int | None]) -> list[Never]:
     """The rules by the values of the source.
 
     Args:
@@ -170,6 +174,8 @@ def _rules(source: Column, target: Column, values: NDArray[np.int64], codes_of: 
 SKIPPED_EACH, SKIPPED, SKIPPED_NONE = 5, 50, 20
 #: Of the rows in which the target is empty the source explains at least this share, or all of its own are empty.
 EXPLAINED = 0.5
+#: Where a run of numbers begins and ends.
+ENDS_OF_A_RUN = 2
 #: Of numbers of any digits those below it lie in one bin with 0.
 FINE = 1e-4
 
@@ -208,11 +214,15 @@ class Skipped:
         return {self.source: [*self.at] if self.at else {}, self.target: never}
 
 
-def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skipped]:
+def guess_skipped(given: Sequence[Column], batches_of: BatchesOf, of_person: float = 1.0) -> list[Skipped]:
     """Of each column that may be empty, or 0, the one that tells most of the rows in which it is so. NOT private.
 
     Of those that tell as much an answer comes before what may be skipped itself: wheelchair = no, not a walk measured.
-    A listed column tells by its values, any other by being empty or not. Cost: rows × sources × targets.
+    A listed column tells by its values, any other by being empty or not; numbers by one run of them, or all but one:
+    here and there one is never beside another by chance. Cost: rows × sources × targets.
+
+    Args:
+        of_person: rows of one on average: the rows of few persons tell no rule.
     """
     targets: list[_Target] = [(c, c.missing_code, None) for c in given if c.missing_code is not None]
     targets = [*targets[:MOST_DETERMINED], *(t for c in given[:MOST_DETERMINED] for t in _zero(c))]
@@ -234,7 +244,7 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf) -> list[Skippe
     skipped = []
     for t, target in enumerate(targets):
         own = [
-            _skipped(source, target, rows[i][:, t], held[i][:, t])
+            _skipped(source, target, rows[i][:, t], held[i][:, t], of_person)
             for i, source in enumerate(sources)
             if source.name != target[0].name and source.size * target[0].size <= MAX_COMBINATIONS
         ]
@@ -255,12 +265,17 @@ def _zero(column: Column) -> list[_Target]:
     return [(column, 0, above)] if first[0] == 0 and last[0] < (column.step or FINE) else []
 
 
-def _skipped(source: Column, target: _Target, rows: NDArray[np.float64], held: NDArray[np.float64]) -> Skipped:
+def _skipped(
+    source: Column, target: _Target, rows: NDArray[np.float64], held: NDArray[np.float64], of_person: float
+) -> Skipped:
     """The values of the source at which the target is empty, of rows by code and those that hold the target."""
     expected = rows * (held.sum() / max(rows.sum(), 1))
-    at = (rows >= FEWEST_UNITS) & (expected >= SKIPPED_EACH) & (held <= (1 - LAMBDA) * expected)
+    seen = (rows >= FEWEST_UNITS * of_person) & (expected >= SKIPPED_EACH * of_person)
+    at = seen & (held <= (1 - LAMBDA) * expected)
     empty = int((rows - held)[at].sum())
-    enough = expected[at].sum() >= (SKIPPED if held[at].any() else SKIPPED_NONE)
+    enough = expected[at].sum() >= (SKIPPED if held[at].any() else SKIPPED_NONE) * of_person
+    values = slice(source.value_codes)
+    enough &= source.kind != "integer" or np.count_nonzero(np.diff(at[values][seen[values]])) <= ENDS_OF_A_RUN
     explained = empty / max((rows - held).sum(), 1) if enough else 0.0
     if is_listed(source):
         labels = tuple(label_of(source, int(code)) for code in np.flatnonzero(at))

@@ -31,6 +31,8 @@ ZEROS_APART, SPIKE = 0.05, 0.2
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons; but free text,
 #: of which at least so large a share of the cells has four words or more, is none.
 FEWEST_IDS, ROWS_OF_AN_ID, WORDY = 100, 10, 0.5
+#: A number of so many digits was computed, or stored in single precision, where of that many only so few are left.
+NOISY, PRECISE = 14, ((10, 8), (7, 6))
 
 
 @dataclass(frozen=True)
@@ -139,6 +141,16 @@ def _ranks_to(end: float, first: int) -> range:
 def step(rank: int) -> float:
     """1, 2, 5, 10, … by rank; 0.5 before 1."""
     return float(f"{(1, 2, 5)[rank % 3]}e{rank // 3}")
+
+
+def without_noise(text: str, number: str, decimal: str) -> str:
+    """SQL for the text of a number without the noise of binary arithmetic: 3.04999995231628 is 3.05."""
+    digits, cases = "length(ltrim(regexp_replace({}, '[^0-9]', '', 'g'), '0'))", ""
+    for precise, few in PRECISE:
+        short = f"format('{{:.{precise}g}}', {number})"
+        noisy = f"{digits.format(text)} >= {NOISY} AND {digits.format(short)} <= {few}"
+        cases += f" WHEN {noisy} THEN replace({short}, '.', '{decimal}')"
+    return f"CASE{cases} ELSE {text} END"
 
 
 @dataclass(frozen=True)

@@ -121,6 +121,13 @@ def with_ids(source: Source, unit: str) -> Source:
     return replace(source, relation=f"(SELECT * FROM {source.relation} WHERE {held})")
 
 
+def rows_of_each(source: Source, unit: str) -> float:
+    """How many rows a person has on average, of those that have an id. NOT private."""
+    who = who_sql(source, source.index(unit, where="privacy.unit"))
+    ((rows, persons),) = source.lines(f"SELECT count({who}), count(DISTINCT {who}) FROM {source.relation}")
+    return float(rows / max(persons, 1))
+
+
 def _texts(source: Source, index: int) -> str:
     """SQL for the distinct texts of a column, but for gaps, capitals and blanks around them."""
     text = source.text(index)
