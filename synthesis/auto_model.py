@@ -223,8 +223,9 @@ def _start(domain: Domain, evidence: Evidence, base: Values) -> Values:
     """From where answers draw a marginal: the model's, or that of one correlation where it explains the answers better.
 
     Both are judged by their squared gaps and twice the numbers that were fitted (Mallows 1973): one, and of the model
-    as many as its gaps are fewer than noise makes. The model is even within cells that were asked as one; where it
-    stays, its records go together there by that correlation.
+    as many as its gaps are fewer than noise makes. Where the model stays, records go together within cells that were
+    asked as one by that correlation, unless the model is further from even there: other answers tell it what lies
+    within, as of a column and its near copy.
     """
     associated_cells = associated(evidence, base, tuple(domain[n].ordered for n in evidence.clique))
     if associated_cells is None:
@@ -232,7 +233,9 @@ def _start(domain: Domain, evidence: Evidence, base: Values) -> Values:
     off = [float(((evidence.standardized - evidence.answer(cells)) ** 2).sum()) for cells in (base, associated_cells)]
     if off[1] + 2 < off[0] + 2 * max(evidence.rows - off[0], 0.0):
         return associated_cells
-    return lifted(evidence, evidence.answer(base), associated_cells)
+    even = np.multiply.outer(base.sum(axis=1), base.sum(axis=0))
+    within = [float(np.abs(c - lifted(evidence, evidence.answer(c), even)).sum()) for c in (base, associated_cells)]
+    return base if within[0] >= within[1] else lifted(evidence, evidence.answer(base), associated_cells)
 
 
 #: For pairs and triples: the most of them, their most cells per record (in emptier ones no row can be placed better),

@@ -141,3 +141,19 @@ def test_codes_that_go_together_in_no_order_keep_what_answers_say_of_them():
     table = synthesize(asked, AutoSpec(), rows=int(RECORDS), rng=np.random.default_rng(0)).table
     drawn = np.histogram2d(*table.columns, bins=np.arange(CODES + 1) - 0.5)[0]
     assert np.abs(drawn - true).sum() / 2 < 0.02 * RECORDS
+
+
+def test_what_other_answers_tell_of_the_inside_of_large_cells_is_kept():
+    """A country, its code and its year: rows had neither of two columns that a third one tells of each other."""
+    x = np.repeat(np.arange(CODES), int(RECORDS) // CODES)
+    columns = {"x": x, "y": x // 4 * 4 + 3 - x % 4, "z": x * 5 % CODES}
+    pairs = {
+        a + b: np.histogram2d(columns[a], columns[b], bins=np.arange(CODES + 1) - 0.5)[0] for a, b in ("xy", "xz", "yz")
+    }
+    asked = [(n, None, np.bincount(columns[n]), 1.0) for n in columns]
+    asked += [("xz", None, pairs["xz"], 3.0), ("yz", None, pairs["yz"], 3.0)]
+    asked.append(("xy", THIRDS, THIRDS.answer(pairs["xy"].ravel()), 3.0))
+    domain = Domain((*LINE.attributes, Attribute("z", CODES)))
+    table = synthesize(told(domain, asked), AutoSpec(), rows=len(x), rng=np.random.default_rng(0)).table
+    drawn = np.histogram2d(table.column("x"), table.column("y"), bins=np.arange(CODES + 1) - 0.5)[0]
+    assert np.abs(drawn - pairs["xy"]).sum() / 2 < 0.03 * RECORDS
