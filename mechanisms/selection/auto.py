@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.candidates import Expected
-from mechanisms.public.designs.allocation import BoughtBefore, allocate
+from mechanisms.public.designs.allocation import BoughtBefore, PairOffer, allocate
 from mechanisms.public.designs.dense import combined_questions
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, pairs_looked_at, passed_over_line, sides_of, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, require_columns
-from mechanisms.public.queries.cell_sums import coarse_groups, merged_query, solid_groups, with_residuals
+from mechanisms.public.queries.cell_sums import MergedQuery, coarse_groups, merged_query, solid_groups, with_residuals
 from mechanisms.public.queries.query_matrices import QueryMatrix
 from mechanisms.public.rules.computed import in_pairs
 from mechanisms.public.rules.transforms import FINE
@@ -59,6 +59,9 @@ LEAST_CELLS = 4
 #: or it has no more than `FEW_CELLS`. Of records for more than `MANY_CELLS` / `CELL_NOISE` cells of noise alone a cell
 #: needs less, from `MANY_CELLS` on 1 ×: columns that nearly repeat each other show in single cells (decision 047).
 CELL_NOISE, FEW_CELLS, MANY_CELLS = 8.0, 9, 8_000
+#: A pair over coarser values is a near copy from this share of the largest distance from independence on. It is asked
+#: over its own values, if as many full cells as values hold `COPY_NOISE` × the noise of one.
+NEAR, COPY_NOISE = 0.9, 3.0
 #: The noise of a pair is foretold as if all pairs shared this part of the reserve evenly, one pair per column.
 PAIRS_PART = 0.6
 #: Cells: pairs above this are never counted, since the exact counts of all pairs must fit in memory together.
@@ -109,7 +112,7 @@ class Auto(ScoredPairs):
         given = list(dict.fromkeys(ask_given(context)))
         ask_given(context, FINE_STAGE)
         expected = context.fit()
-        queries = self._queries(context, expected, len(given))
+        queries, finer = self._queries(context, expected, len(given))
         spread = {a.clique: a.stddev for a in context.answers_so_far}
         level = LOOK_LEVEL * float(context.reserve.noise(np.array([PAIRS_PART / len(given)]))[0])
         asked, factor = with_residuals(context.domain, queries, context.bound)
@@ -120,6 +123,8 @@ class Auto(ScoredPairs):
         offer, charges = NO_PAIRS if first is None else first.offer, int(left < 1)
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
+        queries |= _near_copies(view, offer, finer)
+        asked = with_residuals(context.domain, queries, context.bound)[0]
         every = len(certain) > 0 and len(parts) == len(view.pairs)
         larger = combined_questions(context.domain, parts, asked, self.combine_cells) if every else []
         together = every and not any(c in certain for c, *_ in larger)
@@ -146,11 +151,17 @@ class Auto(ScoredPairs):
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
         spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=charges + 1)
 
-    def _queries(self, context: Context, expected: Expected, columns: int) -> dict[Clique, QueryMatrix]:
+    def _queries(
+        self, context: Context, expected: Expected, columns: int
+    ) -> tuple[dict[Clique, QueryMatrix], dict[Clique, QueryMatrix]]:
         """Each pair over its own values, or over coarser ones if its cells are too many or near the noise.
 
         Fine cells tell where the records of a column lie: pairs use no bin of it with few records. Of other numbers and
         dates, pairs use no value that holds little beside the noise of a pair.
+
+        Returns:
+            beside them the pairs over coarser values that are asked over their own, if they turn out to be near copies:
+            such a pair has about as many full cells as values, and each would hold `COPY_NOISE` × the noise of one.
         """
         domain = context.domain
         ones = {n: expected((n,)) for n in domain.names}
@@ -175,7 +186,25 @@ class Auto(ScoredPairs):
             limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells
             return merged_query(domain, pair, solid if shrunken.cells(pair) <= limit else coarse)
 
-        return {pair: query(pair) for pair in self.candidates}
+        few = {a.name for a in attributes if a.ordered > 1 and a.size <= room / COPY_NOISE}
+        copies = [c for c in self.candidates if few.issuperset(c) and fine < shrunken.cells(c) <= self.max_cells]
+        finer: dict[Clique, QueryMatrix] = {c: merged_query(domain, c, solid) for c in copies}
+        return {pair: query(pair) for pair in self.candidates}, finer
+
+
+def _near_copies(view: PairView, offer: PairOffer, finer: Mapping[Clique, QueryMatrix]) -> dict[Clique, QueryMatrix]:
+    """Of the certain pairs, those whose one column tells nearly all groups of the other's values: over finer values.
+
+    Such a pair is Σ_ab |p_ab − p_a p_b| = 2 (1 − Σ_a p_a²) away from independence, of the column with fewer groups.
+    """
+    near = dict[Clique, QueryMatrix]()
+    for place in offer.certain:
+        pair, query = view.pairs[place], view.queries[view.pairs[place]]
+        if pair in finer and isinstance(query, MergedQuery):
+            sides = [np.bincount(own, view.expected((n,))) for own, n in zip(query.labels, pair, strict=True)]
+            most = 2 * min(view.records - float(side @ side) / view.records for side in sides)
+            near |= {pair: finer[pair]} if offer.gaps[place] >= NEAR * most else {}
+    return near
 
 
 def _on_line(attribute: Attribute, groups: NDArray[np.int64]) -> int:
