@@ -172,6 +172,13 @@ def test_a_number_as_a_text_is_the_number_for_every_setting():
     )
 
 
+@pytest.mark.parametrize("name", ["synthesis.seed", "privacy.epsilon", "limits.threads", "data.rows"])
+def test_a_value_of_another_type_is_answered_with_what_the_setting_may_be(name):
+    with pytest.raises(UserError) as error:
+        load_config([f"{name}=x"])
+    assert error.value.where == name and " a number" in f" {error.value.fix}".replace("whole ", "")
+
+
 def refused(held: Held, value: Any) -> None:
     with pytest.raises(UserError) as error:
         held.made(value)
