@@ -234,16 +234,17 @@ KINDS = {
 }
 
 
-def way_out(setting: str, config: str = "") -> str:
+def way_out(setting: str, config: str = "", bounds: str = "") -> str:
     """What a setting may be, by example where it is no single value.
 
     Args:
         setting: its name; an index in brackets is left aside.
         config: the file of conf/ that holds it; empty where that is not known.
+        bounds: what it may be by its own bounds, in words; empty where it has none.
     """
     command, name = next((c for c, own in COMMANDS.items() if config in own.files), None), setting.partition("[")[0]
     helps = f"see `python -m pipeline {command} --help`" if command else HELPS
-    return ALLOWED.get(name) or meaning(name) or helps
+    return ALLOWED.get(name) or bounds or meaning(name) or helps
 
 
 def of_others(setting: str) -> tuple[str, str] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from pipeline.settings.specs import as_released, two_tables
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import load_signer
 from pipeline.statement.words import condition_in_words
+from pipeline.version import __version__
 
 
 def synthesize(release: Path, config: SynthConfig, root: Path, *, quiet: bool = False) -> tuple[Path, int, Json | None]:
@@ -137,10 +139,13 @@ def make_table(release: Path, config: SynthConfig) -> int:
     """Make the table, and print where it lies."""
     output = Path(config.output or f"outputs/synth/{time.strftime('%Y-%m-%d_%H-%M-%S')}")
     path, count, given = synthesize(release, config, output)
-    if given is None:
+    if config.format == "json":
+        facts = {"version": __version__, "table": str(path.absolute()), "rows": count, "given": given}
+        print(json.dumps(facts, ensure_ascii=False, allow_nan=False))
+    elif given is None:
         print(f"a new synthetic table, at no new privacy cost: {path} ({count:,} rows)")
-        return 0
-    rows = f"{condition_in_words(given['where'])} ({given['rows']})"
-    print(f"a table of rows with {rows}, at no new privacy cost: {path}")
-    print(f"as good as {given['effective_rows']:,g} independent rows; its manifest and statement say what it holds")
+    else:
+        rows = f"{condition_in_words(given['where'])} ({given['rows']})"
+        print(f"a table of rows with {rows}, at no new privacy cost: {path}")
+        print(f"as good as {given['effective_rows']:,g} independent rows; its manifest and statement say what it holds")
     return 0

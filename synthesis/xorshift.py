@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.jit import compiled
+from mechanisms.public.jit import compiled, compiled_in_place
 
 
 @compiled
@@ -15,6 +15,13 @@ def following(state: np.uint64) -> np.uint64:
     state ^= state >> np.uint64(7)
     state ^= state << np.uint64(17)
     return state
+
+
+@compiled_in_place
+def below(state: NDArray[np.uint64], count: int) -> int:
+    """A random whole number below a count."""
+    state[0] = following(state[0])
+    return np.int64((state[0] >> np.uint64(11)) % np.uint64(count))  # type: ignore[return-value]
 
 
 @compiled

@@ -69,10 +69,14 @@ class Budget:
             kinds: of the noise of each charge that is no choice.
             charged: all charges, with those that came before.
         Raises:
-            UserError: no such accountant; δ = 0 where it needs more, or nothing left of δ.
+            UserError: no such accountant, or one of a plugin that `of` does not make; δ = 0 where it needs more, or
+                nothing left of δ.
         """
-        slots = sum(not NOISE_KINDS[kind].pure for kind in kinds)
-        return accountant_class(self.accountant).of(delta_left(self.delta, charged), slots)
+        slots, own = sum(not NOISE_KINDS[kind].pure for kind in kinds), accountant_class(self.accountant)
+        if isinstance(keeper := own.of(delta_left(self.delta, charged), slots), own):
+            return keeper
+        whose, gave = f"a plugin's accountant {self.accountant!r} (module {own.__module__})", type(keeper).__name__
+        raise UserError(f"{whose}: of() gave {gave}", where="privacy.accountant", fix=f"return a {own.__name__}")
 
     def moved(self, asked: Movable, norm: Norm) -> float:
         """The most by which answers to a question move when one unit changes, in its own unit."""

@@ -11,6 +11,7 @@ import math
 import types
 import typing
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -100,6 +101,14 @@ class Setting:
     def bounded(self) -> bool:
         """Whether its numbers have a bound."""
         return any(b is not None for b in (self.least, self.most, self.above, self.below))
+
+    def read(self, value: Any) -> Any:
+        """The number that a text says, where the field holds numbers, and texts at most as `also`; else the value."""
+        if isinstance(value, str) and value not in self.also and (self.bounded or str not in self.kinds):
+            for kind in [k for k in (int, float) if k in self.kinds]:
+                with suppress(ValueError):
+                    return kind(value)
+        return value
 
     def fits(self, value: Any) -> bool:
         """Whether the field may hold the value."""
@@ -215,6 +224,9 @@ class BoundedSettings:
 
     def __post_init__(self) -> None:
         for each in declared(type(self)):
-            if not each.fits(value := getattr(self, each.name)):
+            value = each.read(given := getattr(self, each.name))
+            if value is not given:
+                object.__setattr__(self, each.name, value)
+            if not each.fits(value):
                 where = f"{self.settings_group}.{each.name}".lstrip(".")
                 raise UserError(f"got {value!r}", where=where, fix=each.allowed(value))

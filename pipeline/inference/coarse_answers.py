@@ -36,6 +36,10 @@ class Coarse:
         """Counts of a marginal's own cells: each code is a group."""
         return cls(counts, {n: np.arange(domain[n].size) for n in counts.clique})
 
+    def over(self, name: str, bins: Labels) -> Coarse:
+        """The same over the fine cells of a column, by the bin of each."""
+        return replace(self, labels={**self.labels, name: self.labels[name][bins]})
+
     @property
     def merged(self) -> bool:
         """Whether some group has several codes."""

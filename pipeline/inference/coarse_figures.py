@@ -51,7 +51,7 @@ def group_intervals(
 
 def column_counts(evidence: ReleaseEvidence, names: Sequence[str]) -> dict[str, Values | None]:
     """Per column its own counts; None where no answer tells them."""
-    marginals = {n: evidence.estimate((n,)) for n in names}
+    marginals = {n: evidence.alone(n) for n in names}
     return {n: None if marginal is None else marginal.values for n, marginal in marginals.items()}
 
 
@@ -112,7 +112,7 @@ def _cells(
         return BinValues(inside, ones, ones), ones, 0.0
     labels, low, high, middle = coarse.labels[name], groups.codes.low, groups.codes.high, groups.codes.middle
     own = codes_of(coarse.shape, coarse.counts.clique)[name]
-    alone = evidence.estimate((name,)) if coarse.merged else None
+    alone = evidence.alone(name) if coarse.merged else None
     share = coarse.within(name, None if alone is None else alone.values)
     means = np.bincount(labels, share * (low + high) / 2)
     error = 0.0

@@ -172,9 +172,13 @@ class Groups(BinValues):
         return (self.of(place) for place in range(self.count))
 
 
-def groups_of(schema: Schema, question: EstimateQuestion, clique: Clique) -> Groups:
-    """The groups of a question, over the cells of the marginal of its columns."""
-    shape = schema.measured.shape(clique)
+def groups_of(schema: Schema, question: EstimateQuestion, clique: Clique, own: Column | None = None) -> Groups:
+    """The groups of a question, over the cells of the marginal of its columns.
+
+    Args:
+        own: its column with fine cells in the place of the bins; None: as the schema has it.
+    """
+    shape = [own.size if own and n == own.name else schema.measured[n].size for n in clique]
     codes = codes_of(shape, clique)
     by = schema.measured.canonical(question.by)
     sizes = schema.measured.shape(by)
@@ -183,9 +187,8 @@ def groups_of(schema: Schema, question: EstimateQuestion, clique: Clique) -> Gro
     if question.column is None or question.what in OF_TWO:
         ones = np.ones(math.prod(shape))
         return Groups(ones, ones, ones, group, count)
-    values = values_of(schema, question)
-    own = codes[question.column]
-    return Groups(values.counted[own], values.low[own], values.high[own], group, count, values)
+    values, code = values_of(schema, question, own), codes[question.column]
+    return Groups(values.counted[code], values.low[code], values.high[code], group, count, values)
 
 
 def codes_of(shape: Sequence[int], clique: Clique) -> dict[str, NDArray[np.int64]]:
@@ -194,11 +197,11 @@ def codes_of(shape: Sequence[int], clique: Clique) -> dict[str, NDArray[np.int64
     return dict(zip(clique, flat, strict=True))
 
 
-def values_of(schema: Schema, question: EstimateQuestion) -> BinValues:
-    """What each code of the column counts: its number, or 1 for the value that is asked for."""
+def values_of(schema: Schema, question: EstimateQuestion, own: Column | None = None) -> BinValues:
+    """What each code of the column counts: its number, or 1 for the value asked for; `own`: as of `groups_of`."""
     assert question.column is not None
     if question.value is None:
-        values = bin_values(schema[question.column], question.what)
+        values = bin_values(own or schema[question.column], question.what)
         return values.at_midpoints() if question.within_bin == MIDPOINT else values
     part = code_weights(schema, question.column, question.value)
     if question.within_bin == MIDPOINT:

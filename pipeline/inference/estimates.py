@@ -12,6 +12,8 @@ import pandas as pd
 from mechanisms.public.coded_table import Values
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import Measurements
+from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.fine_cells import bins_of_cells, finest
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.coarse_answers import Coarse, coarse_marginal
 from pipeline.inference.coarse_figures import group_intervals, limit_intervals
@@ -67,11 +69,17 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
     more = "; or unmeasured=bounds for wide bounds from what was measured" if bounds else ""
     if coarse is None and not (bounds and question.unmeasured == BOUNDS):
         raise untold(measurements, clique, more, where="estimate")
-    groups = groups_of(schema, question, clique)
+    by_cells = question.what == "mean" and question.within_bin != MIDPOINT
+    finely = _finely(schema, question, evidence, coarse) if marginal and coarse and by_cells else []
+    own = finest(schema[question.columns[-1]]) if finely else None
+    groups = groups_of(schema, question, clique, own)
     if tests and marginal is not None:
         return _test(schema, question, marginal, groups)
     how = MEASURED if marginal else COARSE
-    lines = None if coarse is None else _lines(schema, question, evidence, coarse, groups)
+    lines = None
+    if coarse is not None:
+        ways = [(_lines(schema, question, e, c, groups), c) for e, c in finely or [(evidence, coarse)]]
+        lines, coarse = min(ways, key=lambda way: sum(line.high - line.low for line in way[0] or ()))
     if lines is None and bounds:
         lines, how = limit_intervals(evidence, question, clique, groups, range(groups.count)), FRECHET
     if lines is None:
@@ -94,8 +102,27 @@ def estimate(schema: Schema, measurements: Measurements, question: EstimateQuest
         how=how,
     )
     frame.attrs["sources"] = [" × ".join(c) for c in coarse.counts.sources] if coarse else []
-    frame.attrs["notes"] = [*_notes(schema, question), *(_merged(coarse) if coarse and coarse.merged else []), *drowned]
+    merged = _merged(coarse, own) if coarse and coarse.merged else []
+    frame.attrs["notes"] = [*_notes(schema, question, own), *merged, *drowned]
     return frame
+
+
+def _finely(
+    schema: Schema, question: EstimateQuestion, evidence: ReleaseEvidence, coarse: Coarse
+) -> list[tuple[ReleaseEvidence, Coarse]]:
+    """Counts of the column's fine cells in the place of its bins, where these were measured; else none.
+
+    The bins are coarse cells of them. Where the column stands alone, the fine cells' own counts are another way, which
+    is the sharper one unless noise is large beside the bins.
+    """
+    name = question.columns[-1]
+    finer = ReleaseEvidence(evidence.measurements, {name: schema.fine[name].name} if name in schema.fine else {})
+    if not finer.finer or (counts := finer.alone(name)) is None:
+        return []
+    ways = [coarse.over(name, bins_of_cells(schema[name]))]
+    if not question.by:
+        ways.append(Coarse(replace(counts, clique=(name,)), {name: np.arange(counts.values.size)}))
+    return [(finer, way) for way in ways]
 
 
 def _ends(question: EstimateQuestion, groups: Groups) -> tuple[float, float]:
@@ -132,8 +159,12 @@ def _lines(
     return group_intervals(evidence, question, coarse, groups)
 
 
-def _merged(coarse: Coarse) -> list[str]:
-    """Which columns an answer took over coarser values, in words."""
+def _merged(coarse: Coarse, own: Column | None) -> list[str]:
+    """Which columns an answer took over coarser values, in words; `own` as of `groups_of`."""
+    if own is not None:
+        return [
+            f"the records of a bin lie as its fine cells of {own.name} say; noise spreads these, and moves the estimate"
+        ]
     sizes = {n: (g, coarse.labels[n].size) for n, g in zip(coarse.counts.clique, coarse.shape, strict=True)}
     shown = [f"{n} ({groups} groups of {codes} codes)" for n, (groups, codes) in sizes.items() if groups < codes]
     return [
@@ -232,7 +263,7 @@ def _drawn_chance(counts: MarginalEstimate, weights: Values, covariance: Values,
     return float((1 + np.sum(lengths >= least)) / (1 + len(lengths)))
 
 
-def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:
+def _notes(schema: Schema, question: EstimateQuestion, own: Column | None = None) -> list[str]:
     population = (
         f"{question.level} count as independent draws from a population"
         if question.sampling
@@ -245,14 +276,14 @@ def _notes(schema: Schema, question: EstimateQuestion) -> list[str]:
     names = [n for n in (question.column, question.other) if n is not None]
     steps = [f"{n} as multiples of {schema[n].multiple_of:g}" for n in names if schema[n].multiple_of is not None]
     notes += [f"the schema declares {' and '.join(steps)}: no other value is reckoned with"] if steps else []
-    widest = max(bin_values(schema[n], question.what).widest for n in names)
+    widest, what = max(bin_values(own or schema[n], question.what).widest for n in names), "fine cell" if own else "bin"
     if widest > 0:
         inside = (
-            "each value is taken for its bin's middle"
+            f"each value is taken for its {what}'s middle"
             if question.within_bin == MIDPOINT
-            else "any value of its bin may be the true one (within_bin=midpoint takes the middle)"
+            else f"any value of its {what} may be the true one (within_bin=midpoint takes the middle)"
         )
-        notes.append(f"bins are up to {widest:g} wide: {inside}")
+        notes.append(f"{what}s are up to {widest:g} wide: {inside}")
     return notes
 
 

@@ -278,9 +278,11 @@ class ReleaseEvidence:
 
     Attributes:
         measurements: what crossed the wall.
+        finer: column → the name under which its fine cells were measured, where these count in the place of its codes.
     """
 
     measurements: Measurements
+    finer: Mapping[str, str] = field(default_factory=dict)
     _small: dict[Clique, MarginalEstimate | None] = field(default_factory=dict, repr=False)
 
     def estimate(self, clique: Clique) -> MarginalEstimate | None:
@@ -290,6 +292,10 @@ class ReleaseEvidence:
         if clique not in self._small:
             self._small[clique] = marginal_estimate(self.measurements, clique)
         return self._small[clique]
+
+    def alone(self, name: str) -> MarginalEstimate | None:
+        """The counts of one column, by its fine cells where these count."""
+        return self.estimate((self.finer.get(name, name),))
 
     @property
     def total(self) -> MarginalEstimate | None:

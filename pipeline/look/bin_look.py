@@ -59,6 +59,19 @@ def _with_others(column: Column, number: float) -> int | None:
     return place if several[place] else None
 
 
+def empty_codes(column: Column) -> list[str]:
+    """A code for each whole number, where the schema says that only its multiples are there."""
+    step = column.multiple_of
+    if column.kind != "integer" or column.bins is not None or not step or step < 2:
+        return []
+    first, last = (int(n) for n in (-(-column.low // step), column.high // step))
+    if last <= first:
+        return []
+    ends, many = f"min: {first * step:.0f}, max: {last * step:.0f}", last - first + 1
+    problem = f"a code for each of {column.value_codes:,} whole numbers, of which {many:,} are multiples of {step:g}"
+    return [f"{problem}: noise falls into all; {ends}, bins: {{count: {many}}} has one for each multiple"]
+
+
 def wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
     """The first or the last bin with few rows over most of the range."""
     edges = column.grid.edges

@@ -34,7 +34,7 @@ from mechanisms.public.tables.text_forms import (
     since_1970,
     without,
 )
-from pipeline.look.bin_look import crowded_bin, wide_bins
+from pipeline.look.bin_look import crowded_bin, empty_codes, wide_bins
 
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
@@ -258,6 +258,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFact
     if not column.constant and facts.rows and not lost:
         others = column.other_code is not None and counts[column.other_code] > 0
         hints += _constant(column, values, present, facts.rows) if present or not others else []
+    hints += empty_codes(column)
     hints += [] if column.width is None else digit_lines(zip_fields(column))
     if column.kind == "categorical" and len(column.values) > 2 and spelled_yes_or_no(column.values):
         hints.append(f"{len(column.values)} spellings of yes and no: kind: flag, spellings: common")

@@ -294,7 +294,7 @@ def render_again(folder: RunFolder, output: Path | None = None) -> Path:
     """
     try:
         return render_run(folder, output)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise damaged(folder.internal) from error
 
 

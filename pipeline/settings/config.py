@@ -35,7 +35,7 @@ from pipeline.plugins.plugin_discovery import load_used
 from pipeline.settings.compose import check_seed, check_switches, compose_config, plain
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.overrides import encoded
-from pipeline.settings.own_settings import culprit, filled, form_of, typed_settings
+from pipeline.settings.own_settings import allowed, culprit, filled, form_of, typed_settings
 from pipeline.settings.units_config import UnitsConfig
 
 T = TypeVar("T")
@@ -228,6 +228,7 @@ class SynthConfig(BoundedSettings):
     statement: StatementConfig = field(default_factory=StatementConfig)
     limits: LimitsConfig = field(default_factory=LimitsConfig)
     plugins: list[str] = field(default_factory=list)
+    format: str = setting("text", choices=PRINTED)
     output: str | None = None
 
 
@@ -363,7 +364,7 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         result = filled(cls, values)
     except OmegaConfBaseException as error:
         where = getattr(error, "full_key", None) or culprit(cls, values, "settings")
-        problem, fix = first_line(error), way_out(where)
+        problem, fix = first_line(error), way_out(where, bounds=allowed(cls, where))
         if " is not a subclass of " in problem:  # the library's words for release=csv
             problem, fix = "several settings, and no value of its own", f"{where}.NAME=…; --help lists them"
         raise UserError(problem, where=where, fix=fix) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import typing
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from evaluation.metrics import declared_settings
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.settings import BoundedSettings, declared
 from pipeline.help import first_line, way_out
 from pipeline.settings.overrides import literal
 
@@ -83,6 +85,14 @@ def culprit(cls: type[Any], values: Mapping[str, Any], whole: str) -> str:
             except OmegaConfBaseException:
                 return group if key is None else f"{group}.{key}"
     return whole
+
+
+def allowed(cls: type[Any], where: str) -> str:
+    """What a setting may be, for somebody who gave a value of another type; empty where no bounds stand beside it."""
+    group, _, name = where.rpartition(".")
+    kind = typing.get_type_hints(cls).get(group, cls)
+    declares = issubclass(kind, BoundedSettings)
+    return next((s.allowed("") for s in declared(kind) if s.name == name and s.bounded), "") if declares else ""
 
 
 def offer_settings() -> None:

@@ -9,14 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.jit import compiled_in_place
+from mechanisms.public.jit import compiled, compiled_in_place
 from mechanisms.public.persons.tally import Codes, Ints
 from mechanisms.public.rules.structural_zeros import Zeros
+from synthesis.xorshift import below
 
 #: Constants weigh one over this power of how many persons may have them: 1 leaves three times as many without any as 4.
 RARE = 4
 #: So many records more than it had a person gets at most.
 MORE = 4
+#: So many records of others are looked at until there is one to exchange for one that its person may not hold.
+LOOKED_FOR = 4096
 
 
 class Bans(NamedTuple):
@@ -92,24 +95,47 @@ def exchange_constant(bans: Bans, constants: Codes, constant: int, one: int, oth
         bans.keys[other, rule] += bans.strides[rule, constant] * (mine - its)
 
 
+@compiled
+def exchanged(bans: Bans, members: Ints, slots: Ints, starts: Ints, owners: Ints, state: NDArray[np.uint64]) -> None:
+    """Who may not hold some of its slots exchanges all of these, or none, with those who may hold theirs, in place."""
+    whole, places = np.ones(len(starts) - 1, np.bool_), np.full(len(slots), -1, np.int64)
+    for i in range(len(slots)):
+        whole[owners[i]] &= broken(bans, owners[i], members[slots[i]]) == 0
+    for person in range(len(whole)):
+        if whole[person]:
+            continue
+        whole[person] = True
+        for i in range(starts[person], starts[person + 1]):
+            for _ in range(LOOKED_FOR if broken(bans, person, members[slots[i]]) > 0 else 0):
+                j = below(state, len(slots))
+                forbidden = broken(bans, person, members[slots[j]]) + broken(bans, owners[j], members[slots[i]])
+                if whole[owners[j]] and forbidden == 0:
+                    slots[i], slots[j], places[i] = slots[j], slots[i], j
+                    break
+            whole[person] &= broken(bans, person, members[slots[i]]) == 0
+        for i in range(starts[person], starts[person + 1] if not whole[person] else 0):
+            if places[i] >= 0:
+                slots[i], slots[places[i]] = slots[places[i]], slots[i]
+
+
 def brought(
     rules: Sequence[Rule],
+    bans: Bans,
     constants: Codes,
     members: Ints,
     starts: Ints,
-    tokens: Ints,
     bound: int,
     rng: np.random.Generator,
-) -> tuple[Codes, Ints, Ints, tuple[str, ...]]:
-    """Persons who hold no record that they may not: constants, first slots, the slots in their order, and words.
+) -> tuple[Bans, Codes, Ints, Ints, tuple[str, ...]]:
+    """Persons who hold no record that they may not: bans, constants, first slots, slots in any order, and words.
 
     Of records that no constants allow together a person gives the fewest away, and gets as many others that were given
     away, or a few more; those that nobody gets become persons. The constants of all persons are then dealt among them
     anew, to those first whose records allow the least, of each what few others may have. Where none is left that a
-    person's records allow, they are drawn from all that do. The words say how often.
+    person's records allow, it gets what is left, and exchanges records with others. What that does not bring is drawn
+    from all that a person's records allow. The words say how often.
 
     Args:
-        tokens: (records,) the token in each slot; a person's ascend.
         bound: the most records of a person.
     """
     persons, owners = starts.size - 1, np.repeat(np.arange(starts.size - 1), np.diff(starts))
@@ -120,14 +146,18 @@ def brought(
         for more in range(MORE + 1):
             left = _exchanged(groups, left, members, np.minimum(had + more, bound), rules, rng)
         groups += _parted([left[owners[left] == person] for person in np.unique(owners[left])], members, rules)
-        groups = [slots[np.argsort(tokens[slots])] for slots in groups]
     held, dealt = [members[slots] for slots in groups], constants[:, [owners[slots[-1]] for slots in groups]]
     dealt[:, :persons] = constants
     anew = sum(rule.deal(held, constants, dealt, rng) for rule in rules)
+    starts = np.concatenate(([0], np.cumsum([g.size for g in groups]))).astype(np.int64)
+    order, owners = np.concatenate(groups), np.repeat(np.arange(len(groups)), np.diff(starts))
+    bans, state = bans.of(dealt), np.array([rng.integers(1, 2**63)], np.uint64)
+    exchanged(bans, members, order, starts, owners, state)
+    held = np.split(members[order], starts[1:-1])
+    anew += sum(rule.deal_anew(held, dealt, rng) for rule in rules)
     ends = ((anew, "persons got constants drawn anew"), (len(groups) - persons, "persons were parted in two"))
     endings = tuple(f"{n:,} {end}, since rules about constants left no other way" for n, end in ends if n)
-    starts = np.concatenate(([0], np.cumsum([g.size for g in groups]))).astype(np.int64)
-    return dealt, starts, np.concatenate(groups), endings
+    return bans.of(dealt), dealt, starts, order, endings
 
 
 def _parted(groups: Sequence[Ints], members: Ints, rules: Sequence[Rule]) -> list[Ints]:
@@ -182,7 +212,8 @@ class Rule:
         """A rule of several, by its place; sizes are those of all constants' codes."""
         self.own = np.flatnonzero(bans.strides[rule])
         self.codes = np.indices([sizes[i] for i in self.own.tolist()]).reshape(self.own.size, -1)
-        self.keys = (bans.strides[rule, self.own] @ self.codes)[:, None]
+        self.strides = bans.strides[rule, self.own]
+        self.keys = (self.strides @ self.codes)[:, None]
         self.cells, self.rests = bans.cells, bans.rests[:, rule]
 
     def forbidden(self, records: Ints) -> NDArray[np.bool_]:
@@ -190,25 +221,51 @@ class Rule:
         return np.asarray(self.cells[self.keys + self.rests[records]])
 
     def deal(self, held: Sequence[Ints], constants: Codes, dealt: Codes, rng: np.random.Generator) -> int:
-        """Write constants for each person by the records that it holds; returns how many are drawn anew."""
-        left = [np.bincount(constants[i], minlength=c.max() + 1) for i, c in zip(self.own, self.codes, strict=True)]
-        common, anew = self._weights(left) + 1e-9, 0
+        """Write constants for each person by the records that it holds; returns how many got one that was not left.
+
+        Whose records allow nothing that is left gets of it what somebody may have, so that records can be exchanged.
+        """
+        left, every = self._counts(constants), self._counts(constants)
+        common = self._weights(left) + 1e-9
         fits, room = np.full(common.size, 1e-9), np.zeros(len(held))
         for person, records in enumerate(held):
             allowed = ~self.forbidden(records).any(axis=1)
             fits += allowed
             room[person] = common[allowed].sum()
+        last = []
         for person in np.argsort(room, kind="stable"):
-            may = ~self.forbidden(held[person]).any(axis=1) / fits**RARE
-            weights = may * self._weights(left)
-            anew += not weights.any()
-            total = np.cumsum(weights if weights.any() else may * common)
-            chosen = self.codes[:, np.searchsorted(total, rng.random() * total[-1], side="right")]
-            dealt[self.own, person] = chosen
-            for row, code in zip(left, chosen, strict=True):
-                row[code] = max(row[code] - 1, 0)
+            weights = ~self.forbidden(held[person]).any(axis=1) / fits**RARE * self._weights(left)
+            if not weights.any():
+                last.append(person)
+            else:
+                self._write(dealt, person, weights, left, rng)
+        return sum(self._write(dealt, p, (fits >= 1) * self._weights(left, every), left, rng) for p in last)
+
+    def deal_anew(self, held: Sequence[Ints], dealt: Codes, rng: np.random.Generator) -> int:
+        """Write constants for each person who may not hold its records with its own; returns as `deal`."""
+        keys = self.strides @ dealt[self.own]
+        broken = [p for p, records in enumerate(held) if self.cells[keys[p] + self.rests[records]].any()]
+        left, every = self._counts(dealt[:, broken]), self._counts(dealt)
+        allowed = ((p, ~self.forbidden(held[p]).any(axis=1)) for p in broken)
+        return sum(self._write(dealt, p, may * self._weights(left, every), left, rng) for p, may in allowed)
+
+    def _write(
+        self, dealt: Codes, person: int, weights: NDArray[np.float64], left: Sequence[Ints], rng: np.random.Generator
+    ) -> bool:
+        """Constants of a person, drawn by weights and no longer left; returns whether one was not before."""
+        total = np.cumsum(weights)
+        dealt[self.own, person] = self.codes[:, np.searchsorted(total, rng.random() * total[-1], side="right")]
+        anew = False
+        for row, code in zip(left, dealt[self.own, person], strict=True):
+            anew |= not row[code]
+            row[code] = max(row[code] - 1, 0)
         return anew
 
-    def _weights(self, left: Sequence[Ints]) -> NDArray[np.float64]:
-        """Of all that the constants can be, how often, by how many of each code are left."""
-        return np.asarray(np.prod([row[c] for row, c in zip(left, self.codes, strict=True)], axis=0, dtype=np.float64))
+    def _counts(self, constants: Codes) -> list[Ints]:
+        """How many persons have each code, by constant."""
+        return [np.bincount(constants[i], minlength=c.max() + 1) for i, c in zip(self.own, self.codes, strict=True)]
+
+    def _weights(self, left: Sequence[Ints], every: Sequence[Ints] = ()) -> NDArray[np.float64]:
+        """Of all that the constants can be, how often, by how many of each code are left; by all where none is."""
+        rows = [own + 1e-6 * (e + 1e-6) for own, e in zip(left, every, strict=True)] if every else left
+        return np.asarray(np.prod([row[c] for row, c in zip(rows, self.codes, strict=True)], axis=0, dtype=np.float64))

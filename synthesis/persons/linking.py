@@ -192,8 +192,9 @@ def _opened(
     if world.zeros and records:
         codes = [columns[n].size for n in world.unit.constant]
         rules, bound = [Rule(bans, i, codes) for i in range(len(bans.strides))], world.unit.bound
-        constants, starts, order, notes = brought(rules, world.constants, members, world.starts, tokens, bound, rng)
-        world, bans = replace(world, starts=starts, constants=constants, notes=notes), bans.of(constants)
+        bans, constants, starts, order, notes = brought(rules, bans, world.constants, members, world.starts, bound, rng)
+        world = replace(world, starts=starts, constants=constants, notes=notes)
+        order = order[np.lexsort((tokens[order], np.repeat(np.arange(starts.size - 1), np.diff(starts))))]
         members, tokens = members[order], tokens[order]
     own_tokens, own_times = np.empty(records, np.int64), np.empty(records, np.int64)
     own_tokens[members], own_times[members] = tokens, token_times[tokens]

@@ -17,8 +17,8 @@ from mechanisms.public.schema.column import Column
 from synthesis.consistency.shrinkage import smoothed
 from synthesis.persons.allowed import Bans, broken
 from synthesis.persons.person_targets import Asked, PersonTarget
-from synthesis.persons.swaps import below
 from synthesis.rounding import codes_of
+from synthesis.xorshift import below
 
 #: Yes or no for each.
 Flags = NDArray[np.bool_]

@@ -14,7 +14,7 @@ from mechanisms.public.jit import compiled_in_place, compiled_uncounted
 from mechanisms.public.persons.tally import MOMENTS, Codes, Ints, bit_of
 from synthesis.persons.allowed import breaks, broken, exchange_constant
 from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swap_slots, swap_times
-from synthesis.xorshift import following
+from synthesis.xorshift import below
 
 #: Of 64 proposals so many look for a record like the one before or after, of these the rest in another bin of time; so
 #: many for a time at a gap that is wanted; the rest for any record of the same bin.
@@ -48,13 +48,6 @@ class Aims(NamedTuple):
     begins: Ints
     records: Codes
     gaps: Ints
-
-
-@compiled_in_place
-def below(state: NDArray[np.uint64], count: int) -> int:
-    """A random whole number below a count."""
-    state[0] = following(state[0])
-    return np.int64((state[0] >> np.uint64(11)) % np.uint64(count))  # type: ignore[return-value]
 
 
 @compiled_in_place

@@ -165,6 +165,10 @@ def test_one_line_of_json_is_all_of_a_quiet_run_and_its_log_has_the_rest(lossy, 
     assert "INFO load: " in "\n".join(log) and "the run ended: " in log[-1]
     verdict = json.loads(reply(capsys, "verify", "out/release", "format=json").out)
     assert verdict["sound"] and verdict["exit_code"] == 0 and verdict["checks"][0]["holds"] is True
+    made = reply(capsys, "synth", "from=out/release", "rows=40", "where={age: [20, 40]}", "output=again", "format=json")
+    again = json.loads(made.out)
+    assert made.out.count("\n") == 1 and again["rows"] == 40 == len(pd.read_csv(again["table"]))
+    assert again["given"]["where"] == {"age": [20, 40]}
     asked = ["score", "real=town.csv", "synthetic=out/release/synthetic.csv", "metrics=[tvd]", "output=scores.json"]
     told = reply(capsys, *asked, "format=json").out
     assert told.count("\n") == 1 and json.loads(told)["tvd"]["2-way"]["mean"] > 0

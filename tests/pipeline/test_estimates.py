@@ -573,6 +573,39 @@ def test_numbers_that_a_schema_calls_multiples_are_reckoned_with_as_such_and_not
     assert told is ("multiple_of" in fields)
 
 
+PAY = parse_schema(
+    {
+        "columns": {
+            "pay": {"kind": "integer", "min": 0, "max": 999, "bins": {"edges": [0, 500, 1000]}, "fine": 100},
+            "job": {"kind": "categorical", "values": ["a", "b"], "missing": False},
+        }
+    },
+    where="pay",
+)
+
+
+@pytest.mark.parametrize("by", [(), ("job",)])
+@pytest.mark.parametrize(("sigma", "off"), [(0.001, 3.0), (3.0, 80.0)])
+def test_a_mean_is_reckoned_by_the_fine_cells_of_a_wide_bin_where_they_were_measured(by, sigma, off):
+    """Of pay in two bins, nearly all of it small, the mean was about the middle of the lower one."""
+    rng, hits = np.random.default_rng(1), 0
+    pay, job = np.minimum(rng.exponential(120, 4_000).astype(int), 999), rng.integers(0, 2, 4_000)
+    exact = {
+        ("pay", "job"): np.bincount((pay >= 500) * 2 + job, minlength=6),
+        ("pay (fine)",): np.bincount(pay, minlength=1_001),
+    }
+    truth = [pay[job == code].mean() for code in (0, 1)] if by else [pay.mean()]
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        drawn = {clique: own + rng.normal(0, sigma, own.size) for clique, own in exact.items()}
+        answers = [NoisyMarginal(c, Identity(v.size), v, "gaussian", sigma, str(c)) for c, v in drawn.items()]
+        lines = estimates.estimate(PAY, Measurements(PAY.measured, tuple(answers)), question("mean", "pay", by=by))
+        assert lines["estimate"].to_numpy() == pytest.approx(truth, abs=off)
+        hits += int(((lines["low"] <= truth) & (truth <= lines["high"])).sum())
+    assert often_enough(hits, 20 * len(truth))
+    assert any("fine cells" in note for note in lines.attrs["notes"]) is bool(by)
+
+
 def test_a_question_without_the_value_that_it_needs_or_with_one_too_many_says_so():
     for what, value, words in (("proportion", None, "of which value of age"), ("mean", 7, "of age takes no value")):
         with pytest.raises(UserError, match=f"a {what} {words}"):

@@ -171,6 +171,9 @@ def test_a_sweep_counts_its_runs_before_it_lists_them(monkeypatch):
         planned_jobs.combinations(parsed)
 
 
+#: A figure that no float holds.
+LONG = b'{"columns": [{"name": "a", "tvd": 1' + b"0" * 400 + b"}]}"
+
 BROKEN = {
     "nothing": ("town.csv", b"", RUN, "empty"),
     "a column twice": ("town.csv", b"age,sex,sex,job\n1,f,f,baker\n", RUN, "sex"),
@@ -188,6 +191,7 @@ BROKEN = {
     "scores that are a list": ("R/internal/scores.json", b"[]", ["report", "R"], "damaged"),
     "figures that are nothing": ("R/internal/figures.json", b"null", ["report", "R"], "figures.json"),
     "figures of another form": ("R/internal/figures.json", b'{"pairs": 3}', ["report", "R"], "damaged"),
+    "figures of 400 digits": ("R/internal/figures.json", LONG, ["report", "R"], "damaged"),
     "convergence that is cut off": ("R/internal/convergence.json", b"{", ["report", "R"], "convergence.json"),
     "results of a sweep": ("S/internal/results.parquet", b"PAR1", ["report", "S"], "results.parquet"),
 }

@@ -15,10 +15,11 @@ import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema, part_of
 from pipeline import release_folder
-from pipeline.look.bin_look import spikes
+from pipeline.look.bin_look import empty_codes, spikes
 from pipeline.release_folder import cells_frame, read_release
 from pipeline.report.last_lines import scored_lines
 from pipeline.report.page import in_short
+from tests.conftest import few
 from tests.evaluation.worlds import values_of
 from tests.pipeline.conftest import TOWN, command, done_in, edit, reply, statement_of
 from tests.pipeline.looks import checked, drafted
@@ -550,6 +551,27 @@ def test_check_names_a_number_of_many_rows_that_fine_cells_would_spread():
         hints = [h for h in spikes(paid, texts, counts) if h.startswith("'332")]
         assert len(hints) == spread, "nothing of what has a bin, or a fine cell of one number"
         assert all("lies with others in the bin 300 to 400, and values near it are drawn" in h for h in hints)
+
+
+@few(20)
+@given(st.integers(-500, 500), st.integers(2, 200), st.integers(2, 60))
+def test_check_names_codes_that_no_multiple_has_and_bins_with_one_multiple_each(low, step, many):
+    fields = {"kind": "integer", "min": low, "max": low + step * many, "multiple_of": step, "missing": False}
+    (hint,) = empty_codes(parse_schema({"columns": {"x": fields}}, where="s")["x"])
+    advised = yaml.safe_load(
+        "{" + hint.partition(": noise falls into all; ")[2].removesuffix(" has one for each multiple") + "}"
+    )
+    column = parse_schema({"columns": {"x": fields | advised}}, where="s")["x"]
+    assert not empty_codes(column)
+    multiples = np.arange(advised["min"], advised["max"] + 1, step)
+    assert low <= multiples[0] and multiples[-1] <= low + step * many and not multiples[0] % step
+    assert np.searchsorted(column.grid.edges, multiples, side="right").tolist() == [*range(1, column.value_codes + 1)]
+
+
+def test_check_says_where_codes_are_of_no_multiple():
+    columns = {"paid": {"kind": "integer", "min": 0, "max": 100, "multiple_of": 20, "missing": False}}
+    looks = pipeline.check(pd.DataFrame({"paid": np.arange(60) % 6 * 20}), {"columns": columns})["columns"]
+    assert "of which 6 are multiples of 20" in " ".join(looks["paid"]["hints"])
 
 
 @pytest.mark.parametrize(

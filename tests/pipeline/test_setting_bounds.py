@@ -162,6 +162,23 @@ def test_a_value_at_a_bound_is_taken_and_the_next_one_is_not(held):
         held.made(value)
 
 
+def test_a_number_as_a_text_is_the_number_for_every_setting():
+    """Of Python's keywords epsilon="1" was taken, and max_records="3" refused."""
+    for held in (h for h in HELD if h.setting.bounded and not h.setting.several):
+        inside = next(edges(held.setting))[0]
+        assert getattr(held.kind(**{held.setting.name: str(inside)}), held.setting.name) == inside
+    assert load_config(['privacy.max_records="3"', 'seed="4"']).privacy == config.PrivacyConfig(
+        max_records=3, noise_seed=4
+    )
+
+
+@pytest.mark.parametrize("name", ["synthesis.seed", "privacy.epsilon", "limits.threads", "data.rows"])
+def test_a_value_of_another_type_is_answered_with_what_the_setting_may_be(name):
+    with pytest.raises(UserError) as error:
+        load_config([f"{name}=x"])
+    assert error.value.where == name and " a number" in f" {error.value.fix}".replace("whole ", "")
+
+
 def refused(held: Held, value: Any) -> None:
     with pytest.raises(UserError) as error:
         held.made(value)

@@ -472,11 +472,18 @@ def test_costs_of_others_that_are_no_costs_are_refused_before_any_charge_and_bla
     assert not Path("out").exists()
 
 
-def test_what_an_accountant_of_others_fails_at_before_it_counts_is_called_its_own(shelf, capsys):
-    failing = "@classmethod\n    def of(cls, delta, slots): raise KeyError('delta')"
-    text = COUNTING.format(base="Zcdp", method=failing)
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("raise KeyError('delta')", "a fault of the plugin mine"),
+        ("pass", "accountant 'mine' (module mine): of() gave NoneType"),
+        ("return Zcdp(delta)", "accountant 'mine' (module mine): of() gave Zcdp"),
+    ],
+)
+def test_what_an_accountant_of_others_fails_at_before_it_counts_is_called_its_own(shelf, capsys, does, said):
+    text = COUNTING.format(base="Zcdp", method=f"@classmethod\n    def of(cls, delta, slots): {does}")
     given = mine(shelf, text, "privacy.accountant=mine", "mechanism=gaussian")
-    assert "a fault of the plugin mine" in refused(capsys, *given)
+    assert said in refused(capsys, *given)
 
 
 ODD = """

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.code_labels import code_names, code_values
+from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from tests.public.table_worlds import refusal, schema
 
@@ -267,6 +269,23 @@ COLUMN_MISTAKES: list[tuple[dict[str, Any], str]] = [
 def test_a_mistake_in_a_column_is_named(fields: dict[str, Any], says: str) -> None:
     words = refusal({"columns": {"a": fields}})
     assert words.startswith("t.yaml: column 'a'") and says in words
+
+
+@pytest.mark.parametrize(
+    ("high", "bins", "says"),
+    [
+        (9, Bins(count=11), "11 bins for 10 values"),
+        (2**52, Bins(count=100_000), "too wide for so many bins"),
+        (2**52, None, "codes, but at most"),
+        (9, Bins(calendar="hour"), "needs a time of day"),
+    ],
+)
+def test_a_column_that_no_file_declares_is_named_by_what_its_bins_cannot_be(
+    high: int, bins: Bins | None, says: str
+) -> None:
+    with pytest.raises(UserError, match=says) as caught:
+        assert Column("a", "date", low=0, high=high, bins=bins).grid
+    assert caught.value.where == "a"
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,12 @@ def cells_of_bins(column: Column) -> NDArray[np.int64]:
     return np.searchsorted(cells, edges).astype(np.int64)
 
 
+def bins_of_cells(column: Column) -> NDArray[np.int64]:
+    """The code of the bin that each fine cell lies in; *other* and *missing* behind them are what they are."""
+    bins = np.repeat(np.arange(column.value_codes), np.diff(cells_of_bins(column)))
+    return np.append(bins, np.arange(column.value_codes, column.size))
+
+
 def fine_codes(column: Column, codes: NDArray[np.integer], values: Floats) -> NDArray[np.unsignedinteger]:
     """The fine cell of each value, inside the bin of its code; *other* and *missing* stand behind the cells.
 

@@ -512,6 +512,20 @@ def test_constants_stay_as_frequent_as_measured_where_one_of_them_skips_a_questi
     assert (made.constants[0] == 0).sum() > 0.6 * (columns["sex"][own] == 0).sum()
 
 
+@pytest.mark.parametrize("only", [0, 1])
+def test_constants_stay_as_frequent_as_measured_where_records_of_one_kind_fill_those_who_may_hold_them(only):
+    table, times, owners = world(5, 600)
+    columns = {n: np.array(table.column(n)) for n in DOMAIN.names}
+    columns["team"] = np.where(columns["sex"] == only, 13, columns["team"] % 13).astype(np.uint8)
+    table = CodedTable(DOMAIN, tuple(columns[n] for n in DOMAIN.names))
+    cells = np.arange(28)
+    bans = of_persons([(("team", "sex"), (cells // 2 == 13) & (cells % 2 != only))], UNIT.constant, DOMAIN, "t")[1]
+    made = linked_persons(table, times, UNIT, COLUMNS, answers_of(table, times, owners, UNIT, 1.0), bans, seed=1)
+    own = columns["sex"][np.unique(owners, return_index=True)[1]]
+    assert (made.constants[0] == only).sum() == pytest.approx((own == only).sum(), abs=6)
+    assert not made.notes
+
+
 @few(60)
 @given(st.integers(0, 10**6), st.lists(st.booleans(), min_size=2, max_size=4), st.integers(1, 6))
 def test_values_around_constants_ascend_and_those_of_one_record_change_places(seed, constant, most):
