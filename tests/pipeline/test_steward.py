@@ -180,6 +180,14 @@ def test_a_text_of_one_person_is_told_whatever_the_person_s_id_and_number_of_rec
     assert look["columns"]["town"]["lone"] == 1
 
 
+def test_a_beginning_that_many_persons_share_is_nobody_s_though_each_of_its_texts_is_one_person_s(folder, capsys):
+    cells = {"who": [f"P{1000 + i // 2}" for i in range(600)]}
+    cells["code"] = [f"Z9{i}" if i < 2 else f"B2{i // 2}" if i % 2 else f"A1{i}" for i in range(600)]
+    declared = "code: {kind: categorical, values: [A1, B2, Z9], prefix: 2, missing: false}"
+    look = checked(capsys, cells, declared, "privacy.unit=who", "privacy.max_records=3")
+    assert look["columns"]["code"]["lone"] == 1, "Z9 alone, of which one person holds both texts"
+
+
 def test_units_that_are_one_but_for_marks_hold_a_text_as_one_and_a_draft_asks_of_two_shapes(folder, capsys):
     ids = [f"{i // 3:04} {i // 3 + 10:04}" if i % 3 else f"{i // 3:04}{i // 3 + 10:04}" for i in range(900)]
     cells = {"who": ids, "nation": ["TUV" if i < 3 else "DEAT"[i % 2 * 2 :][:2] for i in range(900)]}
