@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mechanisms.public.drafts.column_facts import filled, who_sql
-from mechanisms.public.drafts.order_guess import of_one_day
+from mechanisms.public.drafts.order_guess import guess_ordered, guess_times, of_one_day
 from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.schema_text import dump_yaml
@@ -70,7 +70,7 @@ def guess_persons(source: Source, unit: str | None, columns: ByName) -> tuple[st
         odd = [n for n in constant if n in differing]
         text += "".join(f"  # {n!r} differs within {percent(differing[n])} of ids with several rows\n" for n in odd)
         text += _field("constant", constant)
-    if (order := _order(varying, columns)) is not None:
+    if (order := _order(source, varying, columns)) is not None:
         text += f"  # guess: the rows of one {unit!r} follow each other by this; ties keep the order of the file\n"
         text += _field("order", order)
     return text + BOUND, constant, order
@@ -170,10 +170,11 @@ def _as_read(source: Source, text: str, column: Column) -> str:
     return f"lower(trim({text}))" if column.loose else text
 
 
-def _order(varying: Mapping[str, float], columns: ByName) -> str | None:
+def _order(source: Source, varying: Mapping[str, float], columns: ByName) -> str | None:
     """The first column of dates or times that differs within about as many persons as any, else of years, or of parts.
 
-    None that differs within few persons: a birth date with typing errors orders nothing.
+    None that differs within few persons: a birth date with typing errors orders nothing. In the place of a time that
+    follows soon on one which differs within half as many, this one: what orders records is no length after another.
     """
     own = {n: columns[n] for n in varying}
     dates = [c.name for c in times_among(own) if not of_one_day(c)]
@@ -182,5 +183,11 @@ def _order(varying: Mapping[str, float], columns: ByName) -> str | None:
     for names in (dates, years, parts):
         most = max((varying[n] for n in names), default=0)
         if most >= FEWEST_ORDERED:
-            return next(n for n in names if varying[n] >= ABOUT * most)
+            first = next(n for n in names if varying[n] >= ABOUT * most)
+            often = {n: own[n] for n in dates if varying[n] >= most / 2}
+            pairs = [pair[:2] for pair in guess_ordered(source, often)[0]]
+            earlier = {one.later: one.earlier for one in guess_times(source, often, pairs, ())[0]}
+            for _ in often:
+                first = earlier.get(first, first)
+            return first
     return None
