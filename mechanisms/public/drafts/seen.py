@@ -31,6 +31,8 @@ ZEROS_APART, SPIKE = 0.05, 0.2
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons; but free text,
 #: of which at least so large a share of the cells has four words or more, is none.
 FEWEST_IDS, ROWS_OF_AN_ID, WORDY = 100, 10, 0.5
+#: Of more rows than the first nearly every one has a value of its own where this share of them does.
+FEW_VALUES, OWN = 50, 0.9
 
 
 @dataclass(frozen=True)
@@ -189,6 +191,12 @@ class ColumnFacts:
     longest: int = 0
     worded: int = 0
     plain: Numbers = field(default_factory=Numbers)
+
+    @property
+    def of_their_own(self) -> list[str]:
+        """The question whether values number rows or persons, where nearly every row has another one."""
+        asked = self.rows > FEW_VALUES and self.distinct > OWN * self.rows
+        return ["nearly every row has a value of its own: an id? leave_out lists what is not released"] if asked else []
 
     @property
     def wordy(self) -> bool:
