@@ -448,6 +448,12 @@ def test_clocks_are_in_no_order_with_moments_and_no_firsts_of_a_month(tmp_path: 
     assert "ordered" not in text and "first of a month" not in text and facts["at"].format == "%H:%M"
 
 
+def test_dilutions_are_a_list_and_no_times_of_the_day(tmp_path: Path) -> None:
+    """1:4 to 1:32 were times, 1:64 and 1:128 were lost, and a run refused the draft."""
+    text, facts = drafted(csv(tmp_path, "titer\n" + "".join(f"1:{2 ** (2 + i % 6)}\n" for i in range(600))))
+    assert facts["titer"].kind == "categorical" and len(facts["titer"].values) == 6, text
+
+
 def test_three_dates_in_a_row_keep_bounds_of_their_own(tmp_path: Path) -> None:
     rows = "".join(f"2015-01-{1 + i % 9:02},2016-01-{1 + i % 28:02},2016-02-{1 + i % 28:02}\n" for i in range(300))
     rows += "2016-01-20,2016-02-10,2016-02-20\n"

@@ -220,7 +220,9 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     forms += [f for f, share in date_forms(others) if share * odd >= least and (f in CLOCK_FORMS) is clock]
     rest, seen = look.unread(index, forms), look.moments(index, forms)
     read, n = seen.read, seen.read[-1]
-    if n < MOSTLY * facts.filled or (bounds := seen.bounds()) is None:
+    listable = clock and facts.distinct <= FEW_CODES  # beside 1:64 and 1:128 also 1:16 and 1:32 are no times
+    enough = 1 - FEW_WORDS if listable else MOSTLY
+    if n < enough * facts.filled or (bounds := seen.bounds()) is None:
         return None
     low, high = (str(bounds[0]),) * 2 if clock else _outwards(*map(str, bounds))  # the first of 1900 for a clock
     fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}
