@@ -374,6 +374,18 @@ def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_t
     assert hints == ["'Birth year', as the column is called: a line of headers? It counts as a record: take it out"]
 
 
+@pytest.mark.parametrize(
+    ("first", "told"), [("years;kg;", True), ("Age of pupil;Weight;Town", True), ("12;n.a.;a1", False)]
+)
+def test_a_second_line_of_headers_or_units_is_no_record(first, told, capsys):
+    """Each label of such a line was asked about as a gap, and whole numbers were drafted as texts with an *other*."""
+    Path("t.csv").write_text(f"age;weight;town\n{first}\n" + "".join(f"{i % 9};{i % 70};a{i % 3}\n" for i in range(N)))
+    words = "the first row holds texts in 2 columns of numbers: a second line of headers, or units?"
+    assert command("schema", "t.csv", "output=h.yaml") == 0 and (f"# {words}" in Path("h.yaml").read_text()) is told
+    assert command("check", "data.path=t.csv", "data.schema=h.yaml") == 0
+    assert (words in capsys.readouterr().out) is told
+
+
 @pytest.mark.slow
 def test_days_of_sheets_units_beside_bare_numbers_wide_bins_and_what_differs_within_few_ids(capsys):
     cells = {"day": [str(44562 + i) if i % 10 == 0 else str(np.datetime64("2022-01-01") + i) for i in range(N)]}

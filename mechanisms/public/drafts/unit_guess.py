@@ -30,6 +30,8 @@ IN_PART = 0.05
 FEW = 0.01
 #: In fewer columns a row may hold nothing by chance.
 FEWEST_COLUMNS = 4
+#: A first row is a line of labels or units where it holds a text in so many columns that hold numbers alone but for it.
+FEWEST_LABELS = 2
 #: So many columns are looked at in one pass.
 TOGETHER = 100
 HEAD = """\
@@ -103,8 +105,33 @@ def ids_of_others(source: Source, unit: str, names: Sequence[str]) -> dict[str, 
     return {name: held[name] for name in asked if name in held}
 
 
-def blank_rows(source: Source) -> list[str]:
-    """That some rows of a table of several columns hold nothing at all, as a sentence. NOT private."""
+def odd_rows(source: Source) -> list[str]:
+    """What of the rows is no record: a line of labels or units, and rows that hold nothing. NOT private."""
+    return [*_second_header(source), *_blank_rows(source)]
+
+
+def _second_header(source: Source) -> list[str]:
+    """That the first row holds texts in several columns of numbers, and a number in none, as a sentence."""
+    texts = [source.text(i) for i in range(min(TOGETHER, len(source.names)))]
+    number = "TRY_CAST({0} AS DOUBLE) IS NOT NULL"
+    each = ", ".join(
+        f"first({filled(t)}), first({number.format(t)}), count_if({filled(t)}), count_if({number.format(t)})"
+        for t in texts
+    )
+    (seen,) = source.lines(f"SELECT {each} FROM (SELECT * FROM {source.relation} LIMIT {LOOKED_AT})")
+    cells = list(zip(seen[::4], seen[1::4], seen[2::4], seen[3::4], strict=True))
+    of_numbers = [
+        (held, number) for held, number, n, numbers in cells if (n or 0) > FEWEST_COLUMNS and numbers >= n - 1
+    ]
+    labels = sum(held and not number for held, number in of_numbers)
+    if labels < FEWEST_LABELS or any(number for _, number in of_numbers):
+        return []
+    words = f"the first row holds texts in {labels} columns of numbers: a second line of headers, or units"
+    return [f"{words}? It counts as a record: take it out of the table"]
+
+
+def _blank_rows(source: Source) -> list[str]:
+    """That some rows of a table of several columns hold nothing at all, as a sentence."""
     if len(source.names) < FEWEST_COLUMNS:
         return []
     # one condition for each column: the engine asks those behind it of blank cells alone
