@@ -226,6 +226,18 @@ def test_a_value_that_no_person_has_twice_is_told(capsys):
         assert ("numbers them from 1 on: leave it out" in hint) == (name == "nth"), hint
 
 
+def test_a_constant_that_counts_a_person_s_records_is_told(capsys):
+    """Many households of a release had another size than members, and nothing had said so."""
+    home = np.repeat(np.arange(N), np.arange(N) % 4 + 1)
+    size, person = np.bincount(home)[home], np.arange(len(home))
+    cells = {"home": home, "size": size, "rooms": home % 4 + 1 - (home % 3 == 0), "age": person % 90}
+    columns = {n: {"kind": "integer", "min": 0, "max": 99, "missing": False} for n in ("size", "rooms", "age")}
+    unit = {"column": "home", "constant": ["size", "rooms"], "records": {"max": 4}}
+    (hint,) = (h for h in checked(capsys, cells, columns, unit=unit)["hints"] if "number of records of" in h)
+    several = np.unique(home[size > 1]).size
+    assert hint.startswith(f"unit: constant: 'size' is the number of records of {several} of {several} persons with")
+
+
 def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys):
     a, b = np.arange(N) % 90, np.arange(N) * 7 % 31
     cells, rule = {"a": a, "b": b, "total": a + b}, {"total": {"expression": "a + b"}}
