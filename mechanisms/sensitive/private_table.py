@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -43,8 +43,8 @@ from mechanisms.sensitive.contribution import (
 from mechanisms.sensitive.engines.duckdb_engine import DuckdbEngine
 from mechanisms.sensitive.engines.engine import Engine
 
-#: The number of a row without an id.
-NOBODY = -1
+#: The number of a row without an id; shares of units below this may be one unit's, as sums of 1/3 are rounded.
+NOBODY, ONE_UNIT = -1, 1.01
 
 
 def person_counts(
@@ -282,14 +282,17 @@ def lone_texts(
         code_of, declared, alone = reader(column), {*map(_bare, texts[column.name])}, set[str]()
         for counts in read:
             held, units = Counter[str](), Counter[str]()
-            for text, _, n in counts[column.name]:
+            shares, parts = defaultdict[str, float](float), defaultdict[str, float](float)
+            for text, several, n in counts[column.name]:
                 units[text] += n
-            for text, n in units.items():  # by the spelling that most units hold: one unit may hold several
+                parts[text] += n / several  # a unit of several texts is one in all of them together
+            for text, n in units.items():  # one unit may hold several spellings
                 code = code_of(text) if column.kind == "categorical" and column.values else None
                 value = () if code is None else column.values[code : code + 1]
                 for one in {*map(_bare, (text, *value))} & declared:
                     held[one] = max(held[one], n)
-            alone |= {one for one, n in held.items() if n == 1}
+                    shares[one] += parts[text]
+            alone |= {one for one, n in held.items() if n == 1 and shares[one] < ONE_UNIT}
         lone[column.name] = len(alone)
     return replace(report, lone=lone)
 

@@ -275,9 +275,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFact
         hints += crowded_bin(column, values, present)
         hints += wide_bins(column, values, present)
     several = column.kind not in {"float", *DATE_KINDS} and not since_1970(facts.plain.low or 0, facts.plain.high or 0)
-    if several and facts.rows > 50 and facts.distinct > 0.9 * facts.rows:
-        hints.append("nearly every row has a value of its own: an id? leave_out lists what is not released")
-    return hints
+    return hints + (facts.of_their_own if several else [])
 
 
 def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int) -> list[str]:

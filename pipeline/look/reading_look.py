@@ -36,6 +36,7 @@ from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
     CURRENCIES,
+    FAR_CODES,
     NumberForm,
     Texts,
     day_and_month,
@@ -64,7 +65,7 @@ FEW_CODES = 6
 FEWEST_NUMBERS, FEW_OF_ALL, FAR_AWAY = 20, 0.01, 5
 #: These codes among other numbers are asked about where a mean number in this part of the range around them has far
 #: fewer rows, and where so many times those of each number that ends in the same digit, as prices do, are fewer too.
-USUAL_CODES, AROUND = (77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 7777, 8888, 9997, 9998, 9999, 99999, 1900), 0.1
+USUAL_CODES, AROUND = (*(code for code in FAR_CODES if code > 0), 1900), 0.1
 ENDS_ALIKE = 1.5
 #: Two units: the median of whole numbers is so many times that of numbers with decimals; where fewer than this share is
 #: either, both quartiles are; and so many rows hold each.
@@ -215,7 +216,7 @@ def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64]
     """
     apart = _numbers_apart(source, column) if is_amount(column) else []
     gaps = dict(apart) | dict(_codes_apart(column, seen))
-    return _asked(column, gaps) + _answers(column, counts[: column.value_codes])
+    return _asked(column, gaps) + _answers(column, counts[: column.value_codes], gaps)
 
 
 def _asked(column: Column, held: Mapping[Any, int], beside: str = "") -> list[str]:
@@ -233,7 +234,7 @@ def _codes_apart(column: Column, seen: Numbers) -> list[tuple[str, int]]:
     """Codes of gaps beyond all other numbers, with how often each occurs."""
     codes, listed_gaps = seen.codes, [AS_THEY_ARE.number(t) for t in column.missing_texts]
     apart = [c for c in seen.apart if codes[c] >= OFTEN and c not in listed_gaps]
-    digits = [f"{c:g}" if column.width is None or c < 0 else f"{c:0{column.width}g}" for c in apart]
+    digits = [f"{c:.15g}" if column.width is None or c < 0 else f"{c:0{column.width}.15g}" for c in apart]
     return [(text, codes[c]) for text, c in zip(digits, apart, strict=True)]
 
 
@@ -293,7 +294,7 @@ def far_bounds(source: Source, column: Column) -> list[str]:
     return []
 
 
-def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
+def _answers(column: Column, values: NDArray[np.int64], asked: Collection[str]) -> list[str]:
     """Codes of no answer beside a scale: 9, or 8 and 9, above 1 to 5; 77, 88 and 99 above 0 to 10; -1, -2 and -8."""
     edges = plain_edges(column) if column.kind == "integer" else None
     if edges is None or len(edges) != len(values) + 1 or np.any(np.diff(edges) > 1):
@@ -305,6 +306,7 @@ def _answers(column: Column, values: NDArray[np.int64]) -> list[str]:
         1 < len(below) <= FEW_CODES and 2 * len(below) < len(held) - 1 and not in_a_row
     ):  # else the scale goes on below 0
         return _asked(column, {c: held[c] for c in below}, ", all others from 0 on")
+    held = {code: n for code, n in held.items() if str(code) not in asked}
     for family in NO_ANSWERS:
         top = [code for code in family if code in held]
         while top and min(top) - 1 in held:  # 7 above 1 to 6 is an answer, whatever 9 is

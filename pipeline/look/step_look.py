@@ -15,6 +15,8 @@ from mechanisms.public.schema.table_schema import Schema
 
 #: A number that hardly ever falls rises in at least this share of the steps; unrelated states differ in as many.
 RISING = 0.1
+#: A constant is the number of a person's records where it is so in this share of the persons with several.
+COUNTED = 0.9
 #: Pairs of columns are looked at in so many records.
 MOST = 1 << 17
 #: The rows, person by person and in order; and whether the row behind each of these is of the same person.
@@ -27,6 +29,21 @@ def steps_look(
     """Numbers that never fall, states that are handed on, and values that no person has twice."""
     hints = _never_falling(schema, declared, coded, following) + _handed_on(schema, declared, coded, following)
     return hints + _never_twice(schema, declared, coded, owners)
+
+
+def sizes_look(schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64]) -> list[str]:
+    """Constants that say how many records a person has, as the size of a household: a release has another number."""
+    _, first, sizes = np.unique(owners, return_index=True, return_counts=True)
+    hints, several = [], sizes > 1
+    for column in (schema[n] for n in declared.constant if schema[n].discover is None):
+        numbers = np.array([int(label) if label.isdecimal() else -1 for label in column.labels] + [-1] * column.size)
+        same = int((numbers[np.asarray(coded.column(column.name))[first]] == sizes)[several].sum())
+        if same >= max(COUNTED * several.sum(), FEWEST_ROWS):
+            hints.append(
+                f"unit: constant: {column.name!r} is the number of records of {same:,} of {several.sum():,} persons "
+                "with several; no rule keeps that: leave it out, and count a release's own"
+            )
+    return hints
 
 
 def _never_falling(schema: Schema, declared: PersonUnit, coded: CodedTable, following: Following) -> list[str]:

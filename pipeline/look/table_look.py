@@ -12,7 +12,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.discovery.discovered_columns import scouting_schema
 from mechanisms.public.drafts.column_facts import Look, looks
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts
-from mechanisms.public.drafts.unit_guess import blank_rows
+from mechanisms.public.drafts.unit_guess import odd_rows
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
@@ -167,7 +167,7 @@ def look_at(
         *units,
     )
     hints += (*conflicts(source, coded, schema, workdir),)
-    warned = [*broken(source, schema, coded), *blank_rows(source), *of_totals, *warned]
+    warned = [*broken(source, schema, coded), *odd_rows(source), *of_totals, *warned]
     columns = tuple(of_columns[name] for name in held)
     return TableLook(report.rows, source.names, columns, tuple(warned), hints, bar.at_most)
 

@@ -38,7 +38,7 @@ from mechanisms.public.tables.text_forms import GAPS, ID_NAME, PERSON_ID_COLUMN,
 from mechanisms.public.tables.value_summaries import value_batches
 from mechanisms.sensitive.contribution import PrivacyUnit, unit_forms, unit_id, unit_numbers
 from pipeline.look.column_look import listed
-from pipeline.look.step_look import steps_look
+from pipeline.look.step_look import sizes_look, steps_look
 
 #: Numbers with a decimal mark, times of the day, seconds since 1970, and days or times in digits.
 AMOUNT = "[-+]?[0-9]*[.,][0-9]+|[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?|1[0-8][0-9]{8}([0-9]{3})?"
@@ -265,6 +265,7 @@ def persons_look(source: Source, schema: Schema, unit: PrivacyUnit, coded: Coded
     contradicting, warnings = _of_constants(schema, declared, coded, owners, int((sizes > 1).sum()))
     if int((sizes > 0).sum()) == 1:
         warnings.append("unit: all rows are one person's: nothing is known of any other")
+    contradicting += sizes_look(schema, declared, coded, owners)
     return [*hints, *contradicting, *_of_order(source, schema, declared, coded, owners)], warnings
 
 

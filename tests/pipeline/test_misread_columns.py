@@ -226,6 +226,18 @@ def test_a_value_that_no_person_has_twice_is_told(capsys):
         assert ("numbers them from 1 on: leave it out" in hint) == (name == "nth"), hint
 
 
+def test_a_constant_that_counts_a_person_s_records_is_told(capsys):
+    """Many households of a release had another size than members, and nothing had said so."""
+    home = np.repeat(np.arange(N), np.arange(N) % 4 + 1)
+    size, person = np.bincount(home)[home], np.arange(len(home))
+    cells = {"home": home, "size": size, "rooms": home % 4 + 1 - (home % 3 == 0), "age": person % 90}
+    columns = {n: {"kind": "integer", "min": 0, "max": 99, "missing": False} for n in ("size", "rooms", "age")}
+    unit = {"column": "home", "constant": ["size", "rooms"], "records": {"max": 4}}
+    (hint,) = (h for h in checked(capsys, cells, columns, unit=unit)["hints"] if "number of records of" in h)
+    several = np.unique(home[size > 1]).size
+    assert hint.startswith(f"unit: constant: 'size' is the number of records of {several} of {several} persons with")
+
+
 def test_a_sum_without_a_rule_is_told_and_not_that_its_parts_are_below_it(capsys):
     a, b = np.arange(N) % 90, np.arange(N) * 7 % 31
     cells, rule = {"a": a, "b": b, "total": a + b}, {"total": {"expression": "a + b"}}
@@ -372,6 +384,18 @@ def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_t
     own = {"birth_year": [*map(str, range(1950, 1990)), "Birth year"]}
     hints = checked(capsys, own, "birth_year: {kind: integer, min: 1900, max: 2020}")["columns"]["birth_year"]["hints"]
     assert hints == ["'Birth year', as the column is called: a line of headers? It counts as a record: take it out"]
+
+
+@pytest.mark.parametrize(
+    ("first", "told"), [("years;kg;", True), ("Age of pupil;Weight;Town", True), ("12;n.a.;a1", False)]
+)
+def test_a_second_line_of_headers_or_units_is_no_record(first, told, capsys):
+    """Each label of such a line was asked about as a gap, and whole numbers were drafted as texts with an *other*."""
+    Path("t.csv").write_text(f"age;weight;town\n{first}\n" + "".join(f"{i % 9};{i % 70};a{i % 3}\n" for i in range(N)))
+    words = "the first row holds texts in 2 columns of numbers: a second line of headers, or units?"
+    assert command("schema", "t.csv", "output=h.yaml") == 0 and (f"# {words}" in Path("h.yaml").read_text()) is told
+    assert command("check", "data.path=t.csv", "data.schema=h.yaml") == 0
+    assert (words in capsys.readouterr().out) is told
 
 
 @pytest.mark.slow

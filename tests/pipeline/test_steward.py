@@ -180,6 +180,14 @@ def test_a_text_of_one_person_is_told_whatever_the_person_s_id_and_number_of_rec
     assert look["columns"]["town"]["lone"] == 1
 
 
+def test_a_beginning_that_many_persons_share_is_nobody_s_though_each_of_its_texts_is_one_person_s(folder, capsys):
+    cells = {"who": [f"P{1000 + i // 2}" for i in range(600)]}
+    cells["code"] = [f"Z9{i}" if i < 2 else f"B2{i // 2}" if i % 2 else f"A1{i}" for i in range(600)]
+    declared = "code: {kind: categorical, values: [A1, B2, Z9], prefix: 2, missing: false}"
+    look = checked(capsys, cells, declared, "privacy.unit=who", "privacy.max_records=3")
+    assert look["columns"]["code"]["lone"] == 1, "Z9 alone, of which one person holds both texts"
+
+
 def test_units_that_are_one_but_for_marks_hold_a_text_as_one_and_a_draft_asks_of_two_shapes(folder, capsys):
     ids = [f"{i // 3:04} {i // 3 + 10:04}" if i % 3 else f"{i // 3:04}{i // 3 + 10:04}" for i in range(900)]
     cells = {"who": ids, "nation": ["TUV" if i < 3 else "DEAT"[i % 2 * 2 :][:2] for i in range(900)]}
@@ -254,7 +262,13 @@ def test_limits_that_are_read_as_numbers_are_no_other_unit(folder, capsys):
         (range(1, 6), ["8", "9"], 'min: 1, max: 9, missing: ["9"]', ["9", "8"]),
         (range(11), ["77", "88", "99"], "min: 0, max: 99", ["77", "88", "99"]),
         (range(1, 6), ["9"], "min: 1, max: 9", ["9"]),
-        *((range(1, 7), [code], f"min: 1, max: {code}", [code]) for code in ("88", "98")),
+        *((range(1, 7), [code], f"min: 1, max: {code}", [code]) for code in ("88", "96", "98", "9998")),
+        (
+            range(900, 90_000, 900),
+            ["9999999", "9999998"],
+            "min: 0, max: 10000000, bins: {count: 9}",
+            ["9999999", "9999998"],
+        ),
         (range(20, 99), [], "min: 0, max: 110", []),
         *((scale, ["9"], "min: 0, max: 9", ["9"]) for scale in ("01", "12", "1234567")),
         ("128", ["9"], "min: 0, max: 9", ["8", "9"]),
@@ -274,9 +288,12 @@ def test_codes_of_no_answer_beside_a_scale_are_asked_about(scale, codes, declare
     hints = " ".join(column["hints"])
     assert column["status"] == ("warning" if asked else "ok"), column
     assert (f"a gap? missing: {json.dumps(asked)}" in hints) if asked else "a gap?" not in hints
-    draft, last = drafted(cells)[1], max(asked, key=int, default="")
-    assert last not in {"9", "88", "98"} or f"is {last} a value, or a gap?" in draft
-    assert "98" in asked or "is 98 a value" not in draft
+    facts, draft = drafted(cells)
+    assert "9" not in asked or "is 9 a value, or a gap?" in draft
+    if far := sorted((code for code in codes if int(code) > 9), key=int):
+        assert f"{', '.join(far)} taken for a gap: is it?" in draft or far == ["99"]
+        assert (facts["agree"]["missing"], facts["agree"]["max"] < int(far[0])) == (far, True) or far == ["99"]
+    assert far or ("98 taken" not in draft and "is 98 a value" not in draft)
 
 
 def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(folder, capsys):

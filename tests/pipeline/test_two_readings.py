@@ -257,6 +257,16 @@ def test_columns_of_persons_are_left_out_of_a_draft_and_warned_of_where_they_are
     assert "would be released as they are; leave_out: [sent by]" in said["sent by"]
 
 
+def test_columns_that_are_called_after_who_sent_or_signed_something_are_asked_about():
+    """Surnames of doctors who refer, and signs of who released a result, were listed without a word."""
+    asked = ["Zuweiser", "zuweiserin", "Einsender", "Kuerzel", "Kürzel", "validiert_durch", "geprüft von", "Angehörige"]
+    for column in [*asked, "referrer", "LastPrescriber"]:
+        assert persons_in_words(column, SURNAMES, "listed").startswith("called as columns of persons' names"), column
+    for column in ["Zuweisung", "validiert_am", "Kontaktart", "Weiser", "prescribed", "geprüft"]:
+        assert not persons_in_words(column, SURNAMES, "listed"), column
+    assert addresses(["Apotheke Mag. Huber", "Mag. phos.", "Magnesium"]) == ["Apotheke Mag. Huber"]
+
+
 def test_answers_in_a_column_of_staff_are_no_names(capsys):
     cells = {"doctor": ["Yes", "No"] * 300}
     assert drafted(cells)[0]["doctor"]["kind"] == "flag"

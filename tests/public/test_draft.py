@@ -448,6 +448,12 @@ def test_clocks_are_in_no_order_with_moments_and_no_firsts_of_a_month(tmp_path: 
     assert "ordered" not in text and "first of a month" not in text and facts["at"].format == "%H:%M"
 
 
+def test_dilutions_are_a_list_and_no_times_of_the_day(tmp_path: Path) -> None:
+    """1:4 to 1:32 were times, 1:64 and 1:128 were lost, and a run refused the draft."""
+    text, facts = drafted(csv(tmp_path, "titer\n" + "".join(f"1:{2 ** (2 + i % 6)}\n" for i in range(600))))
+    assert facts["titer"].kind == "categorical" and len(facts["titer"].values) == 6, text
+
+
 def test_three_dates_in_a_row_keep_bounds_of_their_own(tmp_path: Path) -> None:
     rows = "".join(f"2015-01-{1 + i % 9:02},2016-01-{1 + i % 28:02},2016-02-{1 + i % 28:02}\n" for i in range(300))
     rows += "2016-01-20,2016-02-10,2016-02-20\n"
@@ -1095,6 +1101,17 @@ def test_ids_with_letters_and_many_digits_are_no_list_however_many_rows_each_has
     meters = "".join(f"MAC{i % 60:06},{i % 7}\n" for i in range(2_400))
     text, facts = drafted(csv(tmp_path, f"meter,kwh\n{meters}"))
     assert "meter" in facts.leave_out and "privacy.unit names the column" in text, "a running number behind letters"
+
+
+def test_a_number_of_each_row_s_own_is_asked_about_and_left_out_where_it_is_called_a_telephone(tmp_path: Path) -> None:
+    """Telephones were drafted as a range of numbers, and a release would have invented some that ring."""
+    numbers = [1_510_000_000 + i * i * 137 % 280_000_003 for i in range(600)]
+    for name in ("telefon", "mobile_no", "income"):
+        text, facts = drafted(csv(tmp_path, f"{name},n\n" + "".join(f"{x},{x % 9}\n" for x in numbers)))
+        assert (name in facts.leave_out) is (name != "income"), text
+    far = "".join(f"{x * 7},{x % 9}\n" for x in numbers)  # no seconds since 1970
+    text, facts = drafted(csv(tmp_path, f"debt,n\n{far}"))
+    assert facts["debt"].kind == "integer" and text.count("nearly every row has a value of its own: an id?") == 1
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
 """Drafts from metadata, which read no rows; what a draft proposes about the unit, and how seldom it guesses wrong."""
 
+import itertools
 import json
 import re
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -372,6 +374,20 @@ def test_columns_are_looked_at_some_at_a_time(tmp_path: Path, monkeypatch: pytes
     whole = drafted(tmp_path, HEAD + rows())
     monkeypatch.setattr(unit_guess, "TOGETHER", 2)
     assert drafted(tmp_path, HEAD + rows()) == whole
+
+
+@pytest.mark.parametrize("drawings", [4, 1])
+def test_of_results_soon_after_a_sample_the_sample_orders_and_the_length_is_proposed(drawings, tmp_path: Path) -> None:
+    """Most persons have one sample and several results of it; without the length results come months after samples."""
+    lines = []
+    for i, k in itertools.product(range(120), range(3)):
+        day = 1 + 7 * (i % 40) + (50 * k if i % 6 < drawings else 0)
+        sample, result = (np.datetime64("2023-01-01") + np.timedelta64(d, "D") for d in (day, day + 1 + (i + k) % 5))
+        lines.append(f"{i},{sample},{result},{(i + k) % 40}\n")
+    text = drafted(tmp_path, "who,sample,result,value\n" + "".join(lines))
+    ordered = "sample" if drawings > 1 else "result"
+    assert f"\n  order: {ordered}\n" in text
+    assert ('"result": {"from": "sample", "length": {"max": 5}}' in text) == (drawings > 1)
 
 
 @pytest.mark.parametrize("form", ["{0}/{1:02}", "{0}-Q{2}", "{0}/{3}"])

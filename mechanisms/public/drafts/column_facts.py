@@ -29,7 +29,7 @@ from mechanisms.public.tables.doubts import (
 )
 from mechanisms.public.tables.persons import addresses, persons_in_words
 from mechanisms.public.tables.scan import INTEGERS, Source, literal
-from mechanisms.public.tables.text_forms import CLOCK, CODES_OF_GAPS, GAPS, SIGNS, NumberForm
+from mechanisms.public.tables.text_forms import CLOCK, FAR_CODES, GAPS, SIGNS, NumberForm
 
 #: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
 DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
@@ -163,7 +163,7 @@ class Look:
 
     def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
         """The numbers that SQL over a cell makes of some columns."""
-        codes = ", ".join(f"{c}::DOUBLE" for c in CODES_OF_GAPS)
+        codes = ", ".join(f"{c}::DOUBLE" for c in FAR_CODES)
         read = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
         cells = f"(SELECT * REPLACE ({without_noise('t', 'x', decimal)} AS t) FROM {read})"
         each = f"(SELECT i, x, {'max(units)' if self.unit else 'sum(n)'} AS u, sum(n) AS m FROM {cells} GROUP BY i, x)"
@@ -278,6 +278,7 @@ class Look:
         remarks = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
         remarks += numbers_apart(texts, reading) if not remarks and kind in {"integer", "float"} else []
         remarks += short_years(often) if kind == "categorical" else []
+        remarks += self.facts[index].of_their_own if not remarks and kind in {"integer", "zip"} else []
         if kind in {"integer", "float"}:
             remarks += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
         where = self.source.names[index], texts, "frequent", "where a schema lists or discovers them"

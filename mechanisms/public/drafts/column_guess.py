@@ -47,8 +47,6 @@ MOSTLY = 0.5
 FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: What is said of numbers and days, few of which differ.
 OTHERS = "different ones: a release has others between; kind: categorical, ordinal: true lists them"
-#: Codes of no answer that stand far above a scale of few answers, so many times as many as there are.
-NO_ANSWERS, FAR_ABOVE = (77, 88, 98, 998), 3
 #: With fewer rows than this nothing is called constant.
 FEW_ROWS = 20
 #: Bounds of dates that lie so many years apart are whole years; of others whole months.
@@ -189,12 +187,11 @@ def _of_numbers(
         return None  # a list
     if (size := max(abs(low), abs(high))) >= 2**52 and not (size <= 1e20 and (high - low) / 20 > 16 * math.ulp(size)):
         return None, "numbers too large, or too close together, for bins of their own: ids, or is one a gap?"
-    taken = [f"{c:g}" for c in codes]
+    taken = [f"{c:.15g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 2)
-    no_answer = high == 9 or (high in NO_ANSWERS and high >= FAR_ABOVE * facts.distinct)
-    if no_answer and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
-        doubt += f"; is {high:g} a value, or a gap?"
+    if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
+        doubt += "; is 9 a value, or a gap?"
     sparse = seen.wholes == seen.count and high - low >= 10 * facts.distinct * (seen.multiple_of or 1)
     few = facts.distinct <= (MAX_VALUES if sparse else FEW_CODES)
     if few and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
@@ -224,7 +221,9 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     forms += [f for f, share in date_forms(others) if share * odd >= least and (f in CLOCK_FORMS) is clock]
     rest, seen = look.unread(index, forms), look.moments(index, forms)
     read, n = seen.read, seen.read[-1]
-    if n < MOSTLY * facts.filled or (bounds := seen.bounds()) is None:
+    listable = clock and facts.distinct <= FEW_CODES  # beside 1:64 and 1:128 also 1:16 and 1:32 are no times
+    enough = 1 - FEW_WORDS if listable else MOSTLY
+    if n < enough * facts.filled or (bounds := seen.bounds()) is None:
         return None
     low, high = (str(bounds[0]),) * 2 if clock else _outwards(*map(str, bounds))  # the first of 1900 for a clock
     fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}

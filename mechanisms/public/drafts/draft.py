@@ -35,7 +35,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_spans,
 )
 from mechanisms.public.drafts.text_guess import FEW_IDS, OF_OTHERS, unused
-from mechanisms.public.drafts.unit_guess import blank_rows, guess_persons, ids_of_others, rows_of_each, with_ids
+from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others, odd_rows, rows_of_each, with_ids
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
@@ -172,7 +172,7 @@ def _dependent(source: Source, who: str | None, free: Sequence[Column], constant
 def _head(source: Source, who: str | None, *, guessed: bool) -> str:
     """What a person must check, and what is odd about the whole table."""
     notice = NOTICE.format(few=few_units(who), counted=counted(who, guessed=guessed))
-    return notice + "".join(f"# {remark}\n" for remark in blank_rows(source))
+    return notice + "".join(f"# {remark}\n" for remark in odd_rows(source))
 
 
 def _in_order(fields: FieldDict, given: Sequence[str]) -> str:

@@ -33,6 +33,8 @@ ZEROS_APART, SPIKE = 0.05, 0.2
 FEWEST_IDS, ROWS_OF_AN_ID, WORDY = 100, 10, 0.5
 #: A number of so many digits was computed, or stored in single precision, where of that many only so few are left.
 NOISY, PRECISE = 14, ((10, 8), (7, 6))
+#: Of more rows than the first nearly every one has a value of its own where this share of them does.
+FEW_VALUES, OWN = 50, 0.9
 
 
 @dataclass(frozen=True)
@@ -201,6 +203,12 @@ class ColumnFacts:
     longest: int = 0
     worded: int = 0
     plain: Numbers = field(default_factory=Numbers)
+
+    @property
+    def of_their_own(self) -> list[str]:
+        """The question whether values number rows or persons, where nearly every row has another one."""
+        asked = self.rows > FEW_VALUES and self.distinct > OWN * self.rows
+        return ["nearly every row has a value of its own: an id? leave_out lists what is not released"] if asked else []
 
     @property
     def wordy(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mechanisms.public.drafts.column_facts import filled, who_sql
-from mechanisms.public.drafts.order_guess import of_one_day
+from mechanisms.public.drafts.order_guess import guess_ordered, guess_times, of_one_day
 from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.schema_text import dump_yaml
@@ -30,6 +30,8 @@ IN_PART = 0.05
 FEW = 0.01
 #: In fewer columns a row may hold nothing by chance.
 FEWEST_COLUMNS = 4
+#: A first row is a line of labels or units where it holds a text in so many columns that hold numbers alone but for it.
+FEWEST_LABELS = 2
 #: So many columns are looked at in one pass.
 TOGETHER = 100
 HEAD = """\
@@ -70,7 +72,7 @@ def guess_persons(source: Source, unit: str | None, columns: ByName) -> tuple[st
         odd = [n for n in constant if n in differing]
         text += "".join(f"  # {n!r} differs within {percent(differing[n])} of ids with several rows\n" for n in odd)
         text += _field("constant", constant)
-    if (order := _order(varying, columns)) is not None:
+    if (order := _order(source, varying, columns)) is not None:
         text += f"  # guess: the rows of one {unit!r} follow each other by this; ties keep the order of the file\n"
         text += _field("order", order)
     return text + BOUND, constant, order
@@ -103,8 +105,33 @@ def ids_of_others(source: Source, unit: str, names: Sequence[str]) -> dict[str, 
     return {name: held[name] for name in asked if name in held}
 
 
-def blank_rows(source: Source) -> list[str]:
-    """That some rows of a table of several columns hold nothing at all, as a sentence. NOT private."""
+def odd_rows(source: Source) -> list[str]:
+    """What of the rows is no record: a line of labels or units, and rows that hold nothing. NOT private."""
+    return [*_second_header(source), *_blank_rows(source)]
+
+
+def _second_header(source: Source) -> list[str]:
+    """That the first row holds texts in several columns of numbers, and a number in none, as a sentence."""
+    texts = [source.text(i) for i in range(min(TOGETHER, len(source.names)))]
+    number = "TRY_CAST({0} AS DOUBLE) IS NOT NULL"
+    each = ", ".join(
+        f"first({filled(t)}), first({number.format(t)}), count_if({filled(t)}), count_if({number.format(t)})"
+        for t in texts
+    )
+    (seen,) = source.lines(f"SELECT {each} FROM (SELECT * FROM {source.relation} LIMIT {LOOKED_AT})")
+    cells = list(zip(seen[::4], seen[1::4], seen[2::4], seen[3::4], strict=True))
+    of_numbers = [
+        (held, number) for held, number, n, numbers in cells if (n or 0) > FEWEST_COLUMNS and numbers >= n - 1
+    ]
+    labels = sum(held and not number for held, number in of_numbers)
+    if labels < FEWEST_LABELS or any(number for _, number in of_numbers):
+        return []
+    words = f"the first row holds texts in {labels} columns of numbers: a second line of headers, or units"
+    return [f"{words}? It counts as a record: take it out of the table"]
+
+
+def _blank_rows(source: Source) -> list[str]:
+    """That some rows of a table of several columns hold nothing at all, as a sentence."""
     if len(source.names) < FEWEST_COLUMNS:
         return []
     # one condition for each column: the engine asks those behind it of blank cells alone
@@ -177,10 +204,11 @@ def _as_read(source: Source, text: str, column: Column) -> str:
     return f"lower(trim({text}))" if column.loose else text
 
 
-def _order(varying: Mapping[str, float], columns: ByName) -> str | None:
+def _order(source: Source, varying: Mapping[str, float], columns: ByName) -> str | None:
     """The first column of dates or times that differs within about as many persons as any, else of years, or of parts.
 
-    None that differs within few persons: a birth date with typing errors orders nothing.
+    None that differs within few persons: a birth date with typing errors orders nothing. In the place of a time that
+    follows soon on one which differs within half as many, this one: what orders records is no length after another.
     """
     own = {n: columns[n] for n in varying}
     dates = [c.name for c in times_among(own) if not of_one_day(c)]
@@ -189,5 +217,11 @@ def _order(varying: Mapping[str, float], columns: ByName) -> str | None:
     for names in (dates, years, parts):
         most = max((varying[n] for n in names), default=0)
         if most >= FEWEST_ORDERED:
-            return next(n for n in names if varying[n] >= ABOUT * most)
+            first = next(n for n in names if varying[n] >= ABOUT * most)
+            often = {n: own[n] for n in dates if varying[n] >= most / 2}
+            pairs = [pair[:2] for pair in guess_ordered(source, often)[0]]
+            earlier = {one.later: one.earlier for one in guess_times(source, often, pairs, ())[0]}
+            for _ in often:
+                first = earlier.get(first, first)
+            return first
     return None

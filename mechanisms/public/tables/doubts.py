@@ -89,8 +89,12 @@ NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
 #: Whole numbers may number others where at least this share has one length, and so many digits but for zeros behind, in
-#: so many rows each; what columns of places on maps are called.
+#: so many rows each, or any as columns of persons' numbers are called; what columns of places on maps are called.
 ALIKE, MANY_DIGITS, ROWS_EACH = 0.8, 7, 3
+SOMEBODYS_NAME = re.compile(
+    r"(?i)(phone|telefon|(^|_)(tel|mobile?|handy|fax|msisdn|imei|bsn|svnr|licen[cs]e))([_ ]?(number|nummer|nr|no))?$"
+    r"|(konto|steuer|pass(port)?|account|ausweis)[_ ]?(number|nummer|nr|no)$"
+)
 MAP_NAME = re.compile(r"(?i)latitude|longitude|easting|northing|coord|utm|rechtswert|hochwert|^(lat|lon|lng|long|x|y)$")
 #: Letters and digits in groups, as of ear tags, vehicles and accounts: DE 09 309 60132.
 LETTERS_AND_DIGITS = re.compile("(?=.*[A-Za-z])[A-Za-z0-9]+([ -][A-Za-z0-9]+)*")
@@ -131,14 +135,14 @@ def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
     digits = [t for t in (text.strip().removesuffix(".0") for text in texts) if re.fullmatch("[0-9]+", t)]
     width = Counter(map(len, digits)).most_common(1)[0][0] if digits else 0
     exact = sum(len(t) == width and len(t.rstrip("0")) >= MANY_DIGITS for t in digits)
-    many = len(texts) > FEWEST and exact >= ALIKE * len(texts) and min(each, np.median([*texts.values()])) >= ROWS_EACH
+    named, many = SOMEBODYS_NAME.search(name), len(texts) > FEWEST and exact >= ALIKE * len(texts)
+    many = many and (named is not None or min(each, np.median([*texts.values()])) >= ROWS_EACH)
     if not many or POSTAL_NAME.search(name) or MAP_NAME.search(name):
         return []
-    if all(int(t) % 60 == 0 for t in digits) or _in_digits({t: 1 for t in digits if len(t) == width}):
+    if not named and (all(int(t) % 60 == 0 for t in digits) or _in_digits({t: 1 for t in digits if len(t) == width})):
         return []  # times in seconds, or days
-    text = (
-        f"whole numbers of {width} digits, about {each:,.0f} rows each: ids of others (prescribers, employers, meters)?"
-    )
+    rows = f"about {each:,.0f} rows" if each >= 1.5 else "one row"
+    text = f"whole numbers of {width} digits, {rows} each: ids of others (telephones, prescribers, employers, meters)?"
     cure = "leave_out, or kind: categorical with a public list; amounts may stay"
     return [f"{text} Synthetic ones may be somebody's: {cure}"]
 

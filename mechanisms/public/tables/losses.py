@@ -10,13 +10,13 @@ from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.spellings import NO, YES
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, GAPS, NO_VALUE
+from mechanisms.public.tables.text_forms import FAR_CODES, GAPS, NO_VALUE
 
 SETTING = "data.max_unplaced"
 #: A list is another column's where so many cells are filled, and none of them holds a text of it: *other* takes all.
 NONE_LISTED = 20
 #: Signs of gaps, of yes and no, and labels of *other*, in small letters: whoever holds one alone, it tells of nobody.
-USUAL = frozenset((*(t.lower() for t in GAPS), *map(str, CODES_OF_GAPS), *YES, *NO, "other", "other value"))
+USUAL = frozenset((*(t.lower() for t in GAPS), *map(str, FAR_CODES), *YES, *NO, "other", "other value"))
 #: So many columns are named in a refusal.
 NAMED = 8
 

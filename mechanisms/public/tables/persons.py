@@ -26,7 +26,9 @@ _INITIAL = "[" + "".join(c for c in map(chr, range(0x530)) if unicodedata.catego
 _NAME = rf"([a-z]+ )*{_INITIAL}[\w'’-]+"
 #: Staff by what they are, and words behind it that name more of that, or a place: Nurse Practitioner, Nurse Station.
 _STAFF = "[Nn]urse|Doctor|OA|OÄ|(Ober|Chef|Stations|Assistenz)(arzt|ärztin)|Schwester|Pfleger(in)?|Schw|[Ss]estra"
-_STAFF += r"|Sister|Matron|RN|Rev|Mgr|Ing|PD|Dipl\. Arzt|Dott|Sig(ra|na)?|(MU|MV|JU|Ph|RN)Dr|D\.ssa|[Mm]ed\. ?pract"
+_STAFF += (
+    r"|Sister|Matron|RN|Rev|Mgr|Mag(?=\.)|Ing|PD|Dipl\. Arzt|Dott|Sig(ra|na)?|(MU|MV|JU|Ph|RN)Dr|D\.ssa|[Mm]ed\. ?pract"
+)
 _NO_STAFF = (
     "practitioner|ana?esthetist|specialist|manager|assistant|aide|midwife|educator|consultant|coordinator|led|visits?"
     "|call|line|care|clinic|unit|on|in|and|und|mit|station|dienst|visite|ward|office|city"
@@ -99,7 +101,10 @@ _THINGS = (
 #: What columns are called that often hold names, logins or visa of persons, whatever their texts look like.
 ASKED_COLUMN = re.compile(
     r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|clinician|physician|resp|responsible|worker|user"
-    r"|user[_ ]?name|login|kin|relative|contact|staff|operator|signature|kürzel|verantwortliche?r?)s?$"
+    r"|user[_ ]?name|login|kin|relative|contact|staff|operator|signature|k(ü|ue)rzel|verantwortliche?r?|referrer"
+    r"|prescriber|requester|kontakt(person)?|angeh(ö|oe)rige[rn]?|(zu|über|ueber)weiser(in)?|einsender|anforderer"
+    r"|(validier|erfass|erstell|befunde|behandel|beurteil|(an|auf)geleg|gepr(ü|ue)f)t[_ ]?(von|durch)"
+    r"|(freigegeben|unterschrieben|aufgenommen)[_ ]?(von|durch))s?$"
 )
 #: Columns of things, and of what is called after persons.
 THING_COLUMN, CALLED_COLUMN = (re.compile(rf"(?i)({each})s?$|^({each}) of\b") for each in (_THINGS, _CALLED))

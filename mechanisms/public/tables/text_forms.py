@@ -34,6 +34,9 @@ ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
 HARDLY_ANY, LEAST_FORM = 0.02, 0.005
 #: Numbers that often stand for a missing value, where they are the least or the largest one.
 CODES_OF_GAPS = (-1, -2, -7, -8, -9, -99, -999, -9999, 99, 999, 9999, 99999, 999999)
+#: Numbers that mean so where they lie apart from all others: these, and 66, 77, 88, 96 to 99 of up to eight digits.
+_ENDS = [n for k in range(2, 9) for n in (*range(10**k - 4, 10**k), *(one * (10**k // 9) for one in (6, 7, 8)))]
+FAR_CODES = tuple(sorted({*CODES_OF_GAPS, *_ENDS, *(-n for n in _ENDS)}))
 #: How days are written, as strftime formats, the likeliest first; months with their English names too.
 _DAYS = "%m/%d/%Y|%d/%m/%Y|%d.%m.%Y|%d-%m-%Y|%Y/%m/%d|%Y%m%d|%d.%m.%y|%m/%d/%y|%d/%m/%y"
 _DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y"
