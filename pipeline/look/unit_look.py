@@ -217,6 +217,8 @@ def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
     digits = pc.replace_substring_regex(bare, r"^\pL+0*([0-9]+)$", r"\1")
     numbers = bare.filter(pc.match_substring_regex(bare, "^[0-9]+$"))
     person = pc.if_else(pc.is_in(digits, value_set=numbers), digits, bare)
+    if pc.count_distinct(person).as_py() == len(ids):
+        return []
     people = pa.table({"id": ids, "person": person, "form": pc.replace_substring_regex(ids, "[0-9]+", "")})
     each = people.group_by("person").aggregate([("form", "count_distinct"), ("id", "count"), ("id", "list")])
     split = each.filter(pc.and_(pc.greater(each["form_count_distinct"], 1), pc.not_equal(each["person"], "")))

@@ -57,7 +57,7 @@ DATED = (
 )
 
 #: Which texts are sampled, as SQL: all, words among numbers, and what is not digits alone.
-ALL, WORDS, NO_DIGITS = "true", "x IS NULL", "NOT regexp_matches(t, '^[0-9]+$')"
+ALL, WORDS, NO_DIGITS = "true", "y IS NULL", "NOT regexp_matches(t, '^[0-9]+$')"
 
 
 def looks(
@@ -100,19 +100,19 @@ class Look:
         parts = {
             "i": map(str, columns),
             "c0": map(source.text, columns),
-            "y": map(source.number, columns),
             "m": (f"CAST({m} AS TIMESTAMP)" for m in typed),
         }
         lists = ", ".join(f"unnest([{', '.join(part)}]) AS {name}" for name, part in parts.items())
         who = "NULL" if unit is None else who_sql(source, source.index(unit, where="privacy.unit"))
         self._units = "count(*)" if unit is None else f"count(DISTINCT {who})"
         units = "count(*)" if unit is None else "count(DISTINCT who)"
-        listed = ["", *(f"{i} {t}" for i in columns for t in (gaps or {}).get(source.names[i], ()))]
-        declared = f"trim(c0) <> '' AND i || ' ' || trim(c0) NOT IN ({', '.join(map(literal, listed))})"
+        listed = ", ".join(literal(f"{i} {t}") for i in columns for t in (gaps or {}).get(source.names[i], ()))
+        declared = "trim(c0) <> ''" + (f" AND i || ' ' || trim(c0) NOT IN ({listed})" if listed else "")
         held = filled("c0") if gaps is None else declared
         engine.execute(
-            f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, y, m, count(*) AS n, {units} AS units,
-            {held} AS ok FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, y, m"""
+            f"""CREATE OR REPLACE TEMP TABLE seen AS SELECT i, c0, c0 AS t, {self._cells.number(0)} AS y, m,
+            count(*) AS n, {units} AS units, {held} AS ok
+            FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, m"""
         )
         if gaps is None:  # + and -, as of blood groups and tests
             signs = f"SELECT i FROM seen WHERE ok GROUP BY i HAVING bool_and(trim(t) = {literal(SIGNS[0])})"
@@ -132,7 +132,7 @@ class Look:
             sum(n) FILTER (ok AND regexp_matches(t, '\\S(\\s+\\S+){{3}}') AND regexp_matches(t, '\\s[a-z0-9]'))
             FROM (SELECT *, regexp_matches(t, '^[0-9]+$') AS d FROM seen) GROUP BY i"""
         ).fetchall()
-        plain = self._numbers_of(self.columns, "y", ".")
+        plain = self._numbers_of("i IN (SELECT i FROM seen WHERE y IS NOT NULL)", "y", ".")
         facts = dict.fromkeys(self.columns, ColumnFacts())
         for i, rows_seen, filled, gaps, empty, distinct, *counts in rows:
             padded, dated, digits, shortest, longest, worded = (int(c or 0) for c in counts)
@@ -153,7 +153,7 @@ class Look:
         cached = self._numbers.setdefault((reading, width), {})
         if index not in cached:
             sql = self._cells.number(0, reading) if width is None else self._cells.digits(0, width)
-            cached |= self._numbers_of(self._odd | {index}, sql, reading.decimal)
+            cached |= self._numbers_of(_among(self._odd | {index}), sql, reading.decimal)
         return cached.get(index, Numbers())
 
     def under(self, index: int, column: Column) -> ColumnFacts:
@@ -161,10 +161,10 @@ class Look:
         numbers, reading = column.kind in {"integer", "float"}, NumberForm(column.strip, column.decimal)
         return replace(self.facts[index], plain=self.numbers(index, reading, column.width) if numbers else Numbers())
 
-    def _numbers_of(self, columns: Sequence[int] | set[int] | range, number: str, decimal: str) -> dict[int, Numbers]:
-        """The numbers that SQL over a cell makes of some columns."""
+    def _numbers_of(self, columns: str, number: str, decimal: str) -> dict[int, Numbers]:
+        """The numbers that SQL over a cell makes of some columns, as SQL tells these."""
         codes = ", ".join(f"{c}::DOUBLE" for c in FAR_CODES)
-        read = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {_among(columns)})"
+        read = f"(SELECT i, t, n, units, {number} AS x FROM seen WHERE ok AND {columns})"
         cells = f"(SELECT * REPLACE ({without_noise('t', 'x', decimal)} AS t) FROM {read})"
         each = f"(SELECT i, x, {'max(units)' if self.unit else 'sum(n)'} AS u, sum(n) AS m FROM {cells} GROUP BY i, x)"
         codes_seen = self._by_column(f"SELECT i, x, u FROM {each} WHERE x IN ({codes}) ORDER BY i, x", float)
@@ -223,7 +223,7 @@ class Look:
         """The most frequent values, equally frequent ones in the order of a hash, with how often each occurs.
 
         Args:
-            which: SQL over `t`, the text, and `x`, the number that it is or NULL.
+            which: SQL over `t`, the text, and `y`, the number that it is or NULL.
         """
         return self._most_frequent(index, "t", which, most, "hash(s)")
 
@@ -238,8 +238,7 @@ class Look:
             columns = set(self.columns) if which == ALL else self._odd | {index}
             samples |= {i: {} for i in columns} | self._by_column(
                 f"""SELECT i, e.s, -e.n FROM (SELECT i, unnest(min({{'n': -n, 'tie': {tie}, 's': s}}, {most})) AS e
-                FROM (SELECT i, {of} AS s, sum(n) AS n FROM (
-                SELECT *, {self._cells.number(0)} AS x FROM seen WHERE ok AND {_among(columns)}) WHERE {which}
+                FROM (SELECT i, {of} AS s, sum(n) AS n FROM seen WHERE ok AND {_among(columns)} AND {which}
                 GROUP BY i, s) GROUP BY i) ORDER BY i, e"""
             )
         return samples[index]
@@ -385,7 +384,7 @@ def _inner(value: str, which: str) -> str:
     return ", ".join(f"{a}({end}({value}) {solid}, ({end}({value}, {k}) {beyond})[{k}])" for a, end in ends.items())
 
 
-def _among(columns: Sequence[int] | set[int] | range) -> str:
+def _among(columns: Sequence[int] | set[int]) -> str:
     return f"i IN ({', '.join(map(str, columns)) or 'NULL'})"
 
 

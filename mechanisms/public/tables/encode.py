@@ -46,7 +46,7 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     Raises:
         UserError: a column of the schema is not in the table, or is nested.
     """
-    types, inner, outer, values = [], [], [], []
+    types, inner, clipped, outer, values = [], [], ["*"], [], []
     unread = {step.target for step in schema.rules.computed} if fine else set()
     absent = [c.name for c in schema.held if c.name not in source.names]
     unit = schema.rules.unit
@@ -63,9 +63,10 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
             continue
         if column.gridded:
             inner += [f"{read_sql(source, column)} AS p{i}", f"{text} AS t{i}"]
-            expression = _ordered(column, f"p{i}", f"t{i}")
+            clipped.append(f"{_clipped(column, f'p{i}')} AS x{i}")
+            expression = _ordered(column, f"p{i}", f"t{i}", column.grid.sql(f"x{i}"))
             if fine and column.name in schema.fine:
-                value = column.grid.value_sql(_clipped(column, f"p{i}"))
+                value = column.grid.value_sql(f"x{i}")
                 values.append(f"CAST(coalesce({value}, {column.low}) AS DOUBLE) AS f{i}")
         else:
             inner.append(f"{text} AS t{i}")
@@ -78,7 +79,8 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     for name, sql in (further or {}).items():
         inner.append(f"{sql} AS {name}")
         outer.append(name)
-    select = f"SELECT {', '.join(outer)} FROM (SELECT {', '.join(inner)} FROM {source.relation})"
+    read = f"SELECT {', '.join(clipped)} FROM (SELECT {', '.join(inner)} FROM {source.relation})"
+    select = f"SELECT {', '.join(outer)} FROM ({read})"
     return Encoding(tuple(types), select)
 
 
@@ -100,7 +102,7 @@ def value_parts(source: Source, columns: Sequence[Column]) -> tuple[dict[str, st
     values = []
     for i, column in enumerate(columns):
         inner |= {f"q{i}": read_sql(source, column), f"u{i}": text_sql(source, column)}
-        raw, value = _ordered(column, f"q{i}", f"u{i}"), column.grid.value_sql(_clipped(column, f"q{i}"))
+        raw, value = _ordered(column, f"q{i}", f"u{i}", "0"), column.grid.value_sql(_clipped(column, f"q{i}"))
         placed = f"({raw}) % {column.size} < {column.value_codes} AND q{i} IS NOT NULL"
         values.append(f"CASE WHEN {placed} THEN CAST({value} AS DOUBLE) END")
     return inner, values
@@ -213,9 +215,13 @@ def _clipped(column: Column, p: str) -> str:
     return f"least(greatest({value}, {low}), {high})"
 
 
-def _ordered(column: Column, p: str, text: str) -> str:
-    """Numbers, dates and times: the bin of the clipped value; `p` is NULL where the text is no such value."""
-    size, code, beyond = column.size, column.grid.sql(_clipped(column, p)), beyond_sql(column, p)
+def _ordered(column: Column, p: str, text: str, code: str) -> str:
+    """Numbers, dates and times: the bin of the clipped value; `p` is NULL where the text is no such value.
+
+    Args:
+        code: SQL for that bin; of whom it is enough to know whether there is one, any.
+    """
+    size, beyond = column.size, beyond_sql(column, p)
     broken = "" if column.kind in {"float", *DATE_KINDS} else f"WHEN {p} <> round({p}) THEN "
     gap = column.missing_code if column.missing_code is not None else column.other_code or 0
     gap_mark = PLAIN if column.missing_code is not None else UNPLACED
