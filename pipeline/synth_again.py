@@ -118,7 +118,7 @@ def _workdir(root: Path) -> Iterator[Path]:
         root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".parts-", dir=root) as folder:
             yield Path(folder)
-    except (FileExistsError, NotADirectoryError, PermissionError) as error:
+    except OSError as error:
         raise unwritable(root, error, "output") from error
 
 

@@ -215,7 +215,7 @@ class Release(RowSource):
                         part.write_bytes(content)
             if self._kinds:
                 keep_kinds(target, self._kinds, self._form)
-        except (FileExistsError, NotADirectoryError, PermissionError) as error:
+        except OSError as error:
             raise UserError(f"cannot write {target} ({error.strerror})", where="path", fix="another folder") from error
         return target
 

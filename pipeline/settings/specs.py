@@ -101,7 +101,7 @@ def declared_schema(data: DataConfig) -> Schema:
     schema = load_schema(schema_path(data.schema))
     questions_of(schema)
     confirmed, table = schema.confirmed_public or data.confirmed_public, () if data.path is None else (str(data.path),)
-    check_source(schema.source, schema.name, *table, confirmed=confirmed, where=str(data.schema))
+    check_source(schema.source, schema.name, *table, confirmed=confirmed, where="data.schema")
     return schema
 
 
@@ -285,7 +285,7 @@ def check_settings(config: Config | CheckConfig, unit: PrivacyUnit, schema: Sche
     if schema is not None:
         confirmed = schema.confirmed_public or config.data.confirmed_public
         names = (schema.name, str(config.data.units.path))
-        check_source(schema.source, *names, confirmed=confirmed, where=str(config.data.schema))
+        check_source(schema.source, *names, confirmed=confirmed, where="data.schema")
 
 
 def check_unit(unit: PrivacyUnit, columns: Sequence[str]) -> None:

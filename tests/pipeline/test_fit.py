@@ -2,7 +2,9 @@
 
 import datetime
 import enum
+import errno
 import json
+import os
 import sys
 import tempfile
 import types
@@ -26,7 +28,7 @@ from pipeline.frames.frame_kinds import Kind, keep_kinds, kinds_file, stored_kin
 from pipeline.stage_bars import Stages
 from pipeline.statement.signing import MANIFEST, file_digest
 from pipeline.statement.verify import verify
-from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people
+from tests.pipeline.conftest import PAIRS, SCHEMA, TOWN, command, people, reply
 
 COLUMNS = {
     "id": {"kind": "integer", "min": 0, "max": 400, "bins": {"count": 4}, "missing": False},
@@ -475,6 +477,26 @@ def test_a_saved_release_is_sound_and_loads_again_with_the_kinds_of_the_frame(ho
         pipeline.load(saved)
     with pytest.raises(UserError, match="not the release folder"):
         pipeline.load(tmp_path)
+
+
+def test_a_place_in_which_no_folder_can_be_made_is_named(hospital, tmp_path, monkeypatch, capsys):
+    (tmp_path / "loop").symlink_to("loop")
+    saved, place = hospital.save(tmp_path / "kept"), tmp_path / "loop" / "rows"
+    said = reply(capsys, "synth", f"from={saved}", f"output={place}", code=1).err
+    assert "fix: another folder" in said and "hydra" not in said
+
+    def shut(*place, **more):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", shut)
+    with pytest.raises(UserError, match=f"cannot write .*shut .{os.strerror(errno.EROFS)}"):
+        hospital.save(tmp_path / "shut")
+
+
+def test_a_mistake_in_a_mapping_names_no_file_that_was_written_of_it():
+    with pytest.raises(UserError, match="is the table itself") as mistake:
+        pipeline.plan(None, HOSPITAL | {"source": "hospital"})
+    assert mistake.value.where == "data.schema"
 
 
 def test_conditions_name_columns_by_numbers_and_truth_values_too():
