@@ -157,6 +157,20 @@ def test_a_pair_of_too_many_cells_is_asked_over_coarser_values(town):
         assert table.rows == 50
 
 
+def test_a_column_and_its_near_copy_are_asked_over_their_own_values():
+    """Taxes by state and their squares: over six groups of values each, half of the records had another state's."""
+    rng = np.random.default_rng(5)
+    state, rows = rng.integers(0, 40, 9000), np.arange(9000)
+    columns = {"tax": state, "squared": np.where(rng.random(9000) < 0.98, state * 3 // 2, rng.integers(0, 60, 9000))}
+    columns |= {"age": np.clip(rng.normal(20, 6, 9000), 0, 39).astype(int), "sex": rows % 2}
+    columns |= {"wage": np.clip(columns["age"] + rng.normal(0, 6, 9000), 0, 39).astype(int)}
+    sizes = {n: 60 if n == "squared" else int(c.max()) + 1 for n, c in columns.items()}
+    made = ours(METHOD["auto"], GridTable("states", coded_table(columns, sizes, list(columns))), 1.0, 0)
+    drawn = made.table
+    same = np.mean(drawn.column("squared") == drawn.column("tax").astype(int) * 3 // 2)
+    assert same > 0.9
+
+
 def test_marks_of_few_persons_keep_most_of_their_correlation():
     """Pairs of ordered columns are asked over values that hold far more than noise: 20 × 20 cells would drown."""
     rng = np.random.default_rng(11)
