@@ -448,6 +448,22 @@ def test_clocks_are_in_no_order_with_moments_and_no_firsts_of_a_month(tmp_path: 
     assert "ordered" not in text and "first of a month" not in text and facts["at"].format == "%H:%M"
 
 
+@pytest.mark.parametrize("order", [("job", "wage", "hourly"), ("hourly", "wage", "job")])
+def test_columns_that_are_empty_together_do_not_hide_the_answer_by_which_a_form_skips_both(order, tmp_path) -> None:
+    """Each was said to be empty where the other is, and a release gave wages to people without a job."""
+    rows = [
+        {"job": job, "wage": wage, "hourly": f"{int(wage) * 7 % 41}.5" if wage else ""}
+        for i in range(1200)
+        for job in [["full", "part", "none"][i % 3]]
+        for wage in [f"{20_000 + 97 * i}" if job != "none" and i % 7 else ""]
+    ]
+    table = "\n".join([",".join(order), *(",".join(row[n] for n in order) for row in rows), ""])
+    text, _ = drafted(csv(tmp_path, table))
+    (skipped,) = re.findall(r'\{"job": \["none"\], "(wage|hourly)": \{\}\}', text)
+    other = {"wage": "hourly", "hourly": "wage"}[skipped]
+    assert f'{{"{skipped}": [null], "{other}": {{}}}}' in text, "beside it the other one is empty too"
+
+
 def test_dilutions_are_a_list_and_no_times_of_the_day(tmp_path: Path) -> None:
     """1:4 to 1:32 were times, 1:64 and 1:128 were lost, and a run refused the draft."""
     text, facts = drafted(csv(tmp_path, "titer\n" + "".join(f"1:{2 ** (2 + i % 6)}\n" for i in range(600))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -241,19 +241,38 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf, of_person: flo
             each = csr_array((np.ones(own.size, np.float32), own, np.arange(own.size + 1)), shape=(own.size, sizes[i]))
             held[i] += each.T @ filled.astype(np.float32)
             rows[i] += each.T @ there.astype(np.float32)
-    skipped = []
+    skipped, answers = list[Skipped](), dict[str, Skipped]()
     for t, target in enumerate(targets):
         own = [
             _skipped(source, target, rows[i][:, t], held[i][:, t], of_person)
             for i, source in enumerate(sources)
             if source.name != target[0].name and source.size * target[0].size <= MAX_COMBINATIONS
         ]
-        best = max(own, key=lambda one: (one.explained, any(one.at), None not in one.at), default=None)
-        if best is not None and (best.explained >= EXPLAINED or (best.explained and best.rows == best.empty)):
-            skipped.append(best)
+        own.sort(key=lambda one: (one.explained, any(one.at), None not in one.at), reverse=True)
+        skipped += [o for o in own[:1] if o.explained >= EXPLAINED or (o.explained and o.rows == o.empty)]
+        few = [o for o in own if o.explained >= EXPLAINED and len(o.at) <= MANY and o.above is None]
+        answers |= {o.target: o for o in [o for o in few if any(o.at) and None not in o.at][:1]}
+    skipped += _of_circles(skipped, answers)
     boxes = {c.name for c in given if c.value_codes == 2 and _zero(c)}  # of two, the same rule either way
     once = {frozenset((o.source, o.target)): o for o in reversed(skipped) if {o.source, o.target} <= boxes and o.above}
     return [one for one in skipped if once.get(frozenset((one.source, one.target)), one) is one or one.above is None]
+
+
+def _of_circles(skipped: Sequence[Skipped], answers: Mapping[str, Skipped]) -> list[Skipped]:
+    """Of columns that are empty where each other is (wages by the year and by the hour) the answers by which one is so.
+
+    Args:
+        answers: column → the few values of another that tell most of the rows in which it is empty.
+    """
+    by_target, more = {one.target: one for one in skipped if one.above is None}, list[Skipped]()
+    for name in answers:
+        passed = [name]
+        while passed[-1] in by_target and by_target[passed[-1]].at == (None,) and passed.count(passed[-1]) == 1:
+            passed.append(by_target[passed[-1]].source)
+        if len(passed) > 1 and passed[-1] == name:
+            by_target[name] = answers[name]
+            more.append(answers[name])
+    return more
 
 
 def _zero(column: Column) -> list[_Target]:
