@@ -19,7 +19,7 @@ RARE = 4
 #: So many records more than it had a person gets at most.
 MORE = 4
 #: So many records of others are looked at until there is one to exchange for one that its person may not hold.
-LOOKED_FOR = 4096
+LOOKED_FOR = 1024
 
 
 class Bans(NamedTuple):
@@ -106,7 +106,7 @@ def exchanged(bans: Bans, members: Ints, slots: Ints, starts: Ints, owners: Ints
             continue
         whole[person] = True
         for i in range(starts[person], starts[person + 1]):
-            for _ in range(LOOKED_FOR if broken(bans, person, members[slots[i]]) > 0 else 0):
+            for _ in range(LOOKED_FOR if whole[person] and broken(bans, person, members[slots[i]]) > 0 else 0):
                 j = below(state, len(slots))
                 forbidden = broken(bans, person, members[slots[j]]) + broken(bans, owners[j], members[slots[i]])
                 if whole[owners[j]] and forbidden == 0:

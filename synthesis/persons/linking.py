@@ -292,9 +292,11 @@ def _weighed(target: PersonTarget, number: Ints, sizes: Ints) -> NDArray[np.floa
 def _gaps(targets: Sequence[PersonTarget], time: Column | None, rng: np.random.Generator) -> Ints:
     """Times between records, as often as they are wanted."""
     target = next((t for t in targets if Trait.GAP in t.asked.kinds()), None)
-    if target is None or time is None or not target.goal.sum() > 0:
+    if target is None or time is None:
         return np.zeros(0, np.int64)
     cells = target.goal.reshape(-1, target.asked.values.shape[-1]).sum(axis=0)[:-1]
+    if not cells.sum() > 0:  # also where one of both times is missing in all
+        return np.zeros(0, np.int64)
     edges = gap_edges(time).astype(np.int64)
     cell = rng.choice(cells.size, GAPS, p=cells / cells.sum())
     return np.asarray(edges[cell] + (rng.random(GAPS) * (edges[cell + 1] - edges[cell])).astype(np.int64))

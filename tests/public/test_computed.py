@@ -263,7 +263,7 @@ SUMS = {"claim": {"expression": "goods + car"}, "left": {"expression": "claim - 
 def test_columns_around_a_computed_one_ascend_in_every_written_row_and_what_reads_them_follows(
     ordered: list[list[str]], tmp_path: Path
 ) -> None:
-    """More was awarded than claimed in a sixth of the rows, where a schema knew the total to be one."""
+    """More was awarded than claimed in many rows, where a schema knew the total to be one."""
     schema = facts(CLAIM, SUMS, ordered=ordered)
     write_rows(tmp_path / "rows.csv", schema, 500, column=None, most=1, rng=np.random.default_rng(0))
     made = pd.read_csv(tmp_path / "rows.csv")

@@ -198,6 +198,16 @@ def test_without_any_answer_each_record_is_a_person_of_its_own():
     check(linked, table, times, UNIT)
 
 
+def test_persons_of_whom_no_two_times_are_there_are_linked():
+    """No gap was wanted but that of a missing time, and the run ended after all its charges."""
+    gaps = next(q for q in person_questions(UNIT, COLUMNS) if q.features[-1].kind is Trait.GAP)
+    values = np.zeros(gaps.shape)
+    values[..., -1] = 9.0
+    one = Asked(gaps, values, 1.0, np.ones(gaps.shape, bool), BY_NAME)
+    wanted = PersonTarget(one, values.ravel(), np.zeros(values.size), 9.0)
+    assert linking._gaps([wanted], BY_NAME["year"], np.random.default_rng(0)).size == 0
+
+
 def test_sweeps_end_where_nothing_is_left_to_gain():
     """Far noise gives millions of persons; where each has one record, no proposal changes a thing."""
     (table, times, _), unit = world(1, 20), PersonUnit("id", 1)
