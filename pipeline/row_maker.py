@@ -67,11 +67,6 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
         if name in {s.target for s in schema.rules.computed}:
             fix = f"conditions on {', '.join(schema.rules.sources(name))}; or more rows, of which you keep those"
             raise UserError(f"{name!r} is computed after rows are drawn, by derive", where="where", fix=fix)
-        if any(name == limit.column for limit in schema.rules.limits):
-            fix = "conditions on other columns; or more rows, of which you keep those"
-            raise UserError(
-                f"`ordered` brings {name!r} to what is computed after rows are drawn", where="where", fix=fix
-            )
     weights = {name: code_weights(schema, name, value) for name, value in where.items()}
     # before a model is fitted; `rows_given` also knows what the schema's steps rule out, but no rule of persons
     check_condition(schema.domain, schema.rules.zeros, weights)

@@ -199,7 +199,6 @@ def broken(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
 def _descending(source: Source, schema: Schema, rows: int) -> list[tuple[str, float]]:
     """Each pair of columns that ascend by a rule, and the share of the rows in which their values descend."""
     pairs = [pair for group in schema.rules.ordered for pair in group.pairs]
-    pairs += [(name, limit) if above else (limit, name) for name, limit, above in schema.rules.limits]
     each = ascending_rows(source, {c.name: c for c in schema.columns}, pairs)
     return [(f"{a} ≤ {b}", (both - up) / max(rows, 1)) for (a, b), (both, up, *_) in each.items()]
 

@@ -21,9 +21,7 @@ from mechanisms.public.schema.table_schema import Schema, load_schema, parse_sch
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.value_summaries import rows_clipped, rows_that_differ
 from pipeline.look.rehearse import write_rows
-from pipeline.look.relation_look import _descending
 from pipeline.release_folder import check_columns
-from pipeline.row_maker import build_condition
 from tests.public.table_worlds import csv, refusal, source
 
 TYPES: dict[str, Type] = {"a": "date", "b": "date", "t": "datetime", "x": "number", "y": "number", "my col": "number"}
@@ -248,56 +246,6 @@ def test_sources_may_have_bounds_that_are_to_be_discovered() -> None:
 )  # fmt: skip
 def test_what_cannot_be_is_refused_when_the_schema_is_read(columns, rules, says):
     assert says in refusal({"columns": {**STAY, **columns}, "derive": RULES, **rules})
-
-
-#: Claims that are a sum, of which some is awarded, at most all; and at least a fee is.
-CLAIM = {
-    n: {"kind": "float", "min": 0, "max": 500, "decimals": 1, "bins": {"count": 5}} for n in ("goods", "car", "paid")
-}
-CLAIM |= {"claim": {"kind": "float", "min": 0, "max": 1000}, "left": {"kind": "float", "min": 0, "max": 1000}}
-CLAIM |= {"limit": {"kind": "float", "min": 0, "max": 2000, "multiple_of": 50, "bins": {"count": 5}, "missing": False}}
-SUMS = {"claim": {"expression": "goods + car"}, "left": {"expression": "claim - paid"}}
-
-
-@pytest.mark.parametrize("ordered", [[["paid", "claim", "limit"]], [["paid", "claim"], ["claim", "limit"]]])
-def test_columns_around_a_computed_one_ascend_in_every_written_row_and_what_reads_them_follows(
-    ordered: list[list[str]], tmp_path: Path
-) -> None:
-    """More was awarded than claimed in many rows, where a schema knew the total to be one."""
-    schema = facts(CLAIM, SUMS, ordered=ordered)
-    write_rows(tmp_path / "rows.csv", schema, 500, column=None, most=1, rng=np.random.default_rng(0))
-    made = pd.read_csv(tmp_path / "rows.csv")
-    assert np.allclose(made.claim, made.goods + made.car, equal_nan=True)
-    assert np.allclose(made.left, made.claim - made.paid, equal_nan=True)
-    both = made.paid.notna() & made.claim.notna()
-    assert (made.paid <= made.claim)[both].all() and (made.claim <= made.limit)[made.claim.notna()].all()
-    assert not (made.limit % 50).any() and made.paid[made.claim.isna()].gt(0).any()
-    free = facts(CLAIM, SUMS)
-    write_rows(tmp_path / "free.csv", free, 500, column=None, most=1, rng=np.random.default_rng(0))
-    before = pd.read_csv(tmp_path / "free.csv")
-    held = (before.paid <= before.claim) | before.paid.isna() | before.claim.isna()
-    assert (~held).any()
-    assert len(ordered) == 1 or (made.paid[held].fillna(-1) == before.paid[held].fillna(-1)).all()
-    assert parse_schema(yaml.safe_load(schema.to_yaml()), where="s.yaml").rules.limits == schema.rules.limits
-    assert dict(_descending(source(tmp_path / "free.csv"), schema, 500))["paid ≤ claim"] == (~held).mean()
-    with pytest.raises(UserError, match="`ordered` brings 'paid' to what is computed"):
-        build_condition(schema, {"paid": [0, 100]})
-
-
-@pytest.mark.parametrize(
-    ("more", "says"),
-    [
-        ({"ordered": [["goods", "claim"]]}, "is computed from 'goods'"),
-        ({"ordered": [["paid", "claim", "left"]]}, "'claim' and 'left' are computed"),
-        ({"ordered": [["paid", "claim"], ["limit", "left"]]}, "is computed from 'paid'"),
-        ({"ordered": [["paid", "claim"], ["paid", "limit"]]}, "are brought to 'claim', and ordered"),
-        ({"ordered": [["claim", "paid"]]}, "beyond all values"),
-        ({"ordered": [["paid", "claim"]], "impossible": [{"paid": {}, "goods": {}}]}, "and impossible names it"),
-        ({"ordered": [["paid", "claim"], ["claim", "paid"]]}, "beyond all values"),
-    ],
-)
-def test_what_a_computed_column_cannot_limit_is_refused(more: dict[str, Any], says: str) -> None:
-    assert says in refusal({"columns": CLAIM, "derive": SUMS, **more})
 
 
 def drafted(folder: Path, table: pd.DataFrame) -> str:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +23,6 @@ from mechanisms.public.schema.column import ORDERED_KINDS, Column
 Flags = NDArray[np.bool_]
 #: Column → what it has in each row.
 Rows: TypeAlias = Mapping[str, NDArray[Any]]
-
-
-class ComputedLimit(NamedTuple):
-    """A column of which values above a computed one (`above`), else those below it, are brought to it."""
-
-    column: str
-    computed: str
-    above: bool
 
 
 @dataclass(frozen=True)
@@ -246,46 +238,29 @@ def all_ascending(
     return changed
 
 
-def limited(values: NDArray[Any], limit: NDArray[Any], column: Column, *, above: bool) -> NDArray[Any]:
-    """A column's values, those above a limit (else those below) brought to the step before it, inside its bounds.
-
-    Args:
-        limit: NaN where there is none.
-    """
-    if step := column.step:
-        limit = multiple(-step_from(-limit, step) if above else step_from(limit, step), step) + 0.0  # not −0
-    over = values > limit if above else values < limit
-    return np.where(over, np.clip(limit, *column.bounds), values).astype(values.dtype)
-
-
 def parse_ordered(
-    given: object,
-    columns_by_name: Mapping[str, Column],
-    constants: Collection[str],
-    computed: Collection[str],
-    where: str,
-) -> tuple[tuple[Ordered, ...], tuple[ComputedLimit, ...], list[Any]]:
-    """`ordered: [[received, dispatched, on_scene]]`: groups, what a computed column limits, and what was given.
+    given: object, columns_by_name: Mapping[str, Column], constants: Collection[str], where: str
+) -> tuple[tuple[Ordered, ...], list[Any]]:
+    """`ordered: [[received, dispatched, on_scene]]`.
 
     Args:
         constants: columns that are constant in a person.
-        computed: columns that are computed from others' values; a group has one at most, which limits its others.
 
     Raises:
         UserError: an unknown column, columns that have no order, constants of persons with other bins, or groups of
             which one goes on another without its columns.
     """
     if given is None:
-        return (), (), []
+        return (), []
     groups = given if isinstance(given, list | tuple) else [given]
-    parsed, limits, orders = [], list[ComputedLimit](), list[Any]()
+    parsed = []
     for group in groups:
         if not isinstance(group, list | tuple) or len(group) < 2 or len(set(map(str, group))) < len(group):
             fix = "lists of two or more columns: ordered: [[received, dispatched]]"
             raise UserError(f"ordered: got {group!r}", where=where, fix=fix)
         columns = [column_of_rule(str(n), columns_by_name, "ordered", where) for n in group]
-        orders.append([c.name for c in columns])
         first = columns[0]
+        alike = all(c.labels == first.labels for c in columns)
         for column in columns:
             cyclic = column.bins is not None and column.bins.calendar in CYCLIC
             problem = f"ordered: column {column.name!r} has no order, or is of another kind than {first.name!r}"
@@ -295,12 +270,6 @@ def parse_ordered(
                 )
                 raise UserError(problem, where=where, fix=fix)
             check_cells((first.size, column.size), "ordered", where)
-        if any(c.name in computed for c in columns):
-            limits += _limits(columns, computed, where)
-            columns = [c for c in columns if c.name not in computed]
-        if len(columns) < 2:
-            continue
-        alike = all(c.labels == columns[0].labels for c in columns)
         if not alike and (fixed := [c.name for c in columns if c.name in constants]):
             fields = ", ".join(f"{k}: {_as_yaml(v)}" for k, v in common_bins(columns).items())
             problem = f"ordered: {fixed[0]!r} is constant in a person, and other columns have other bins"
@@ -319,27 +288,7 @@ def parse_ordered(
         if any(c.labels != chain[0].labels for c in chain):
             problem = f"ordered: {low!r} to {middle!r} and {middle!r} to {high!r} in two groups, with other bins"
             raise UserError(problem, where=where, fix=f"one group: [{low}, {middle}, {high}]")
-    return tuple(parsed), tuple(limits), orders
-
-
-def _limits(columns: Sequence[Column], computed: Collection[str], where: str) -> list[ComputedLimit]:
-    """The columns of a group that are brought to the one that is computed.
-
-    Raises:
-        UserError: both are, or the other one's bounds hold no value that the rule allows.
-    """
-    pairs = [(a, b) for a, b in itertools.combinations(columns, 2) if {a.name, b.name} & {*computed}]
-    for low, high in pairs:
-        if {low.name, high.name} <= {*computed}:
-            problem = f"ordered: {low.name!r} and {high.name!r} are computed from other columns"
-            raise UserError(problem, where=where, fix="one of them, and columns that are not")
-        if low.low > high.low if high.name in computed else low.high > high.high:
-            problem = f"ordered: {low.name!r} to {high.name!r}, one of which may lie beyond all values of the other"
-            raise UserError(problem, where=where, fix="wider bounds of the one that is not computed")
-    return [
-        ComputedLimit(low.name, high.name, True) if high.name in computed else ComputedLimit(high.name, low.name, False)
-        for low, high in pairs
-    ]
+    return tuple(parsed), [list(o.columns) for o in parsed]
 
 
 def _as_yaml(value: object) -> str:

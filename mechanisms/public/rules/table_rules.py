@@ -28,7 +28,7 @@ from mechanisms.public.rules.computed import (
     parse_computed,
     parse_mapped,
 )
-from mechanisms.public.rules.ordered import ComputedLimit, Ordered, parse_ordered
+from mechanisms.public.rules.ordered import Ordered, parse_ordered
 from mechanisms.public.rules.rule_transforms import coarsened, parse_availability, parse_derive, parse_recode
 from mechanisms.public.rules.structural_zeros import (
     Zeros,
@@ -39,7 +39,7 @@ from mechanisms.public.rules.structural_zeros import (
     permuted,
     possible_cells,
 )
-from mechanisms.public.rules.transforms import Coarsen, Step, Unmeasured, Unread
+from mechanisms.public.rules.transforms import Step, Unmeasured, Unread
 from mechanisms.public.rules.unit_ids import UnitIds, parse_unit_ids
 from mechanisms.public.schema.code_labels import codes_meant
 from mechanisms.public.schema.column import Column
@@ -59,7 +59,6 @@ class Rules:
         zeros: structural zeros over the table's columns; `of_records` those that records alone can break.
         linked: those over constants of persons, with columns of records or without.
         ordered: groups of columns whose values ascend in every row.
-        limits: columns that such a group brings to a computed one.
         calendar: dates and times whose weekday or hour is a column of its own.
         unit_ids: how synthetic rows get the id of a unit, or None.
         mapped: columns that are filled from another by a mapping measured with noise.
@@ -73,7 +72,6 @@ class Rules:
     of_records: tuple[Zeros, ...] = field(default=(), compare=False)
     linked: tuple[Zeros, ...] = field(default=(), compare=False)
     ordered: tuple[Ordered, ...] = ()
-    limits: tuple[ComputedLimit, ...] = ()
     calendar: tuple[CalendarParts, ...] = ()
     unit_ids: UnitIds | None = None
     mapped: tuple[Mapped, ...] = ()
@@ -123,7 +121,7 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     declared: FieldDict = {}
     unit, unit_content = parse_person_unit(given.get("unit"), by_name, where=where)
     constants = () if unit is None else unit.constant
-    ordered, limits, orders = parse_ordered(given.get("ordered"), by_name, constants, _results(given), where)
+    ordered, orders = parse_ordered(given.get("ordered"), by_name, constants, where)
     calendar, parts = parse_calendar(given.get("calendar"), by_name, {n for g in ordered for n in g.columns}, where)
     impossible, patterns = parse_impossible(given.get("impossible"), domain, by_name, where, folder)
     missing = [c for c in columns if c.cell_of and c.missing and c.between is None]
@@ -156,7 +154,7 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     more["calendar"] = parts
     declared |= {k: v for k, v in more.items() if v}
     others = {"calendar": [n for rule in calendar for n in (rule.time, *rule.columns.values())]}
-    others |= {"ordered": [n for g in ordered for n in g.columns], "impossible": [n for c, _ in impossible for n in c]}
+    others |= {"ordered": [n for g in ordered for n in g.columns], "impossible": [n for c, _ in zeros for n in c]}
     others["mapped"] = [n for m in mapped for n in (m.target, m.source)]
     if unit is not None:
         if ids is not None:
@@ -169,11 +167,10 @@ def parse_rules(given: Fields, columns: Sequence[Column], *, where: str, folder:
     steps += [Unmeasured(word="unmeasured", takes=(c.name,), size=c.size) for c in columns if c.unmeasured]
     steps = _sorted(steps, where)
     steps += [coarsened(c, where=f"{where}: column {c.name!r}") for c in columns if c.joint_bins is not None]
-    rules = Rules(declared, tuple(steps), zeros, of_records, linked, ordered, limits, calendar, ids, mapped, unit)
+    rules = Rules(declared, tuple(steps), zeros, of_records, linked, ordered, calendar, ids, mapped, unit)
     others["unit_id"] = [] if ids is None else [*ids.same, *ids.order_by]
     others["unit"] = [] if unit is None else list(unit.order)
     _check_codes(steps, others, columns, where)
-    _check_limits(rules, steps, others, where)
     return rules
 
 
@@ -199,28 +196,6 @@ def _check_codes(
             raise UserError(f"{rule}: nothing is known of {name!r}", where=where, fix=fix)
 
 
-def _check_limits(rules: Rules, steps: Sequence[Step], others: Mapping[str, Sequence[str]], where: str) -> None:
-    """UserError where a column that a computed one limits is one that it follows from, or one of another rule's codes.
-
-    Args:
-        others: as of `_check_codes`.
-    """
-    own = {s.rule: (*s.takes, *s.reads) for s in steps if not isinstance(s, Computed | Coarsen)}
-    read = {n: rule for rule, names in (*own.items(), *others.items()) if rule != "ordered" for n in names}
-    brought = {limit.column for limit in rules.limits}
-    for name, limit, _ in rules.limits:
-        groups = [f"ordered: {group}" for group in rules.declared["ordered"] if name in group]
-        problem = f"ordered: values of {name!r} are brought to {limit!r}, "
-        if follows := brought.intersection(rules.sources(limit)):
-            fix = "leave one of the two out of `ordered`"
-            raise UserError(
-                f"{problem}which is computed from {min(follows)!r}, brought to one itself", where=where, fix=fix
-            )
-        if name in read or len(groups) > 1:
-            fix = "one of the two rules; of two groups one with all columns"
-            raise UserError(f"{problem}and {read.get(name, groups[-1])} names it", where=where, fix=fix)
-
-
 def of_codes(given: Mapping[Any, Any]) -> FieldDict:
     """The rules among a schema's fields that speak of codes: all but expressions, which speak of values."""
     rules = {k: v for k, v in given.items() if k in RULES}
@@ -232,12 +207,6 @@ def of_codes(given: Mapping[Any, Any]) -> FieldDict:
 def of_values(entry: object) -> bool:
     """Whether an entry of `derive` computes values: by an expression, or as a time and a length after it."""
     return is_length(entry) or (isinstance(entry, Mapping) and FIELD in entry)
-
-
-def _results(given: Fields) -> set[str]:
-    """The columns that expressions compute."""
-    derived = derive if isinstance(derive := given.get("derive"), Mapping) else {}
-    return {str(n) for n, e in derived.items() if of_values(e) and not is_length(e)}
 
 
 def _sorted(steps: list[Step], where: str) -> list[Step]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
-from mechanisms.public.rules.ordered import all_ascending, exchanged, limited, on_their_steps, with_room
+from mechanisms.public.rules.ordered import all_ascending, exchanged, on_their_steps, with_room
 from mechanisms.public.rules.unit_ids import assign_units
 from mechanisms.public.schema.bins import Codes, Floats, Grid, multiple, steps_to, within
 from mechanisms.public.schema.column import Column
@@ -221,20 +221,16 @@ def with_constants(drawn: Sequence[Drawn], schema: Schema, ids: NDArray[Any]) ->
 
 
 def with_computed(drawn: Sequence[Drawn], schema: Schema) -> list[Drawn]:
-    """The decoded columns with those that are computed from the others' values, row by row, and what these limit.
+    """The decoded columns with those that are computed from the others' values, row by row.
 
     Args:
         drawn: in the order of the schema's columns; what stands in the place of computed ones is not looked at.
     """
-    every, rules, place = list(drawn), schema.rules, schema.domain.index
-    for limits in (rules.limits, ()) if rules.limits else ((),):  # computed columns may read what others limit
-        for step in reversed(rules.computed):  # one that reads a computed column stands before it
-            column = schema[step.target]
-            values = step.values({n: _numbers(every[place(n)]) for n in step.reads}, column)
-            every[place(step.target)] = _drawn(values, column)
-        for name, limit, above in limits:
-            moved = limited(every[place(name)].values, _numbers(every[place(limit)]), schema[name], above=above)
-            every[place(name)] = replace(every[place(name)], values=moved)
+    every = list(drawn)
+    for step in reversed(schema.rules.computed):  # one that reads a computed column stands before it
+        column = schema[step.target]
+        values = step.values({n: _numbers(every[schema.domain.index(n)]) for n in step.reads}, column)
+        every[schema.domain.index(step.target)] = _drawn(values, column)
     return every
 
 
