@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -120,6 +122,8 @@ def _number(column: Column, item: Any, *, last: bool) -> float | None:
     if column.kind not in DATE_KINDS:
         if isinstance(item, str) and column.kind == "float" and item not in _codes(column):
             return NumberForm(column.strip, column.decimal).number(item)
+        if isinstance(item, int) and abs(item) > sys.float_info.max:  # no float holds it
+            return math.inf if item > 0 else -math.inf
         return float(item) if isinstance(item, int | float | np.integer | np.floating) else None
     form = None if str(item) in _codes(column) else column.format  # a name of a bin stays one
     if isinstance(item, int) and item > 999:  # smaller ones name hours

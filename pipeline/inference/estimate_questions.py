@@ -85,6 +85,8 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     one_of(question.what, KINDS, "estimate")
     one_of(question.within_bin, (WORST, MIDPOINT), "within_bin")
     one_of(question.unmeasured, (REFUSE, BOUNDS), "unmeasured")
+    if not isinstance(question.sampling, bool | np.bool_):
+        raise UserError(f"got {question.sampling!r}", where="sampling", fix="true or false")
     asked = {"column": [question.column], "other": [question.other], "by": question.by}
     named = {where: [name for name in names if name is not None] for where, names in asked.items()}
     wrong = {where: [n for n in names if n not in schema.domain] for where, names in named.items()}

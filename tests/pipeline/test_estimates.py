@@ -133,6 +133,13 @@ def test_exact_answers_give_exact_figures_and_the_width_of_bins_alone():
     assert (median["low"], median["high"]) == (true // 10 * 10, true // 10 * 10 + 9)
 
 
+@pytest.mark.parametrize("sampling", ["false", 0, None, np.array([True, False])])
+def test_whether_records_are_a_sample_is_true_or_false(sampling):
+    """The texts "false" and "no" were taken for true, and arrays ended in an error of numpy's."""
+    with pytest.raises(UserError, match="sampling: got "):
+        estimates.estimate(TOWN, release(1, sigma=0.1), question("mean", "age", sampling=sampling))
+
+
 def test_what_the_records_are_drawn_from_is_less_certain_than_the_records():
     known = release(1, sigma=0.1)
     of_records = estimates.estimate(TOWN, known, question("mean", "age", by="job", within_bin="midpoint"))

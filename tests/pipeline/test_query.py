@@ -96,6 +96,15 @@ def test_the_name_of_an_hour_is_that_hour_and_a_time_with_a_zone_is_read_as_its_
     assert plain == zoned and plain[0][1] - plain[0][0] == 3600
 
 
+@pytest.mark.parametrize("kind", ["integer", "float"])
+def test_a_number_that_no_float_holds_lies_beyond_every_bound(kind):
+    schema = parse_schema({"columns": {"x": {"kind": kind, "min": 0, "max": 9, "bins": {"count": 5}}}}, where="t")
+    for ends in ([0, 10**400], [-(10**400), 10**400]):
+        assert code_weights(schema, "x", ends).sum() == 5
+    with pytest.raises(UserError, match="column 'x'"):
+        code_weights(schema, "x", 10**400)
+
+
 def test_what_was_not_measured_is_refused_with_what_was_and_how_to_measure_it():
     known = Measurements(TWO, (answer(("a",), [1, 2], 1.0),))
     for asked, setting in ((("b",), '["b"]'), (("a", "b"), '["a","b"]')):

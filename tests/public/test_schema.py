@@ -340,3 +340,24 @@ def test_all_columns_of_a_schema_that_are_wrong_are_named_at_once() -> None:
     lines = str(error.value).splitlines()
     assert error.value.where == "s.yaml: column 'c0'"
     assert lines.count("  fix: exchange them, or widen the range") == 8 and lines[-1] == "and 3 more"
+
+
+LETTERS = {"kind": "categorical", "values": ["a", "b"]}
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800.csv", "~no-such-person/x"])
+@pytest.mark.parametrize(
+    ("field", "rules"),
+    [
+        *(({rule: None}, {}) for rule in ("hierarchy", "distances", "coordinates")),
+        ({"geojson": {"key": "name", "file": None}}, {}),
+        ({}, {"derive": {"q": {"from": "p", "map": None}}}),
+        ({}, {"unit_id": {"name": "u", "units": None}}),
+        ({}, {"impossible": [{"columns": ["p", "q"], "possible": None}]}),
+    ],
+)
+def test_a_file_of_a_schema_with_a_name_that_the_system_does_not_take_is_named(field, rules, name):
+    """The names ended in errors of Python's: a byte of zero, half a letter, the home of nobody."""
+    given = json.dumps({"columns": {"p": LETTERS | field, "q": LETTERS}, **rules}).replace("null", json.dumps(name))
+    with pytest.raises(UserError, match="is no name that the system takes"):
+        parse_schema(json.loads(given), where="t")

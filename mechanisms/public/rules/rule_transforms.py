@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Attribute
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.files import as_path
 from mechanisms.public.rules.structural_zeros import Zeros, check_cells, column_of_rule, possible_cells
 from mechanisms.public.rules.transforms import FINE, Availability, Coarsen, Conflict, Derive, Recode
 from mechanisms.public.schema.code_labels import code_of, codes_of, labels_of
@@ -75,7 +76,7 @@ def parse_derive(
 
 def _map_rows(given: object, sources: Sequence[str], name: str, rule: str, where: str, folder: Path) -> list[list[Any]]:
     if isinstance(given, str):
-        return facts_in_order(folder / Path(given).expanduser(), [*sources, name], field=rule, where=where)
+        return facts_in_order(folder / as_path(given, where), [*sources, name], field=rule, where=where)
     if isinstance(given, Mapping) and len(sources) == 1:
         return [[source, value] for source, value in given.items()]
     width = len(sources) + 1

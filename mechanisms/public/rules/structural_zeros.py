@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, check_names
+from mechanisms.public.files import as_path
 from mechanisms.public.rules.transforms import (
     MAX_COMBINATIONS,
     Coarsen,
@@ -45,7 +46,7 @@ def possible_cells(
     if isinstance(given, str | int) and len(names) == 2 and (level := _of_level(named[0], named[1], str(given))):
         rows = level
     elif isinstance(given, str):
-        path, tree = folder / Path(given).expanduser(), named[0].tree
+        path, tree = folder / as_path(given, where), named[0].tree
         if tree is not None and not path.exists():
             levels = ", ".join(level.name for level in tree.levels)
             fix = f"a level: {levels} (hierarchy: {{levels: [NAME, …], tree: …}} names them); or the path of a CSV"

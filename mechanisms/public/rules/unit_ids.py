@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import as_path
 from mechanisms.public.rules.structural_zeros import columns_of_rule
 from mechanisms.public.rules.transforms import cell_numbers, spread_codes
 from mechanisms.public.schema.code_labels import codes_of, labels_of
@@ -193,7 +194,7 @@ def _units(
     rule, names = "unit_id: units", [name, *(c.name for c in columns)]
     rows = given
     if isinstance(given, str):
-        path = folder / Path(given).expanduser()
+        path = folder / as_path(given, where)
         rows = facts_in_order(path, names, field=rule, where=where, weight="records")
     if not isinstance(rows, list | tuple) or not rows:
         raise UserError(f"{rule}: got {rows!r}", where=where, fix="the path of a CSV")

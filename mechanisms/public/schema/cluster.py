@@ -11,6 +11,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
 from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.files import as_path
 from mechanisms.public.schema.bins import Floats, Ints
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, check_fields, text_list, whole_number
 from mechanisms.public.schema.hierarchy import MAX_VALUES, Hierarchy, build_hierarchy, first_repeat
@@ -106,7 +107,7 @@ def cluster_from_settings(settings: object, *, where: str) -> Hierarchy:
         fix = "{coordinates: places.csv, levels: [5, 25]}, or distances: instead of coordinates:"
         raise UserError("needs coordinates or distances, one of them", where=where, fix=fix)
     field = "coordinates" if "coordinates" in given else "distances"
-    path = Path(str(given[field])).expanduser()
+    path = as_path(str(given[field]), where)
     counts = given.get("levels")
     if not isinstance(counts, list) or not counts:
         raise UserError(f"levels: got {counts!r}", where=where, fix="numbers of clusters, coarsest first: [5, 25]")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import as_path
 from mechanisms.public.schema.bins import Floats
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, as_text, text_list
@@ -78,7 +79,7 @@ def special_labels(column: Column) -> tuple[str, ...]:
 
 def _hierarchy(column: Column, given: object, where: str, folder: Path) -> Hierarchy:
     if isinstance(given, str):
-        levels, ways = _ways_of_csv(folder / Path(given).expanduser(), where)
+        levels, ways = _ways_of_csv(folder / as_path(given, where), where)
     elif isinstance(given, Mapping) and set(given) == NAMED:
         levels = list(text_list(given["levels"], "hierarchy: levels", where))
         ways = _ways(given["tree"], (), where)
@@ -94,7 +95,7 @@ def _ways(node: object, above: Way, where: str) -> list[Way]:
     """The way to each leaf below a node, in the order written."""
     name = repr(above[-1]) if above else "the root"
     if not isinstance(node, Mapping | list | tuple) or not node:
-        problem = "has no leaf" if node is None or node in ({}, []) else f"got {node!r}"
+        problem = "has no leaf" if node is None or isinstance(node, Mapping | list | tuple) else f"got {node!r}"
         raise UserError(f"hierarchy: below {name}: {problem}", where=where, fix=TREE)
     if isinstance(node, Mapping):
         inner = [(as_text(key, f"hierarchy: below {name}", where), child) for key, child in node.items()]
@@ -121,7 +122,7 @@ def _distances(column: Column, given: object, where: str, folder: Path) -> Dista
         problem = f"distances: {len(labels):,} values, but at most {MAX_VALUES:,} are allowed"
         raise UserError(problem, where=where, fix="a hierarchy, or coarser bins")
     if isinstance(given, str):
-        names, rows = matrix_of_csv(folder / Path(given).expanduser(), where)
+        names, rows = matrix_of_csv(folder / as_path(given, where), where)
     elif isinstance(given, Mapping) and set(given) == {"values", "matrix"}:
         names = list(text_list(given["values"], "distances: values", where))
         rows = given["matrix"] if isinstance(given["matrix"], list) else [given["matrix"]]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.errors import UserError, did_you_mean
+from mechanisms.public.files import as_path
 from mechanisms.public.schema.discover_fields import FieldDict, Fields
 from mechanisms.public.schema.hierarchy import first_repeat
 from mechanisms.public.schema.schema_text import check_alone, read_facts
@@ -106,7 +107,7 @@ def east_and_north(header: Sequence[str]) -> tuple[int, int] | None:
 
 def _points(given: object, where: str, folder: Path) -> tuple[tuple[str, Point], ...]:
     if isinstance(given, str):
-        header, names, numbers = read_points(folder / Path(given).expanduser(), where)
+        header, names, numbers = read_points(folder / as_path(given, where), where)
         if len(header) < 3:
             raise UserError("coordinates: one number per value", where=where, fix=POINTS)
         east, north = east_and_north(header) or (0, 1)
@@ -133,7 +134,7 @@ def _areas(given: object, where: str, folder: Path) -> list[tuple[str, tuple[Rin
             texts = {str(name): list(rings) for name, rings in dict(given["areas"]).items()}
             return [(name, tuple(_ring_of_text(r) for r in rings)) for name, rings in texts.items()]
         check_alone(field="geojson", where=where)
-        path = folder / Path(str(given["file"])).expanduser()
+        path = folder / as_path(str(given["file"]), where)
         content = json.loads(path.read_text(encoding="utf-8-sig"))
         areas: dict[str, list[Ring]] = {}
         for feature in content["features"]:
