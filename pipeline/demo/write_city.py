@@ -83,7 +83,7 @@ def _write(
     for number, start in enumerate(range(0, rows, CHUNK)):  # no caller appears in two chunks
         rng = np.random.default_rng([seed, number])
         calls = make_calls(city, size=min(CHUNK, rows - start), first_caller=start, rng=rng)
-        writer.write_table(pa.table(calls, schema=_schema(text=False)).cast(_schema(text=text)), TOGETHER)
+        writer.write(pa.table(calls, schema=_schema(text=False)).cast(_schema(text=text)))
         if progress is not None:
             progress(min((number + 1) * CHUNK, rows), rows)
 
@@ -112,8 +112,8 @@ def _labels(codes: Codes, names: Sequence[str], mask: np.ndarray | None = None) 
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int16), mask=mask), pa.array(names))
 
 
-#: Rows made at once, and rows that a file of columns holds together: of several such groups each thread reads its own.
-CHUNK, TOGETHER = 1 << 18, 1 << 15
+#: Rows made at once.
+CHUNK = 1 << 18
 #: Odd, so that numbering callers in steps of it is one-to-one: ids in no order, and never the same twice.
 STEP, IDS = 0x5851F42D4D, 1 << 40
 NEIGHBOURLY = 0.72  # share of calls made at home
