@@ -15,6 +15,8 @@ from scipy.stats import norm
 import pipeline
 from mechanisms.public.tables.doubts import numbers_apart
 from mechanisms.public.tables.text_forms import NumberForm
+from mechanisms.sensitive.contribution import PrivacyUnit
+from pipeline.look import unit_look
 from tests.pipeline.conftest import command, reply
 from tests.pipeline.looks import FORM, checked, drafted
 
@@ -431,6 +433,11 @@ def test_ids_of_one_person_in_several_forms_are_warned_of(ids, says, capsys):
     looked = checked(capsys, cells, columns, "privacy.unit=who", "privacy.max_records=20")
     said = "\n".join(looked["hints"] + looked.get("warnings", []))
     assert (says in said) if says else "one person?" not in said, said
+
+
+def test_ids_of_which_no_two_are_one_are_not_grouped(monkeypatch):
+    monkeypatch.setattr(unit_look.pa, "table", lambda columns: pytest.fail("the ids are grouped"))
+    assert unit_look._one_person(unit_look.pa.array(["12-3", "124", "A100", "B100", "a1"]), PrivacyUnit("who")) == []
 
 
 def test_words_and_one_digit_again_and_again_are_asked_about_as_no_id_and_no_day(capsys):

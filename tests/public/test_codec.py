@@ -21,7 +21,9 @@ from mechanisms.public.schema.fine_cells import finest
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.decode import draw
+from mechanisms.public.tables.encode import value_expressions
 from mechanisms.public.tables.text_forms import NumberForm
+from mechanisms.public.tables.value_summaries import value_batches
 from mechanisms.public.tables.write_table import arrow_type, decode_column, text_column, write_table
 from tests.conftest import few
 from tests.public.table_worlds import coded, codes, csv, decode_table, encoded, schema, source
@@ -52,6 +54,15 @@ def test_numbers_are_read_as_numbers_and_clipped_to_the_bounds(tmp_path: Path) -
     table, report = encoded(csv(tmp_path, "a,b\n" + "".join(f"{c},\n" for c in cells)), schema(a=AGE))
     assert table.columns[0].tolist() == [3, 3, 3, 3, 3, 0, 9, 3, 9, 10]
     assert (report.outside["a"], report.unplaced.get("a", 0)) == (4, 0)
+
+
+def test_values_are_read_without_their_bins(tmp_path: Path) -> None:
+    facts = schema(a={"kind": "float", "min": 0, "max": 1, "bins": {"count": 7}})
+    table = source(csv(tmp_path, "a,b\n0.5,\n2,\nx,\n"))
+    _, (value,) = value_expressions(table, facts.columns)
+    assert "floor" in facts.columns[0].grid.sql("x") and "floor" not in value
+    (read,) = value_batches(table, facts.columns)
+    assert read["a"].tolist() == pytest.approx([0.5, 1.0, np.nan], nan_ok=True)
 
 
 NO_NUMBERS = [

@@ -4,9 +4,13 @@ import itertools
 import json
 import re
 from datetime import date, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -413,6 +417,49 @@ def test_a_wide_table_is_looked_at_in_few_queries(tmp_path: Path) -> None:
     with whole.connect() as engine:
         together = {look.columns: None for look, _ in column_facts.looks(whole, engine)}
     assert [*map(len, together)] == [500, 500, 200]
+
+
+class Asked:
+    """An engine, and what it was asked."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine, self.asked = engine, list[str]()
+
+    def execute(self, sql: str) -> Any:
+        self.asked.append(sql)
+        return self.engine.execute(sql)
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_texts_are_read_as_numbers_once_and_sampled_once_where_none_has_blanks(tmp_path: Path, blank: str) -> None:
+    whole = source(csv(tmp_path, "a,b,c\n" + "".join(f"{i % 3}{blank},{i},x\n" for i in range(90))))
+    with whole.connect() as engine:
+        asked = Asked(engine)
+        look, _ = next(column_facts.looks(whole, asked))
+        assert sum(sql.count("isfinite") for sql in asked.asked) == 1
+        assert look.sample(0) == {f"{i}{blank}": 30 for i in range(3)}
+        assert look.trimmed(0) == {f"{i}": 30 for i in range(3)}
+        assert sum("unnest(min(" in sql for sql in asked.asked) == 1 + len(blank)
+
+
+def test_the_texts_of_a_typed_column_are_its_numbers_to_the_last_digit(tmp_path: Path) -> None:
+    numbers = [0.1, 1 / 3, 1e300, -5e-324, 123456789012345680.0, 4e15, -7.0, float("nan"), float("inf"), None]
+    columns = {
+        "float": pa.array(numbers),
+        "single": pa.array(numbers, pa.float32()),
+        "whole": pa.array([2**63 - 1, -(2**53) - 1, 0, *range(7)]),
+        "decimal": pa.array([Decimal(k) / 64 for k in range(10)], pa.decimal128(20, 6)),
+        "moment": pa.array(range(10), pa.timestamp("us")),
+        "flag": pa.array([True, False] * 5),
+    }
+    pq.write_table(pa.table(columns), path := tmp_path / "typed.parquet")
+    whole = source(path)
+    with whole.connect() as engine:
+        look, _ = next(column_facts.looks(whole, engine))
+        for i in look.columns:
+            cells = f"SELECT DISTINCT {whole.number(i)} AS x FROM {whole.relation} WHERE x IS NOT NULL ORDER BY x"
+            texts = f"SELECT DISTINCT y FROM seen WHERE i = {i} AND y IS NOT NULL ORDER BY y"
+            assert engine.execute(texts).fetchall() == engine.execute(cells).fetchall(), whole.names[i]
 
 
 @pytest.mark.parametrize(("broken", "proposed"), [(0, True), (50, True), (80, False)])

@@ -97,11 +97,8 @@ class Look:
         self._bare = [i for i in columns if not source.typed(i)]
         dated = [source.typed(i) and source.types[i] not in {*INTEGERS, "FLOAT", "DOUBLE"} for i in columns]
         typed = [source.moment(i, None) if may_be else "NULL" for i, may_be in zip(columns, dated, strict=True)]
-        parts = {
-            "i": map(str, columns),
-            "c0": map(source.text, columns),
-            "m": (f"CAST({m} AS TIMESTAMP)" for m in typed),
-        }
+        times = map("CAST({} AS TIMESTAMP)".format, typed)
+        parts = {"i": map(str, columns), "c0": map(source.text, columns), "m": times}
         lists = ", ".join(f"unnest([{', '.join(part)}]) AS {name}" for name, part in parts.items())
         who = "NULL" if unit is None else who_sql(source, source.index(unit, where="privacy.unit"))
         self._units = "count(*)" if unit is None else f"count(DISTINCT {who})"
@@ -229,7 +226,12 @@ class Look:
 
     def trimmed(self, index: int) -> dict[str, int]:
         """The same of all, without blanks around them."""
-        return self._most_frequent(index, "trim(t)", ALL, SAMPLED, "hash(s)")
+        return self._most_frequent(index, self._bare_text, ALL, SAMPLED, "hash(s)")
+
+    @cached_property
+    def _bare_text(self) -> str:
+        """SQL for a text without blanks around it: where none has any, what was sampled already."""
+        return "trim(t)" if self._engine.execute("SELECT 1 FROM seen WHERE t <> trim(t) LIMIT 1").fetchall() else "t"
 
     def _most_frequent(self, index: int, of: str, which: str, most: int, tie: str) -> dict[str, int]:
         """What SQL makes of the texts, the most frequent first, with how often each occurs; of like ones by a tie."""
