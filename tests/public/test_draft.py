@@ -206,9 +206,11 @@ def test_a_running_number_of_rows_is_not_taken_for_the_person(tmp_path: Path) ->
 
 def test_remarks_of_several_words_name_nobody_however_few_rows_share_one(tmp_path: Path) -> None:
     """`privacy.unit=remarks` was the advice for remarks that differ by their dates."""
-    rows = [f"Maria Jose Garcia Nr{i % 300},called on {1 + i % 28:02}.{1 + i % 11:02}.2024 again" for i in range(1200)]
-    text, _ = drafted(csv(tmp_path, "\n".join(["holder,remarks", *rows, ""])))
+    names = [f"Maria Jose Garcia Nr{i % 300},called on {1 + i % 28:02}.{1 + i % 11:02}.2024" for i in range(1200)]
+    rows = [f"{own} again,a cake with {i % 1190} cherries" for i, own in enumerate(names)]
+    text, _ = drafted(csv(tmp_path, "\n".join(["holder,remarks,dish", *rows, ""])))
     assert '"remarks"  # 308 distinct texts: free text' in text and "privacy.unit=remarks" not in text
+    assert '"dish"  # 1,190 distinct texts: free text' in text and "privacy.unit=dish" not in text
     assert "does it name persons? then draft with privacy.unit=holder" in text, "names have several words too"
 
 

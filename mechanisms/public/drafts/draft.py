@@ -294,7 +294,8 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     name, facts = look.source.names[index], look.facts[index]
     kind = fields["kind"] if fields is not None else "categorical"
     codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
-    if kind in CODES and facts.distinct > ROW_SHARE * facts.filled and (twice := look.repeated(index)):
+    many = kind in CODES and not facts.wordy and facts.distinct > ROW_SHARE * facts.filled
+    if many and (twice := look.repeated(index)):
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
     if not codes or not facts.may_be_id(name) or (fields is not None and "multiple_of" in fields):
         return ""

@@ -146,7 +146,8 @@ def table_names(wanted: Sequence[str], data: Path | None, draw: int | None = Non
         ValueError: a name that no table has, or a wanted one whose file is absent.
     """
     drawn = [] if draw is None else derived_names(draw)
-    others = [] if draw is None or "packaged" not in wanted else packaged_names(draw)  # of a package, if asked alone
+    asked = any(n.startswith("packaged") for n in wanted)  # of a package that may be absent
+    others = packaged_names(draw) if asked and draw is not None else []
     known = [*(n for n in REAL if n not in BESIDE), *FAMILIES, *drawn, *others]
     needs = {n: [REAL[r].file for r in (WHOLE if n in drawn else [n])] for n in known if n not in {*FAMILIES, *others}}
     there = [n for n in known if n not in needs or (data is not None and all((data / f).is_file() for f in needs[n]))]
