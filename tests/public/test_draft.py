@@ -1174,9 +1174,9 @@ def test_a_number_of_each_row_s_own_is_asked_about_and_left_out_where_it_is_call
     for name in ("telefon", "mobile_no", "income"):
         text, facts = drafted(csv(tmp_path, f"{name},n\n" + "".join(f"{x},{x % 9}\n" for x in numbers)))
         assert (name in facts.leave_out) is (name != "income"), text
-    far = "".join(f"{x * 7},{x % 9}\n" for x in numbers)  # no seconds since 1970
-    text, facts = drafted(csv(tmp_path, f"debt,n\n{far}"))
-    assert facts["debt"].kind == "integer" and text.count("nearly every row has a value of its own: an id?") == 1
+    for name, times, kind in (("debt", 7, "integer"), ("message", 50_000_009, "float")):  # no seconds since 1970
+        text, facts = drafted(csv(tmp_path, f"{name},n\n" + "".join(f"{x * times},{x % 9}\n" for x in numbers)))
+        assert facts[name].kind == kind and text.count("nearly every row has a value of its own: an id?") == 1
 
 
 @pytest.mark.parametrize(

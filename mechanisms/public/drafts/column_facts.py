@@ -279,7 +279,7 @@ class Look:
         remarks = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
         remarks += numbers_apart(texts, reading) if not remarks and kind in {"integer", "float"} else []
         remarks += short_years(often) if kind == "categorical" else []
-        remarks += self.facts[index].of_their_own if not remarks and kind in {"integer", "zip"} else []
+        remarks += self.facts[index].of_their_own if not remarks and kind in {"integer", "zip", "float"} else []
         if kind in {"integer", "float"}:
             remarks += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]
         where = self.source.names[index], texts, "frequent", "where a schema lists or discovers them"

@@ -207,7 +207,8 @@ class ColumnFacts:
     @property
     def of_their_own(self) -> list[str]:
         """The question whether values number rows or persons, where nearly every row has another one."""
-        asked = self.rows > FEW_VALUES and self.distinct > OWN * self.rows
+        whole = self.plain.wholes == self.plain.count  # far beyond 2⁵² these are drafted as floats
+        asked = whole and self.rows > FEW_VALUES and self.distinct > OWN * self.rows
         return ["nearly every row has a value of its own: an id? leave_out lists what is not released"] if asked else []
 
     @property
