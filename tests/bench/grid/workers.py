@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pipeline.cli import ONE_THREAD
 from tests.bench.grid.cell import Made, judged, measured
 from tests.bench.grid.coded import GridTable, coded_table
 from tests.bench.grid.methods import METHODS
@@ -22,7 +23,7 @@ from tests.bench.peers.catalogue import PEERS
 from tests.bench.peers.drivers import exchange
 from tests.bench.peers.measure import InstallationFailed, Limits, driven, last_words, run_limited
 
-THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+THREADS = ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def result(run: Run, terms: Terms) -> dict[str, Any]:
 def results(runs: Iterable[Run], terms: Terms, workers: int) -> Iterator[dict[str, Any]]:
     """The results as they come, each process with its share of the cores, and nicer than others on the machine."""
     cores = str(max(1, len(os.sched_getaffinity(0)) // workers))
-    os.environ |= dict.fromkeys(THREADS, cores)  # read by each process when it starts
+    os.environ |= dict.fromkeys(THREADS, cores) | dict([ONE_THREAD])  # as commands; read by processes that start
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=os.nice, initargs=(5,)) as pool:
         try:
