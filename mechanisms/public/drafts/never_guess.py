@@ -218,8 +218,8 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf, of_person: flo
     """Of each column that may be empty, or 0, the one that tells most of the rows in which it is so. NOT private.
 
     Of those that tell as much an answer comes before what may be skipped itself: wheelchair = no, not a walk measured.
-    A listed column tells by its values, any other by being empty or not; numbers by one run of them, or all but one:
-    here and there one is never beside another by chance. Cost: rows × sources × targets.
+    A listed column tells by its values, any other by being empty or not; numbers by one run of them, or by all outside
+    of one, since single ones here and there are so by chance. Cost: rows × sources × targets.
 
     Args:
         of_person: rows of one on average: the rows of few persons tell no rule.

@@ -89,7 +89,7 @@ NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
 #: Whole numbers may number others where at least this share has one length, and so many digits but for zeros behind, in
-#: so many rows each, or any as columns of persons' numbers are called; what columns of places on maps are called.
+#: so many rows each, or fewer where the column is called after somebody's numbers; what columns of maps are called.
 ALIKE, MANY_DIGITS, ROWS_EACH = 0.8, 7, 3
 SOMEBODYS_NAME = re.compile(
     r"(?i)(phone|telefon|(^|_)(tel|mobile?|handy|fax|msisdn|imei|bsn|svnr|licen[cs]e))([_ ]?(number|nummer|nr|no))?$"
