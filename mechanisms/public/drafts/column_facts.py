@@ -35,8 +35,6 @@ from mechanisms.public.tables.text_forms import CLOCK, FAR_CODES, GAPS, SIGNS, N
 DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
 #: More distinct texts than this are not listed.
 MAX_VALUES = 200
-#: Two columns are called the same where at least so many rows say so.
-FEWEST_TWINS = 200
 #: So many texts, with their counts, tell what the others look like.
 SAMPLED = 1000
 #: So many of these tell whether they are numbers at all.
@@ -356,22 +354,6 @@ class Look:
         sql = f"SELECT count(DISTINCT t) FROM seen WHERE i = {index} AND t NOT IN ({listed}) AND trim(t) <> ''"
         ((count,),) = self._engine.execute(sql).fetchall()
         return int(count)
-
-
-def twins(source: Source) -> dict[str, str]:
-    """Column → an earlier one that says the same in all rows, but for capitals and spaces around."""
-    first: dict[tuple[Any, ...], str] = {}
-    alike: dict[str, str] = {}
-    for start in range(0, len(source.names), BLOCK_COLUMNS):
-        names = source.names[start : start + BLOCK_COLUMNS]
-        cells = [f"lower(trim({source.text(start + i)}))" for i in range(len(names))]
-        each = ", ".join(f"bit_xor(hash({c}, k)), sum(hash({c}, k) >> 8), min({c}) <> max({c})" for c in cells)
-        numbered = f"(SELECT *, row_number() OVER () AS k FROM {source.relation})"
-        ((rows, *seen),) = source.lines(f"SELECT count(*), {each} FROM {numbered}")
-        for name, *digest, several in zip(names, seen[::3], seen[1::3], seen[2::3], strict=True):
-            if rows >= FEWEST_TWINS and several and first.setdefault(tuple(digest), name) != name:
-                alike[name] = first[tuple(digest)]
-    return alike
 
 
 def few_units(unit: str | None) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks, twins
+from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
@@ -23,6 +23,7 @@ from mechanisms.public.drafts.order_guess import (
     guess_times,
     in_groups,
     rows_in_words,
+    twins,
 )
 from mechanisms.public.drafts.rule_guess import (
     Determined,

@@ -1,4 +1,4 @@
-"""Pairs of columns that ascend in nearly all rows, for a drafted schema and for `check`. NOT private."""
+"""Pairs of columns that ascend or agree in nearly all rows, for a drafted schema and for `check`. NOT private."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.drafts.column_facts import BLOCK_COLUMNS
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts, needs_gaps
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.computed import UNITS
@@ -21,6 +23,8 @@ from mechanisms.public.schema.spellings import ISO
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import first_rows, value_batches
 
+#: Two columns are called the same where at least so many rows say so.
+FEWEST_TWINS = 200
 #: A length is proposed where half of them take at most this share of the range of times; it is read in so many rows.
 SHORT, MOST_ROWS = 1 / 8, 1 << 20
 #: Lengths that fill fewer whole units have a code each; others bins that grow by these steps, or so many even ones.
@@ -49,6 +53,22 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("admitted", "discharged"),
     ("admission", "discharge"),
 )
+
+
+def twins(source: Source) -> dict[str, str]:
+    """Column → an earlier one that says the same in all rows, but for capitals and spaces around."""
+    first: dict[tuple[Any, ...], str] = {}
+    alike: dict[str, str] = {}
+    for start in range(0, len(source.names), BLOCK_COLUMNS):
+        names = source.names[start : start + BLOCK_COLUMNS]
+        cells = [f"lower(trim({source.text(start + i)}))" for i in range(len(names))]
+        each = ", ".join(f"bit_xor(hash({c}, k)), sum(hash({c}, k) >> 8), min({c}) <> max({c})" for c in cells)
+        numbered = f"(SELECT *, row_number() OVER () AS k FROM {source.relation})"
+        ((rows, *seen),) = source.lines(f"SELECT count(*), {each} FROM {numbered}")
+        for name, *digest, several in zip(names, seen[::3], seen[1::3], seen[2::3], strict=True):
+            if rows >= FEWEST_TWINS and several and first.setdefault(tuple(digest), name) != name:
+                alike[name] = first[tuple(digest)]
+    return alike
 
 
 def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pair]]:
