@@ -123,8 +123,9 @@ class Auto(ScoredPairs):
         offer, charges = NO_PAIRS if first is None else first.offer, int(left < 1)
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
-        queries |= _near_copies(view, offer, finer)
-        asked = with_residuals(context.domain, queries, context.bound)[0]
+        near = _near_copies(view, offer, finer)
+        view = replace(view, queries={**queries, **near})
+        asked |= with_residuals(context.domain, near, context.bound)[0]
         every = len(certain) > 0 and len(parts) == len(view.pairs)
         larger = combined_questions(context.domain, parts, asked, self.combine_cells) if every else []
         together = every and not any(c in certain for c, *_ in larger)
@@ -143,7 +144,7 @@ class Auto(ScoredPairs):
         left = rest * (left - part)
         if left <= LEAST_PART:
             return
-        held = {c: queries[c].answer(tree.marginal(c)) for c in forest}
+        held = {c: view.queries[c].answer(tree.marginal(c)) for c in forest}
         measured = _measured_before(context, view, {c: expected(c) for c in given} | held)
         plan = allocate(measured, offer, lambda part: context.reserve.noise(part * left), context.reserve.power)
         columns = dict(zip([*given, *forest], plan.bought.tolist(), strict=True))
