@@ -155,8 +155,8 @@ def brought(
     exchanged(bans, members, order, starts, owners, state)
     held = np.split(members[order], starts[1:-1])
     anew += sum(rule.deal_anew(held, dealt, rng) for rule in rules)
-    ends = ((anew, "persons got constants drawn anew"), (len(groups) - persons, "persons were parted in two"))
-    endings = tuple(f"{n:,} {end}, since rules about constants left no other way" for n, end in ends if n)
+    ends = ((anew, "persons with constants drawn anew"), (len(groups) - persons, "persons parted in two"))
+    endings = tuple(f"{end}: {n:,}, since rules about constants left no other way" for n, end in ends if n)
     return bans.of(dealt), dealt, starts, order, endings
 
 

@@ -494,7 +494,7 @@ def test_what_dealing_does_not_bring_is_told_and_answers_clear_what_cannot_be():
     one_of_each = table.at(np.array([int(np.argmax(table.column("team") % 2 == own)) for own in (0, 1)]))
     two = answers_of(*world(3, 1, size=2), UNIT, 0.0)
     split = linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, linked, seed=1)
-    assert split.starts.tolist() == [0, 1, 2] and split.notes[-1].startswith("1 persons were parted in two")
+    assert split.starts.tolist() == [0, 1, 2] and split.notes[-1].startswith("persons parted in two: 1,")
     assert linked_persons(one_of_each, times[:2], UNIT, COLUMNS, two, seed=1).starts.tolist() == [0, 2]
     with pytest.raises(UserError, match="every combination"):
         of_persons([(("team", "sex"), np.ones(28, bool))], UNIT.constant, DOMAIN, "t")
