@@ -76,6 +76,16 @@ def test_pairs_are_told_apart_by_whether_an_answer_holds_them():
     assert found.two == pytest.approx(sum(two.values()) / 3)
 
 
+def test_a_table_of_two_columns_has_no_error_of_triples():
+    """The mean of none was no number, and so was every mean over tables."""
+    real, synthetic = (drawn(seed).over(("a", "b")) for seed in (0, 1))
+    assert errors("t", real, synthetic, []).three is None
+    rows = [
+        {"table": "t", "method": m, "epsilon": 1, "seed": 0, "drawn": False, "two": 0.1, "three": None} for m in "ab"
+    ]
+    assert cells(rows)["t", 1.0].regret("three", "a") is None
+
+
 def test_many_marginals_are_drawn_once_for_all():
     names = tuple(f"c{i}" for i in range(40))
     first = drawn_marginals("t", names, 3)

@@ -126,9 +126,7 @@ def _measured(missing: list[Run], known: Results, terms: Terms, workers: int, un
         for row in stream:
             known.add(row)
             left -= 1
-            said = (
-                row.get("failed") or f"2-way {row['two']:.4f}, 3-way {row['three']:.4f}, {row['cpu']:.1f} processor s"
-            )
+            said = row.get("failed") or f"2-way {row['two']:.4f}, {row['cpu']:.1f} processor s"
             title = f"{row['table']}, {row['method']}, ε = {row['epsilon']:g}, seed {row['seed']}"
             bar.update(task, advance=1, description=title)
             if not console.is_terminal:

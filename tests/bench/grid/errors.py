@@ -55,7 +55,7 @@ class Errors:
     """The errors of one synthetic table.
 
     Attributes:
-        one, two, three: mean total variation distance of the 1-, 2- and 3-way marginals.
+        one, two, three: mean total variation distance of the 1-, 2- and 3-way marginals; None without triples.
         worst: of the worst pair; `worst_pair` names it.
         measured, unmeasured: the mean over pairs that a noisy answer holds, and over the others; None without any.
         covered: how many of the pairs are measured, as a share.
@@ -64,7 +64,7 @@ class Errors:
 
     one: float
     two: float
-    three: float
+    three: float | None
     worst: float
     worst_pair: str
     measured: float | None
@@ -90,7 +90,7 @@ def errors(name: str, real: CodedTable, synthetic: CodedTable, answered: Collect
     return Errors(
         one=float(np.mean(one)),
         two=float(np.mean(list(two.values()))),
-        three=float(np.mean(three)),
+        three=_mean(three),
         worst=two[worst],
         worst_pair=" × ".join(worst),
         measured=_mean([two[p] for p in held]),
