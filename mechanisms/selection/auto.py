@@ -161,8 +161,8 @@ class Auto(ScoredPairs):
         dates, pairs use no value that holds little beside the noise of a pair.
 
         Returns:
-            beside them the pairs over coarser values that are asked over their own, if they turn out to be near copies:
-            such a pair has about as many full cells as values, and each would hold `COPY_NOISE` × the noise of one.
+            what is asked of each pair; and, of pairs over coarser values, what is asked if they are near copies: such a
+            pair has about as many full cells as values, and over these each would hold `COPY_NOISE` × its noise.
         """
         domain = context.domain
         ones = {n: expected((n,)) for n in domain.names}

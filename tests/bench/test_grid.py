@@ -4,6 +4,7 @@ import gc
 import itertools
 import json
 import math
+import os
 import shutil
 import sys
 import time
@@ -332,6 +333,7 @@ def test_an_interrupted_grid_goes_on_where_it_was(tmp_path, capsys):
     earlier = row("independent", 0.123, table="small_network", drawn=True)
     Results(tmp_path / "results.jsonl").add(earlier)
     assert main(arguments) == 0
+    assert os.environ["OPENBLAS_NUM_THREADS"] == "1", "as for commands: threads that wait count as processor time"
     lines = [json.loads(line) for line in (tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["seed"] for line in lines] == [0, 1]
     assert lines[0] == earlier

@@ -31,7 +31,8 @@ ZEROS_APART, SPIKE = 0.05, 0.2
 #: More values than the first, of fewer rows each in the mean than the second, may be the ids of persons; but free text,
 #: of which at least so large a share of the cells has four words or more, is none.
 FEWEST_IDS, ROWS_OF_AN_ID, WORDY = 100, 10, 0.5
-#: A number of so many digits was computed, or stored in single precision, where of that many only so few are left.
+#: A number with NOISY digits or more is one of fewer, computed or stored in binary, where the first so many round to at
+#: most so few: doubles, and single precision.
 NOISY, PRECISE = 14, ((10, 8), (7, 6))
 #: Of more rows than the first nearly every one has a value of its own where this share of them does.
 FEW_VALUES, OWN = 50, 0.9

@@ -5,8 +5,9 @@ import os
 import secrets
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -126,7 +127,7 @@ def _measured(missing: list[Run], known: Results, terms: Terms, workers: int, un
         for row in stream:
             known.add(row)
             left -= 1
-            said = row.get("failed") or f"2-way {row['two']:.4f}, {row['cpu']:.1f} processor s"
+            said = row.get("failed") or f"2-way {row['two']:.4f}, {_triples(row)}{row['cpu']:.1f} processor s"
             title = f"{row['table']}, {row['method']}, ε = {row['epsilon']:g}, seed {row['seed']}"
             bar.update(task, advance=1, description=title)
             if not console.is_terminal:
@@ -135,6 +136,10 @@ def _measured(missing: list[Run], known: Results, terms: Terms, workers: int, un
                 stream.close()
                 break
     return left
+
+
+def _triples(row: Mapping[str, Any]) -> str:
+    return "" if row["three"] is None else f"3-way {row['three']:.4f}, "
 
 
 if __name__ == "__main__":
