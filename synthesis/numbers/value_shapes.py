@@ -28,6 +28,9 @@ from synthesis.persons.person_sizes import with_records
 
 #: A curve between two knots is drawn as so many straight lines.
 PIECES = 16
+#: A column has a long tail where clearing leaves less than the first share of its bins, and the answers say that the
+#: others hold less than the second share of the records (decision 085).
+FEW, BEYOND = 0.3, 0.4
 
 
 def shape_of(
@@ -148,13 +151,14 @@ def reshaped(
     rng: np.random.Generator,
     allowed: Mapping[str, NDArray[np.bool_]] | None = None,
 ) -> CodedTable:
-    """Synthetic rows whose bins follow the shapes, wherever no answer about several columns tells bins apart.
+    """Synthetic rows without the noise in the ends of their columns.
 
-    Among such bins the synthesizer followed nothing but noisy one-way answers. Rows of bins that the shape says are
-    empty go to the nearest one that is not. Of columns whose codes are single values only the ends that the shape says
-    are empty are cleared (`_without_tails`), where noise fills them more than records would. Bins far from the mean are
-    cleared (`with_far_cells_cleared`), unless a condition is given: groups have other sizes then. Columns that rules of
-    the schema bind stay as they are.
+    Of a column with a long tail the bins follow its shape, wherever no answer about several columns tells bins apart:
+    among such bins the synthesizer followed nothing but noisy one-way answers. Rows of bins that the shape says are
+    empty go to the nearest one that is not. Of other columns only the ends that the shape says are empty are cleared
+    (`_without_tails`), where noise fills them more than records would. Bins far from the mean are cleared
+    (`with_far_cells_cleared`), unless a condition is given: groups have other sizes then. Columns that rules of the
+    schema bind stay as they are.
 
     Guarantee: post-processing; costs no privacy.
     Args:
@@ -170,15 +174,22 @@ def reshaped(
         if allowed is not None and name in allowed:
             counts = np.where(allowed[name][: counts.size], counts, 0.0)
         groups = _groups_of_bins(name, counts.size, measurements)
-        if name in schema.fine:
+        answer = answers_about(schema, measurements, name)[1]
+        if name in schema.fine and (answer is None or _long_tail(shape.counts, answer)):
             columns[place] = _redrawn(columns[place], counts, groups, rng)
-        elif (answer := answers_about(schema, measurements, name)[1]) is not None:
+        elif answer is not None:
             columns[place] = _without_tails(columns[place], _filled_ends(counts, answer), groups, rng)
     placed = replace(table, columns=tuple(columns))
     if allowed is not None:
         return placed
     fine = {n: s for n, s in shapes.items() if n in schema.fine}
     return with_far_cells_cleared(placed, measurements, fine, rng)
+
+
+def _long_tail(counts: Values, answer: Answer) -> bool:
+    """Whether few bins hold the records by the shape, and nearly all of them by the answers too."""
+    empty, values = counts <= 0, answer[0][: counts.size]
+    return bool(empty.mean() > 1 - FEW and values[empty].sum() < BEYOND * values.sum())
 
 
 def _redrawn(
