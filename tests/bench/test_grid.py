@@ -65,6 +65,11 @@ def test_tables_of_a_package_are_drawn_by_a_number_from_those_that_are_large_eno
     assert len(names) == 30 and names[3] == "packaged_7_03"
     table = tables.grid_table(names[3], 0, None, tmp_path).coded
     assert (table.rows, table.domain.shape(table.domain.names)) == (600, (2, 3))
+    (name, *_) = tables.table_names(["drafted"], None, 7)
+    drafted = tables.grid_table(name, 0, None, tmp_path)
+    assert (drafted.folder / "schema.yaml").is_file() and drafted.rows == 600
+    near, far = (measured(METHODS[0], drafted, e, 0, seconds=60) for e in (50.0, 0.02))
+    assert near["two"] < 0.05 < far["two"], "whole runs, by the schema of its draft"
 
 
 def test_pairs_are_told_apart_by_whether_an_answer_holds_them():

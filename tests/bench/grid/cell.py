@@ -1,4 +1,4 @@
-"""One cell of the grid: a method on a table, by the functions that `run` calls, without a process of its own."""
+"""One cell of the grid: a method on a table, whole or by the functions that `run` calls, in a process of the grid."""
 
 import gc
 import json
@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -19,6 +19,7 @@ import numpy as np
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.table_schema import load_schema
 from mechanisms.public.tables.codec import EncodingReport
 from mechanisms.sensitive.private_table import EMBEDDED, PrivateTable
 from pipeline.folders import claimed
@@ -30,9 +31,11 @@ from pipeline.settings.design import Design
 from pipeline.settings.methods import usable_synthesizer
 from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
+from pipeline.stages import run
 from tests.bench.grid.coded import GridTable, coded_table
 from tests.bench.grid.errors import Columns, errors
 from tests.bench.grid.methods import Method
+from tests.bench.peers.tables import coded as coded_by
 
 #: Where the exception is lost on its way (in a finalizer, say), it is raised again after so many seconds.
 AGAIN_SECONDS = 0.03
@@ -94,6 +97,21 @@ def _warm(method: Method) -> None:
         ours(method, tiny, 1.0, 0)
 
 
+def whole(method: Method, table: GridTable, epsilon: float, seed: int, folder: Path) -> Made:
+    """A whole run on the table's file, by its schema: from texts to texts.
+
+    Raises:
+        UserError: as `run`.
+    """
+    file, schema = folder / "table.csv", folder / "schema.yaml"
+    given = [f"data.path={file}", f"data.schema={schema}", f"privacy.epsilon={epsilon}", f"privacy.delta={table.delta}"]
+    given += [f"privacy.noise_seed={seed}", f"synthesis.seed={seed}", "limits.threads=1"]
+    with tempfile.TemporaryDirectory() as root:
+        done = run(load_config(["data=table", "evaluation.enabled=false", *method.settings, *given]), root, quiet=True)
+        (made,) = coded_by(load_schema(schema), done.table)
+    return Made(made, tuple(a.clique for a in done.measurements.answers))
+
+
 def measured(method: Method, table: GridTable, epsilon: float, seed: int, *, seconds: float) -> dict[str, Any]:
     """One result: errors, time and memory; or why there is none.
 
@@ -106,7 +124,8 @@ def measured(method: Method, table: GridTable, epsilon: float, seed: int, *, sec
     failed, made = "", None
     try:
         with at_most(seconds):
-            made = ours(method, table, epsilon, seed)
+            call = ours if table.folder is None else partial(whole, folder=table.folder)
+            made = call(method, table, epsilon, seed)
     except (TooLong, Exception) as error:  # one run that breaks is a result, and ends no grid
         # a file that is closed while it is written breaks too
         stopped = isinstance(error, TooLong) or isinstance(error.__context__, TooLong)

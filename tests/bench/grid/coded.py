@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,16 @@ from mechanisms.public.domain import Attribute, Domain
 
 @dataclass(frozen=True, eq=False)
 class GridTable:
-    """One table; `drawn` where every seed has a table of its own, so that methods are compared seed by seed."""
+    """One table; `drawn` where every seed has a table of its own, so that methods are compared seed by seed.
+
+    Attributes:
+        folder: of its file and its schema, by which it is run whole; None: its codes are all that there is.
+    """
 
     name: str
     coded: CodedTable
     drawn: bool = False
+    folder: Path | None = None
 
     @property
     def rows(self) -> int:

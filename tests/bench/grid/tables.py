@@ -16,8 +16,8 @@ from mechanisms.public.schema.table_schema import load_schema
 from pipeline.settings.config import schema_path
 from tests.bench.grid.coded import GridTable, coded_table, drawn_rows
 from tests.bench.grid.families import FAMILIES, PREFIX, derived, derived_names, family_table
+from tests.bench.grid.packaged import DRAFTED, drafted, packaged, packaged_names
 from tests.bench.grid.packaged import PREFIX as PACKAGED
-from tests.bench.grid.packaged import packaged, packaged_names
 
 #: A column of more labels is left out, unless its values are numbers or times, which are put into bins.
 MOST_CODES, BINS = 500, 100
@@ -140,18 +140,19 @@ def table_names(wanted: Sequence[str], data: Path | None, draw: int | None = Non
     """The tables whose name is wanted (all where none is), without those whose file is not in `data`.
 
     Args:
-        draw: of the tables that nobody chose; `derived` and `packaged` mean all of these. None: there are none.
+        draw: of the tables that nobody chose; `derived`, `packaged` and `drafted` mean all of a kind. None: none.
 
     Raises:
         ValueError: a name that no table has, or a wanted one whose file is absent.
     """
     drawn = [] if draw is None else derived_names(draw)
-    asked = any(n.startswith("packaged") for n in wanted)  # of a package that may be absent
-    others = packaged_names(draw) if asked and draw is not None else []
+    packages = {p.removesuffix("_"): p for p in (PACKAGED, DRAFTED) if any(n.startswith(p[:-1]) for n in wanted)}
+    groups = {} if draw is None else {n: packaged_names(draw, p) for n, p in packages.items()}
+    others = [n for names in groups.values() for n in names]  # of a package that may be absent
     known = [*(n for n in REAL if n not in BESIDE), *FAMILIES, *drawn, *others]
     needs = {n: [REAL[r].file for r in (WHOLE if n in drawn else [n])] for n in known if n not in {*FAMILIES, *others}}
     there = [n for n in known if n not in needs or (data is not None and all((data / f).is_file() for f in needs[n]))]
-    groups = {"derived": drawn, "packaged": others}
+    groups["derived"] = drawn
     wanted = [n for name in wanted for n in (groups.get(name) or [name])]
     for name in wanted:
         if name not in known:
@@ -168,6 +169,8 @@ def grid_table(name: str, seed: int, data: Path | None, keep: Path) -> GridTable
         return GridTable(name, family_table(name, seed), drawn=True)
     if name.startswith(PACKAGED):
         return GridTable(name, packaged(name, _from_labels))
+    if name.startswith(DRAFTED):
+        return drafted(name, keep)
     if name.startswith(PREFIX):
         return GridTable(name, derived(name, WHOLE, lambda n: _real(n, data, keep)))
     return GridTable(name, _real(name, data, keep))
