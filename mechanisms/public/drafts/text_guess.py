@@ -19,11 +19,13 @@ from mechanisms.public.tables.persons import PERSONAL, addresses, may_be_names, 
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CROSSES,
+    CURRENCIES,
     ID_NAME,
     POSTAL_NAME,
     gap_words,
     misspelt,
     share_of,
+    without,
 )
 
 #: Of a long list so many texts are drafted, where they stand in most cells; else as many as are listed at all, where
@@ -88,6 +90,11 @@ FREE = (
 OF_OTHERS = "ids of others (animals, vehicles, accounts)? Where they are persons', privacy.unit names the column"
 LIST = "is there a public list? else values: discover"
 
+#: What stands around the digits of numbers below 0 in accounts, these digits, and what is said of such numbers.
+BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
+AMOUNT = re.compile("[0-9][0-9., '’]*")
+BELOW_ZERO = "below 0, with the minus behind or in brackets"
+
 Guess = tuple[FieldDict | None, str]
 
 
@@ -106,12 +113,13 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{remark}; if they are none, list them"
     if len(addresses(texts, name)) > 0.5 * len(texts):
         return None, f"{many}: {PERSONAL}"
-    pairs = len(texts) == SAMPLED and share_of(texts, lambda t: TWO.fullmatch(t.strip()) is not None) >= CODED
+    digits = {t: n for t, n in texts.items() if re.search("[0-9]", t)}  # 120/80, and n.m. where nobody measured
+    pairs = len(texts) == SAMPLED and share_of(digits, lambda t: TWO.fullmatch(t.strip()) is not None) >= CODED
     if pairs and share_of(texts, lambda t: OF_A_YEAR.fullmatch(t.strip()) is not None) >= CODED:
         return None, f"{many}: a year and a number, as in a register: an id"
     if pairs:
         return None, f"{many}: two numbers in each, as 120/80: write them in two columns of the table"
-    if facts.distinct > FEW_IDS and (units := several_units(look.shapes(index))):
+    if facts.distinct > FEW_IDS and (units := several_units(look.shapes(index)) or _of_accounts(look.shapes(index))):
         return None, f"{many}: {units}"
     if codes_of_others(texts, name):
         often = "each in several rows" if facts.filled >= 2 * facts.distinct else "most in one row alone"
@@ -322,6 +330,13 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
     fields, remark = _with_spellings(values, spelled)
     return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words + remark
+
+
+def _of_accounts(shapes: Mapping[str, int]) -> str:
+    """That most of the texts are numbers below 0 as accounts write them; empty where they are not."""
+    below = {t for t in shapes if (m := BELOW.fullmatch(without(t, CURRENCIES))) and AMOUNT.fullmatch(m[1])}
+    share = share_of(shapes, below.__contains__)
+    return f"{percent(share)} are numbers {BELOW_ZERO}; write it in front in the table" if share > 0.5 else ""
 
 
 def unused(values: Sequence[str]) -> str:
