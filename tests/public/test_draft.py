@@ -1195,6 +1195,13 @@ def test_a_number_of_each_row_s_own_is_asked_about_and_left_out_where_it_is_call
         (["Haus 1", "Haus 2", "Haus 10"], False),
         (["5-9", "10-19", "20-49", "mixed"], False),
         (["5-9", "10-19", "20-49", "50+", "60+"], False),
+        (["<1", *map(str, range(1, 90)), ">=90"], True),
+        (["0", "1", "2", "3-5", ">5"], True),
+        (["0", "1", "2", "3-5"], True),
+        (["1", "2", "10"], False),  # numbers, or codes
+        (["01", "02", "03", "10+"], False),
+        (["1", "2", "3", "1-3"], False),
+        (["1", "2", "3", "4", "trifft nicht zu"], False),
     ],
 )
 def test_classes_of_a_number_are_drafted_in_their_order(classes: list[str], ordered: bool) -> None:

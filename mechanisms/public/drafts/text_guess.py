@@ -90,6 +90,8 @@ FREE = (
 OF_OTHERS = "ids of others (animals, vehicles, accounts)? Where they are persons', privacy.unit names the column"
 LIST = "is there a public list? else values: discover"
 
+#: A whole number without zeros before it; signs of a class of numbers.
+WHOLE, OPEN_OR_RANGE = re.compile("0|[1-9][0-9]*"), re.compile("[<>≤≥+]|[0-9] ?[-–] ?[0-9]")
 #: What stands around the digits of numbers below 0 in accounts, these digits, and what is said of such numbers.
 BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
 AMOUNT = re.compile("[0-9][0-9., '’]*")
@@ -194,12 +196,18 @@ def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, in
 
 
 def classes_in_order(values: Sequence[str]) -> list[str]:
-    """Classes of a number in their order, as 5-9, 10-19, 20 and more: most are ranges, one form, none in another."""
-    ends = {v: [int(re.sub(r"\D", "", n)) for n in NUMBER.findall(v)] for v in values}
+    """Classes of a number in their order, as 5-9, 10-19, 20 and more: most are ranges, one form, none in another.
+
+    Beside one such as <1, 3-5 or 90+ single numbers are ranges too.
+    """
+    single = [v for v in values if WHOLE.fullmatch(v)] if any(map(OPEN_OR_RANGE.search, values)) else []
+    ends = {v: [int(re.sub(r"\D", "", n)) for n in NUMBER.findall(v)] for v in values} | {
+        v: [int(v)] * 2 for v in single
+    }
     ranges = sorted((own, v) for v, own in ends.items() if len(own) == 2)
     lows, highs = [own[0] for own, _ in ranges], [own[1] for own, _ in ranges]
-    follow = all(low < high for low, high in zip(lows, highs, strict=True)) and all(map(le, highs, lows[1:]))
-    if len(ranges) < 3 or not follow or len({NUMBER.sub("", v) for _, v in ranges}) > 1:
+    follow = all(low < high for (low, high), v in ranges if v not in single) and all(map(le, highs, lows[1:]))
+    if len(ranges) < 3 or not follow or len({NUMBER.sub("", v) for _, v in ranges if v not in single}) > 1:
         return []
     below = [v for v, own in ends.items() if len(own) == 1 and own[0] <= lows[0]]
     above = [v for v, own in ends.items() if len(own) == 1 and own[0] >= highs[-1]]
