@@ -1213,6 +1213,11 @@ def test_sizes_and_grades_are_drafted_in_their_order(sizes: str) -> None:
     assert in_order(sorted(sizes.split())) == sizes.split()
 
 
+def test_a_middle_written_with_a_stroke_is_in_its_scale() -> None:
+    scale = ["stimme gar nicht zu", "stimme eher nicht zu", "teils/teils", "stimme eher zu", "stimme voll zu"]
+    assert in_order(sorted(scale)) == scale
+
+
 def test_salaries_name_no_persons_and_ids_are_asked_about_once(tmp_path: Path) -> None:
     lines = [f"c{i * 7919 % 2_000:06},{20_000 + i * 37 % 450 * 100}\n" for i in range(2_500)]
     text, _ = drafted(csv(tmp_path, "candidate,salary\n" + "".join(lines)))

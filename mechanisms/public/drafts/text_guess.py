@@ -218,9 +218,10 @@ def classes_in_order(values: Sequence[str]) -> list[str]:
 def in_order(values: Sequence[str]) -> list[str]:
     """Classes of a number, or answers of one scale, from least to most; none in another."""
     for scale in SCALES:
-        place = {word: i for i, words in enumerate(scale.split(" < ")) for word in words.split("/")}
-        if len(values) > 2 and all(folded(v) in place for v in values):
-            return sorted(values, key=lambda v: place[folded(v)])
+        place = {word: i for i, alike in enumerate(scale.split(" < ")) for word in alike.split("/")}
+        words = {v: folded(v).replace("/", "-") for v in values}  # teils/teils
+        if len(values) > 2 and all(word in place for word in words.values()):
+            return sorted(values, key=lambda v: place[words[v]])
     return classes_in_order(values)
 
 
