@@ -280,14 +280,17 @@ def _whole_persons(card: Scorecard) -> list[str]:
     outcome = card.outcomes.get("persons")
     if outcome is None or outcome.score is None:
         return []
-    own, real = (outcome.result.figures[side].persons for side in ("synthetic", "real"))
-    many = [f"persons: far from the real number: {own:,} (real {real:,})"] if abs(own - real) > OFF * real else []
+    own, real = (outcome.result.figures[side] for side in ("synthetic", "real"))
+    most = real.persons + card.rows["real"] - real.records  # rows without an id may be persons of their own
+    far = not (1 - OFF) * real.persons <= own.persons <= (1 + OFF) * most
+    many = [f"persons: far from the real number: {own.persons:,} (real {real.persons:,})"] if far else []
     if outcome.score >= SHUFFLED:
         return [*many, "persons: no better than shuffled owners"]
-    far = outcome.result.farthest
-    if far is None or abs(far[1] - far[2]) < UNLIKE:
+    column = outcome.result.farthest
+    if column is None or abs(column[1] - column[2]) < UNLIKE:
         return many
-    return [*many, f"persons: {far[0]} is as in the record before in {far[1]:.0%} of steps (real: {far[2]:.0%})"]
+    steps = f"{column[0]} is as in the record before in {column[1]:.0%} of steps (real: {column[2]:.0%})"
+    return [*many, f"persons: {steps}"]
 
 
 def here(path: Path) -> str:

@@ -138,6 +138,12 @@ def test_the_last_lines_say_where_there_are_far_fewer_persons(place: Path, capsy
     lines = " ".join(capsys.readouterr().out.split())
     own, real = (pd.read_csv(t).patient.nunique() for t in ("half/release/synthetic.csv", "stays.csv"))
     assert f"persons: far from the real number: {own:,} (real {real:,})" in lines
+    table = pd.read_csv("stays.csv").astype({"patient": "object"})
+    table.loc[::5, "patient"] = ""  # each is a person, whom no id counts
+    table.to_csv("gaps.csv", index=False)
+    settings = [*scored, "data.path=gaps.csv", "privacy.missing_unit=own", "privacy.epsilon=40", "hydra.run.dir=gaps"]
+    assert command("run", *settings) == 0
+    assert "far from the real number" not in capsys.readouterr().out
 
 
 @pytest.mark.slow
