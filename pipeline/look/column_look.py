@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.drafts.seen import ColumnFacts
+from mechanisms.public.drafts.text_guess import BELOW, BELOW_ZERO
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.spellings import ISO, NO, YES, digit_lines, spelled_yes_or_no, zip_fields
 from mechanisms.public.schema.spellings import folded as loosely
@@ -38,8 +39,8 @@ from pipeline.look.bin_look import crowded_bin, empty_codes, wide_bins
 
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
-#: Lists of letters, and numbers of the Romans: H is no short form of H;L, nor I of III.
-LIST_OR_ROMAN = re.compile(".*[;,|/+&].*|m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+#: Numbers of the Romans: I is no short form of III.
+ROMANS = re.compile("m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
 #: Spaces and marks between a letter and a digit, or before the sign of a mark: 1 A is 1a, and 2 - is 2-.
 BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\d_])|(?<=\d) (?=[-+]$)")
 ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
@@ -47,8 +48,6 @@ ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "
 WITH_UNIT = 3
 #: A day of the years 1982 to 2064 as programs for sheets count it.
 SERIAL = re.compile(r"[3-5][0-9]{4}(\.[0-9]+)?")
-#: What stands around the digits of numbers below 0 in accounts.
-BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
 #: Said where values of one form alone are lost.
 ONE_SIDED = "all that are written so are lost, and the mean rises"
 
@@ -158,7 +157,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
         hints.append(f"{wrong}{either}: a column has one notation; mend the table")
     if (below := share_of(rest, lambda t: _below_zero(t, reading))) > 0:
         of = f"{percent(below)} {'of the others' if hints else 'of what cannot be read'}"
-        how = f"numbers below 0, with the minus behind or in brackets: {ONE_SIDED}; write it in front in the table"
+        how = f"numbers {BELOW_ZERO}: {ONE_SIDED}; write it in front in the table"
         marks = all(re.fullmatch("[0-9]{1,2} ?-", t.strip()) for t in words if _below_zero(t, reading))
         hints.append(
             f"{of} are {'whole numbers with a minus behind: marks? kind: categorical lists them' if marks else how}"
@@ -313,7 +312,8 @@ def _alike(column: Column) -> list[str]:
     for value in column.values:
         by_key.setdefault(_folded(value), []).append(value)
     for letter in [k for k in by_key if len(k) == 1 and k.isalpha()]:
-        words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and not LIST_OR_ROMAN.fullmatch(k)]
+        words = [k for k in by_key if len(k) > 2 and k.startswith(letter) and k.isalpha()]  # not n.b., nor H;L
+        words = [k for k in words if not ROMANS.fullmatch(k)]
         if len(words) == 1:
             by_key[letter] += by_key.pop(words[0])
     measured = {k: m for k in by_key if (m := MEASURED.fullmatch(k)) and m[1] in by_key}

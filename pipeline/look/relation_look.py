@@ -21,6 +21,7 @@ from mechanisms.public.drafts.order_guess import (
     guess_ordered,
     guess_times,
     in_groups,
+    past_midnight,
     rows_in_words,
 )
 from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
@@ -64,7 +65,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
-    hints += [apart_in_words(*pair) for pair in days]
+    hints += [*(apart_in_words(*pair) for pair in days), *past_midnight(source, columns, [*pairs, *alike]).values()]
     hints += [f"{one.between}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`" for one in lengths]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"

@@ -65,13 +65,18 @@ def _never_falling(schema: Schema, declared: PersonUnit, coded: CodedTable, foll
 
 
 def _handed_on(schema: Schema, declared: PersonUnit, coded: CodedTable, following: Following) -> list[str]:
-    """Columns that say again what another one said in the record before, by their bins: the grade so far."""
+    """Columns that say again what another one said in the record before, by their bins: the grade so far.
+
+    The other one may be computed, as the balance behind an amount is; the rule makes no column the one before it.
+    """
     order, steps = following[0][:MOST], following[1][: MOST - 1]
-    apart = {*declared.constant, *(s.target for s in schema.rules.computed)}
-    columns = [c for c in schema.held if c.discover is None and (is_amount(c) or is_listed(c)) and c.name not in apart]
+    computed, held = {s.target for s in schema.rules.computed}, (c for c in schema.held if c.discover is None)
+    columns = [c for c in held if (is_amount(c) or is_listed(c)) and c.name not in declared.constant]
     codes = {c.name: np.asarray(coded.column(c.name)).astype(np.int64)[order] for c in columns}
     hints = []
     for now, before in itertools.permutations(columns, 2):
+        if now.name in computed:
+            continue
         code_of = {label: code for label, code in before.codes_by_label.items() if code < before.value_codes}
         place = np.array([code_of.get(label, -1) for label in now.labels] + [-1] * now.size)
         if np.count_nonzero(place >= 0) < 2:
@@ -83,10 +88,12 @@ def _handed_on(schema: Schema, declared: PersonUnit, coded: CodedTable, followin
         apart_by_chance = rows - float(np.prod([*each], axis=0).sum()) / max(rows, 1)
         handed = rows - same <= (1 - ASCENDING) * apart_by_chance and apart_by_chance >= RISING * rows
         if rows >= FEWEST_ROWS and handed and stays < ASCENDING * rows:
+            cure = "leave it out, and fill it in from the record before"
+            if before.name in computed:  # perhaps from the very column
+                cure = "leave both out, and compute both from a release's rows, one after the other"
             hints.append(
                 f"unit: order: {now.name!r} is {before.name!r} of the person's record before in {same:,} of {rows:,} "
-                "steps; no rule keeps that, and it will differ in many of a release: leave it out, and fill it in from "
-                "the record before"
+                f"steps; no rule keeps that, and it will differ in many of a release: {cure}"
             )
     return hints
 

@@ -22,6 +22,7 @@ from pipeline.console import WIDTH, folded, labelled
 from pipeline.folders import REHEARSAL
 from pipeline.report.page import farthest, lost_relations
 from pipeline.report.score_sections import numbers_lines
+from pipeline.scores.first_look import OFF
 from pipeline.statement.statement import NO_HOLDOUT
 from pipeline.statement.words import start_named, words_of
 from pipeline.version import __version__
@@ -275,16 +276,21 @@ def _quality(done: Run, listed: bool) -> list[tuple[str, list[str]]]:
 
 
 def _whole_persons(card: Scorecard) -> list[str]:
-    """That persons are no better than shuffled owners, or the column in which they are farthest from real ones."""
+    """That there are far more or fewer persons, or no better ones than shuffled owners, or their farthest column."""
     outcome = card.outcomes.get("persons")
     if outcome is None or outcome.score is None:
         return []
+    own, real = (outcome.result.figures[side] for side in ("synthetic", "real"))
+    most = real.persons + card.rows["real"] - real.records  # rows without an id may be persons of their own
+    far = not (1 - OFF) * real.persons <= own.persons <= (1 + OFF) * most
+    many = [f"persons: far from the real number: {own.persons:,} (real {real.persons:,})"] if far else []
     if outcome.score >= SHUFFLED:
-        return ["persons: no better than shuffled owners"]
-    far = outcome.result.farthest
-    if far is None or abs(far[1] - far[2]) < UNLIKE:
-        return []
-    return [f"persons: {far[0]} is as in the record before in {far[1]:.0%} of steps (real: {far[2]:.0%})"]
+        return [*many, "persons: no better than shuffled owners"]
+    column = outcome.result.farthest
+    if column is None or abs(column[1] - column[2]) < UNLIKE:
+        return many
+    steps = f"{column[0]} is as in the record before in {column[1]:.0%} of steps (real: {column[2]:.0%})"
+    return [*many, f"persons: {steps}"]
 
 
 def here(path: Path) -> str:

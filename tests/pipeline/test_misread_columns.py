@@ -213,6 +213,23 @@ def test_a_state_that_says_again_the_one_of_the_record_before_is_told(capsys):
     assert hint.startswith("unit: order: 'old' is 'new' of the person's record before in 500 of 500 steps")
 
 
+def test_a_balance_that_runs_on_is_told_where_a_rule_computes_it_too(capsys):
+    """With the rule that a draft proposes, closing = opening + amount, nothing said that balances do not run on."""
+    person, visit = np.arange(N) % 100, np.arange(N) // 100
+    day = (pd.Timestamp("2022-01-01") + pd.to_timedelta(visit * 30, "D")).strftime("%Y-%m-%d")
+    amount = np.random.default_rng(1).integers(-50, 51, N)
+    closing = 400 + np.cumsum(amount.reshape(-1, 100), axis=0).ravel()
+    cells = {"person": person, "day": day, "opening": closing - amount, "amount": amount, "closing": closing}
+    balance = {"kind": "integer", "min": 0, "max": 999, "bins": {"count": 50}}
+    columns = {"day": DAY, "opening": balance, "amount": {**balance, "min": -50, "max": 50}, "closing": balance}
+    unit, rule = {"column": "person", "order": "day", "records": {"max": 6}}, {"expression": "opening + amount"}
+    for extra, cure in (({}, "leave it out"), ({"derive": {"closing": rule}}, "leave both out")):
+        hints = checked(capsys, cells, columns, unit=unit, **extra)["hints"]
+        (hint,) = (h for h in hints if "of the person's record before" in h)
+        assert hint.startswith("unit: order: 'opening' is 'closing' of the person's record before in 500 of 500 steps")
+        assert cure in hint
+
+
 def test_a_value_that_no_person_has_twice_is_told(capsys):
     """In a release of a study 41 % of the visits of a person were there twice, and nothing had said so."""
     person, visit = np.arange(N) // 4, np.arange(N) % 4

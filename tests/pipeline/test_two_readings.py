@@ -453,6 +453,8 @@ LISTED = {
     "rate": ("07 10 100 7.5", ""),
     "stage": ("I II III IV", ""),
     "allergens": ("G H H;L M", ""),
+    "dementia": ("J N n.b.", ""),  # not known: spelled as N it was released as no
+    "fell": ("Y N not·asked", ""),
 }
 
 

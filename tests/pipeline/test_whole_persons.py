@@ -131,6 +131,22 @@ def test_the_last_lines_name_the_column_in_which_persons_are_farthest_from_real_
 
 
 @pytest.mark.slow
+def test_the_last_lines_say_where_there_are_far_fewer_persons(place: Path, capsys) -> None:
+    """Rules parted so many persons in two that 3,585 stood for 2,283, and the scores' lines named only their rows."""
+    scored = [*(r for r in RUN if "evaluation" not in r), "evaluation.metrics=[persons]", "console=always"]
+    assert command("run", *scored, "privacy.epsilon=40", "synthesis.rows=1000", "hydra.run.dir=half") == 0
+    lines = " ".join(capsys.readouterr().out.split())
+    own, real = (pd.read_csv(t).patient.nunique() for t in ("half/release/synthetic.csv", "stays.csv"))
+    assert f"persons: far from the real number: {own:,} (real {real:,})" in lines
+    table = pd.read_csv("stays.csv").astype({"patient": "object"})
+    table.loc[::5, "patient"] = ""  # each is a person, whom no id counts
+    table.to_csv("gaps.csv", index=False)
+    settings = [*scored, "data.path=gaps.csv", "privacy.missing_unit=own", "privacy.epsilon=40", "hydra.run.dir=gaps"]
+    assert command("run", *settings) == 0
+    assert "far from the real number" not in capsys.readouterr().out
+
+
+@pytest.mark.slow
 def test_more_and_fewer_rows_are_whole_persons_too_and_a_seed_gives_them_again(place: Path) -> None:
     for name, rows in (("few", 200), ("many", 9000), ("one", 1)):
         settings = ["from=out/release", f"synthesis.rows={rows}", "synthesis=independent", "synthesis.seed=3"]

@@ -1151,6 +1151,8 @@ def test_two_numbers_in_one_text_are_told_as_such(tmp_path: Path) -> None:
     rows = "\n".join(f"{100 + i % 70}/{60 + i // 70},{i % 9}" for i in range(2_000))
     text = draft_schema(source(csv(tmp_path, f"pressure,n\n{rows}\n")), "t")
     assert "two numbers in each, as 120/80: write them in two columns" in text
+    gaps = "\n".join(f"{f'{100 + i % 70}/{60 + i // 70}' if i % 12 else 'n.m.'},{i % 9}" for i in range(2_000))
+    assert "two numbers in each, as 120/80" in draft_schema(source(csv(tmp_path, f"pressure,n\n{gaps}\n")), "t")
     entries = "".join(f"{1851 + i // 300}/{i % 300:04},{i % 9}\n" for i in range(2_000))
     assert "a year and a number, as in a register: an id" in drafted(csv(tmp_path, f"entry,n\n{entries}"))[0]
 
@@ -1193,6 +1195,13 @@ def test_a_number_of_each_row_s_own_is_asked_about_and_left_out_where_it_is_call
         (["Haus 1", "Haus 2", "Haus 10"], False),
         (["5-9", "10-19", "20-49", "mixed"], False),
         (["5-9", "10-19", "20-49", "50+", "60+"], False),
+        (["<1", *map(str, range(1, 90)), ">=90"], True),
+        (["0", "1", "2", "3-5", ">5"], True),
+        (["0", "1", "2", "3-5"], True),
+        (["1", "2", "10"], False),  # numbers, or codes
+        (["01", "02", "03", "10+"], False),
+        (["1", "2", "3", "1-3"], False),
+        (["1", "2", "3", "4", "trifft nicht zu"], False),
     ],
 )
 def test_classes_of_a_number_are_drafted_in_their_order(classes: list[str], ordered: bool) -> None:
@@ -1204,8 +1213,84 @@ def test_sizes_and_grades_are_drafted_in_their_order(sizes: str) -> None:
     assert in_order(sorted(sizes.split())) == sizes.split()
 
 
+def test_a_middle_written_with_a_stroke_is_in_its_scale() -> None:
+    scale = ["stimme gar nicht zu", "stimme eher nicht zu", "teils/teils", "stimme eher zu", "stimme voll zu"]
+    assert in_order(sorted(scale)) == scale
+
+
 def test_salaries_name_no_persons_and_ids_are_asked_about_once(tmp_path: Path) -> None:
     lines = [f"c{i * 7919 % 2_000:06},{20_000 + i * 37 % 450 * 100}\n" for i in range(2_500)]
     text, _ = drafted(csv(tmp_path, "candidate,salary\n" + "".join(lines)))
     assert "multiples of 100" in text and text.count("privacy.unit=") == 1, "the head names it"
     assert text.count("Where they are persons', privacy.unit names the column") == 1
+
+
+def test_any_mark_of_thousands_is_read(tmp_path: Path) -> None:
+    """Of amounts as French and Swiss programs write them a third was drafted as gaps: all of 1,000 or more."""
+    amounts = np.random.default_rng(1).lognormal(6.5, 1, 600)
+    for mark in (".", " ", "\xa0", "\u202f", "'", "’"):
+        written = (f"{x:,.2f} €".replace(",", "m").replace(".", ",").replace("m", mark) for x in amounts)
+        rows = "".join(f'"{text}",{i % 9}\n' for i, text in enumerate(written))
+        text, facts = drafted(csv(tmp_path, f"paid,n\n{rows}"))
+        assert facts["paid"].kind == "float" and mark in facts["paid"].strip, mark
+        assert facts["paid"].high >= amounts.max() and "cannot be read" not in text
+
+
+def test_days_behind_a_weekday_are_days(tmp_path: Path) -> None:
+    """Days such as Fri 19.05.2023 were a list of texts, and of those of a year a third became *other*."""
+    days = [date(2023, 1, 1) + timedelta(i * 7 % 360) for i in range(3_000)]
+    for form in ("%a %d.%m.%Y", "%a %d/%m/%Y", "%a, %d %b %Y"):
+        rows = "".join(f'"{day.strftime(form)}",{i % 9}\n' for i, day in enumerate(days))
+        path = csv(tmp_path, f"lent,n\n{rows}")
+        _, facts = drafted(path)
+        assert (facts["lent"].kind, facts["lent"].format) == ("date", form)
+        assert not encoded(path, facts)[1].marked
+
+
+def test_what_accounts_write_for_0_and_below_is_asked_about(tmp_path: Path) -> None:
+    """A dash for no fee was a gap without a word; amounts in brackets might have been names of persons."""
+    rows = "".join(
+        f"{f'{i % 90 / 10 + 0.1:.2f} €' if i % 8 == 0 else '-'},({i * 7 % 3_001 / 100:.2f})\n" for i in range(2_400)
+    )
+    text, facts = drafted(csv(tmp_path, f"fee,amount\n{rows}"))
+    assert facts["fee"].missing_texts == ("-",) and "'-' taken for a gap: is it one, or 0?" in text
+    assert "100.0 % are numbers below 0, with the minus behind or in brackets; write it in front" in text
+    assert "does it name persons" not in text
+
+
+def test_what_belongs_to_an_age_is_proposed_though_it_needs_many_rules(tmp_path: Path) -> None:
+    """Six bounds of age by status were too many to propose, and a release had pupils of 40 and workers of 90."""
+    rng = np.random.default_rng(1)
+    age, work = rng.integers(0, 100, 6_000), rng.choice(["works", "studies", "seeks"], 6_000, p=[0.7, 0.2, 0.1])
+    status = np.select([age < 6, age < 18, age > 66], ["child", "pupil", "retired"], work)
+    text, _ = drafted(csv(tmp_path, "age,status\n" + "".join(f"{a},{s}\n" for a, s in zip(age, status, strict=True))))
+    for value, bound in (
+        ("child", '"min": 6'),
+        ("pupil", '"min": 18'),
+        ("retired", '"max": 66'),
+        ("works", '"max": 17'),
+        ("works", '"min": 67'),
+    ):
+        assert re.search(rf'{{"status": \[[^]]*"{value}"[^]]*\], "age": {{{bound}}}}}', text), (value, bound)
+    unrelated = rng.permutation(status)
+    assert (
+        '"age": {'
+        not in drafted(
+            csv(tmp_path, "age,status\n" + "".join(f"{a},{s}\n" for a, s in zip(age, unrelated, strict=True)))
+        )[0]
+    )
+
+
+def test_times_of_the_day_past_midnight_are_told(tmp_path: Path) -> None:
+    """Treated soon after arrival, in some rows on the next day: nothing was said, and waits of 12 hours came out."""
+    rng = np.random.default_rng(1)
+    came, waits = rng.integers(0, 1440, 3_000), rng.gamma(1.5, 30, 3_000).astype(int)
+    clock = [f"{m % 1440 // 60:02}:{m % 60:02}" for m in (*came, *(came + waits))]
+    other = rng.permutation(clock[:3_000])
+    day = [f"2024-{1 + i % 12:02}-{1 + i % 28:02} {t}" for i, t in enumerate(clock[:3_000])]
+    for names, first in (("came", clock[:3_000]), ("stamp", day)):
+        rows = "".join(f"{a},{b},{c}\n" for a, b, c in zip(first, clock[3_000:], other, strict=True))
+        text, _ = drafted(csv(tmp_path, f"{names},treated,left\n{rows}"))
+        over = sum(b < a[-5:] for a, b in zip(first, clock[3_000:], strict=True))
+        assert f"; 'treated' comes soon after '{names}', past midnight in {over:,} of 3,000 rows" in text
+        assert text.count("past midnight") == 1

@@ -47,6 +47,8 @@ MOSTLY = 0.5
 FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: What is said of numbers and days, few of which differ.
 OTHERS = "different ones: a release has others between; kind: categorical, ordinal: true lists them"
+#: Signs of no value, which accounts write for 0.
+DASHES = ("-", "--")
 #: With fewer rows than this nothing is called constant.
 FEW_ROWS = 20
 #: Bounds of dates that lie so many years apart are whole years; of others whole months.
@@ -189,6 +191,7 @@ def _of_numbers(
         return None, "numbers too large, or too close together, for bins of their own: ids, or is one a gap?"
     taken = [f"{c:.15g}" for c in codes]
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
+    doubt += "".join(f"; {t!r} taken for a gap: is it one, or 0?" for t in facts.gaps if t in DASHES)
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 2)
     if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
         doubt += "; is 9 a value, or a gap?"

@@ -22,6 +22,7 @@ from mechanisms.public.drafts.order_guess import (
     guess_ordered,
     guess_times,
     in_groups,
+    past_midnight,
     rows_in_words,
     twins,
 )
@@ -35,7 +36,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_parts,
     guess_spans,
 )
-from mechanisms.public.drafts.text_guess import FEW_IDS, OF_OTHERS, unused
+from mechanisms.public.drafts.text_guess import BELOW_ZERO, FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others, odd_rows, rows_of_each, with_ids
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.schema.column import Column
@@ -124,7 +125,7 @@ def draft_schema(
             if fields is not None and column in places:
                 fields |= place_fields(places[column])
             guess += _in_order(fields or {}, (orders_given or {}).get(column, ()))
-            asks = who is None and unit == GUESS and OF_OTHERS not in guess
+            asks = who is None and unit == GUESS and not any(words in guess for words in (OF_OTHERS, BELOW_ZERO))
             guesses[column] = guess + (_of_whom(look, index, fields) if asks else "")
             drafted |= {} if fields is None else {column: fields}
     kin = ids_of_others(source, who, many) if who else {}
@@ -139,14 +140,14 @@ def draft_schema(
     columns = _as_columns(drafted)
     varied, derived = _not_in(columns, constant), _derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
-    orders, alike = guess_ordered(source, _not_in(varied, computed))
+    ordered, alike = guess_ordered(source, _not_in(varied, computed))
     needed = {*held, *computed, order or ""}
-    lengths, days = guess_times(source, varied, [pair[:2] for pair in orders], needed)
-    orders = [pair for pair in orders if not {*pair[:2]} & {one.later for one in lengths}]
+    lengths, days = guess_times(source, varied, [pair[:2] for pair in ordered], needed)
+    orders = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
     rows, free = with_ids(source, named) if named else source, [*_not_in(columns, computed).values()]
     dependent = _dependent(rows, who, free, constant)
     parts = guess_parts(source, varied, held)
-    remark_of = _pair_remarks(orders, alike, parts, days)
+    remark_of = _pair_remarks(orders, alike, parts, days, past_midnight(source, varied, [*ordered, *alike]))
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
@@ -214,12 +215,17 @@ def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
 
 
 def _pair_remarks(
-    orders: Sequence[Pair], alike: Sequence[Pair], parts: Mapping[str, Any], apart: Sequence[Pair]
+    orders: Sequence[Pair],
+    alike: Sequence[Pair],
+    parts: Mapping[str, Any],
+    apart: Sequence[Pair],
+    clocks: Mapping[str, str],
 ) -> dict[str, str]:
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same.
 
     Args:
         apart: of a day and a time of which no length is measured.
+        clocks: of times of the day that come soon after others.
     """
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
     remark_of = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
@@ -228,6 +234,8 @@ def _pair_remarks(
         remark_of[other] = remark_of.get(other, "") + asked
     for pair in apart:
         remark_of[pair[1]] = f"{remark_of.get(pair[1], '')}; {apart_in_words(*pair)}"
+    for time, words in clocks.items():
+        remark_of[time] = f"{remark_of.get(time, '')}; {words}"
     return remark_of
 
 

@@ -112,6 +112,11 @@ def _fewest(a: Column, b: Column, counts: NDArray[np.float64]) -> list[Never]:
     if _follows(values) or _follows(values.T):  # which another rule says
         return []
     rules = min(_rules(a, b, values, range(b.value_codes)), _rules(b, a, values.T, range(a.value_codes)), key=len)
+    return _unless_many(rules, values)
+
+
+def _unless_many(rules: list[Never], values: NDArray[np.float64]) -> list[Never]:
+    """The rules, where they are few, or hold much of the rows of unrelated columns: the ages of pupils and retired."""
     mostly = sum(one.expected for one in rules) >= MOSTLY * values.sum()
     return rules if len(rules) <= (MANY if mostly else MOST_RULES) else []
 
@@ -137,7 +142,7 @@ def _beyond(a: Column, b: Column, counts: NDArray[np.float64]) -> list[Never]:
         labels = tuple(label_of(a, code) for code in at)
         rows = int(expected[at, start:stop].sum())
         rules.append(Never(a.name, b.name, labels, (), rows, (word, int(bound) if bound == int(bound) else bound)))
-    return rules if len(rules) <= MOST_RULES else []
+    return _unless_many(rules, values)
 
 
 def _follows(values: NDArray[np.float64]) -> bool:

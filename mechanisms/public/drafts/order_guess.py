@@ -37,6 +37,9 @@ ASCENDING, EQUAL = 0.97, 0.95
 #: unrelated, where both have the same texts beside them (marks of thousands aside), and where the range of one is at
 #: most so many times that of the other: else they have other units.
 NEARLY_ALL, BY_CHANCE, ALIKE_RANGES, MARKS = 0.9999, 0.02, 10, {".", ",", " ", "'"}
+#: Times of the day come within half a day after others in so large a share of rows as ascend, where at least such a
+#: share of unrelated ones would not; so many rows are read.
+UNRELATED, CLOCK_ROWS = 0.1, 1 << 16
 #: Words that, in the names of two numbers that are the same but for them, tell which comes first.
 WORDS: tuple[tuple[str, str], ...] = (
     ("start", "end"),
@@ -223,6 +226,31 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
     while more := {b: one for b, one in far.items() if b not in nearest and one.earlier in nearest}:
         nearest |= more  # no `ordered` takes a time that is itself a length away
     return [*nearest.values()]
+
+
+def past_midnight(source: Source, columns: ByName, ruled: Collection[tuple[Any, ...]]) -> dict[str, str]:
+    """Time of the day → that it comes soon after another time, in some rows on the next day. NOT private.
+
+    Args:
+        ruled: pairs that a rule keeps, the earlier one first.
+    """
+    times = [c for c in columns.values() if c.kind == "datetime"][:MOST]
+    taken = {pair for a, b, *_ in ruled for pair in ((a, b), (b, a))}
+    pairs = [(a, b) for a, b in itertools.permutations(times, 2) if of_one_day(b) and (a.name, b.name) not in taken]
+    read = first_rows(source, times, CLOCK_ROWS).T if pairs else np.empty((len(times), 0))
+    rows = dict(zip((c.name for c in times), read, strict=True))
+    nearest = dict[str, tuple[float, str]]()
+    for a, b in pairs:
+        both = ~np.isnan(rows[a.name]) & ~np.isnan(rows[b.name])
+        first, last = rows[a.name][both] % DAY, rows[b.name][both] % DAY
+        late, unrelated = ((own - first) % DAY > DAY / 2 for own in (last, np.roll(last, len(last) // 2)))
+        if len(first) < FEWEST_ROWS or late.mean() > 1 - ASCENDING or unrelated.mean() < UNRELATED:
+            continue
+        half, over = float(np.median((last - first) % DAY)), int((last < first).sum())
+        words = f"{b.name!r} comes soon after {a.name!r}, past midnight in {over:,} of {len(first):,} rows: no rule "
+        words += "keeps that of a time without its day: write day and time in both into the table"
+        nearest[b.name] = min(nearest.get(b.name, (math.inf, "")), (half, words))
+    return {name: words for name, (_, words) in nearest.items()}
 
 
 def _unit(earlier: Column, later: Column) -> tuple[FieldDict, int]:

@@ -19,11 +19,13 @@ from mechanisms.public.tables.persons import PERSONAL, addresses, may_be_names, 
 from mechanisms.public.tables.text_forms import (
     CODES_OF_GAPS,
     CROSSES,
+    CURRENCIES,
     ID_NAME,
     POSTAL_NAME,
     gap_words,
     misspelt,
     share_of,
+    without,
 )
 
 #: Of a long list so many texts are drafted, where they stand in most cells; else as many as are listed at all, where
@@ -88,6 +90,13 @@ FREE = (
 OF_OTHERS = "ids of others (animals, vehicles, accounts)? Where they are persons', privacy.unit names the column"
 LIST = "is there a public list? else values: discover"
 
+#: A whole number without zeros before it; signs of a class of numbers.
+WHOLE, OPEN_OR_RANGE = re.compile("0|[1-9][0-9]*"), re.compile("[<>≤≥+]|[0-9] ?[-–] ?[0-9]")
+#: What stands around the digits of numbers below 0 in accounts, these digits, and what is said of such numbers.
+BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
+AMOUNT = re.compile("[0-9][0-9., '’]*")
+BELOW_ZERO = "below 0, with the minus behind or in brackets"
+
 Guess = tuple[FieldDict | None, str]
 
 
@@ -106,12 +115,13 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
         return None, f"{remark}; if they are none, list them"
     if len(addresses(texts, name)) > 0.5 * len(texts):
         return None, f"{many}: {PERSONAL}"
-    pairs = len(texts) == SAMPLED and share_of(texts, lambda t: TWO.fullmatch(t.strip()) is not None) >= CODED
+    digits = {t: n for t, n in texts.items() if re.search("[0-9]", t)}  # 120/80, and n.m. where nobody measured
+    pairs = len(texts) == SAMPLED and share_of(digits, lambda t: TWO.fullmatch(t.strip()) is not None) >= CODED
     if pairs and share_of(texts, lambda t: OF_A_YEAR.fullmatch(t.strip()) is not None) >= CODED:
         return None, f"{many}: a year and a number, as in a register: an id"
     if pairs:
         return None, f"{many}: two numbers in each, as 120/80: write them in two columns of the table"
-    if facts.distinct > FEW_IDS and (units := several_units(look.shapes(index))):
+    if facts.distinct > FEW_IDS and (units := several_units(look.shapes(index)) or _of_accounts(look.shapes(index))):
         return None, f"{many}: {units}"
     if codes_of_others(texts, name):
         often = "each in several rows" if facts.filled >= 2 * facts.distinct else "most in one row alone"
@@ -186,12 +196,18 @@ def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, in
 
 
 def classes_in_order(values: Sequence[str]) -> list[str]:
-    """Classes of a number in their order, as 5-9, 10-19, 20 and more: most are ranges, one form, none in another."""
-    ends = {v: [int(re.sub(r"\D", "", n)) for n in NUMBER.findall(v)] for v in values}
+    """Classes of a number in their order, as 5-9, 10-19, 20 and more: most are ranges, one form, none in another.
+
+    Beside one such as <1, 3-5 or 90+ single numbers are ranges too.
+    """
+    single = [v for v in values if WHOLE.fullmatch(v)] if any(map(OPEN_OR_RANGE.search, values)) else []
+    ends = {v: [int(re.sub(r"\D", "", n)) for n in NUMBER.findall(v)] for v in values} | {
+        v: [int(v)] * 2 for v in single
+    }
     ranges = sorted((own, v) for v, own in ends.items() if len(own) == 2)
     lows, highs = [own[0] for own, _ in ranges], [own[1] for own, _ in ranges]
-    follow = all(low < high for low, high in zip(lows, highs, strict=True)) and all(map(le, highs, lows[1:]))
-    if len(ranges) < 3 or not follow or len({NUMBER.sub("", v) for _, v in ranges}) > 1:
+    follow = all(low < high for (low, high), v in ranges if v not in single) and all(map(le, highs, lows[1:]))
+    if len(ranges) < 3 or not follow or len({NUMBER.sub("", v) for _, v in ranges if v not in single}) > 1:
         return []
     below = [v for v, own in ends.items() if len(own) == 1 and own[0] <= lows[0]]
     above = [v for v, own in ends.items() if len(own) == 1 and own[0] >= highs[-1]]
@@ -202,9 +218,10 @@ def classes_in_order(values: Sequence[str]) -> list[str]:
 def in_order(values: Sequence[str]) -> list[str]:
     """Classes of a number, or answers of one scale, from least to most; none in another."""
     for scale in SCALES:
-        place = {word: i for i, words in enumerate(scale.split(" < ")) for word in words.split("/")}
-        if len(values) > 2 and all(folded(v) in place for v in values):
-            return sorted(values, key=lambda v: place[folded(v)])
+        place = {word: i for i, alike in enumerate(scale.split(" < ")) for word in alike.split("/")}
+        words = {v: folded(v).replace("/", "-") for v in values}  # teils/teils
+        if len(values) > 2 and all(word in place for word in words.values()):
+            return sorted(values, key=lambda v: place[words[v]])
     return classes_in_order(values)
 
 
@@ -322,6 +339,13 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
     fields, remark = _with_spellings(values, spelled)
     return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words + remark
+
+
+def _of_accounts(shapes: Mapping[str, int]) -> str:
+    """That most of the texts are numbers below 0 as accounts write them; empty where they are not."""
+    below = {t for t in shapes if (m := BELOW.fullmatch(without(t, CURRENCIES))) and AMOUNT.fullmatch(m[1])}
+    share = share_of(shapes, below.__contains__)
+    return f"{percent(share)} are numbers {BELOW_ZERO}; write it in front in the table" if share > 0.5 else ""
 
 
 def unused(values: Sequence[str]) -> str:

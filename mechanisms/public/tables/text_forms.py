@@ -39,7 +39,7 @@ _ENDS = [n for k in range(2, 9) for n in (*range(10**k - 4, 10**k), *(one * (10*
 FAR_CODES = tuple(sorted({*CODES_OF_GAPS, *_ENDS, *(-n for n in _ENDS)}))
 #: How days are written, as strftime formats, the likeliest first; months with their English names too.
 _DAYS = "%m/%d/%Y|%d/%m/%Y|%d.%m.%Y|%d-%m-%Y|%Y/%m/%d|%Y%m%d|%d.%m.%y|%m/%d/%y|%d/%m/%y"
-_DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y"
+_DAYS += "|%d %b %Y|%d-%b-%Y|%b %d, %Y|%d %b %y|%d-%b-%y|%d %B %Y|%B %d, %Y|%a %d.%m.%Y|%a %d/%m/%Y|%a, %d %b %Y"
 _TIMES = ("", " %H:%M:%S", " %H:%M", " %I:%M:%S %p", " %I:%M %p")
 #: How dates and times are written; ISO for 2016-12-31, with or without a time behind it. Months alone come last.
 DATE_FORMS = (ISO, *(day + time for day in _DAYS.split("|") for time in _TIMES), *("%Y-%m-%d" + t for t in _TIMES[3:]))
@@ -196,8 +196,7 @@ _LOOKS = {
     "%Y": r"\d{4}",
     "%y": r"\d{2}",
     "%b": r"\w+\.?",
-    "%B": r"\w+",
-    "%p": r"\w+",
+    **{f"%{c}": r"\w+" for c in "aBp"},
     **{f"%{c}": r"\d{1,2}" for c in "mdHIMS"},
 }
 
@@ -257,7 +256,7 @@ def number_reading(texts: Texts) -> tuple[NumberForm, float]:
     signs += _unit_of_measure(numeric)
     bare = {t: without(t, signs) for t in numeric}
     thousands, points = ([m] if _parts(m, bare.values()) else [] for m in ",.")
-    spaces = [s for s in (" ", "\xa0", "'") if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
+    spaces = [s for s in THOUSANDS[2:] if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
     dotted = NumberForm((*signs, *thousands, *spaces))
     comma = NumberForm((*signs, *points, *spaces), ",")
     each = [(r, share_of(texts, r.reads)) for r in (NumberForm(), dotted, comma)]
