@@ -224,7 +224,9 @@ def _wrong_choices(events: Sequence[Json], columns: int, left: float) -> str:
     Args:
         left: the part of the budget that no receipt tells of.
     """
-    stages, rest = [e.get("stage") for e in events], left > LEAST_PART * math.comb(columns + 1, 2)
+    stages, bought = [e.get("stage") for e in events], {e["id"]: e for e in events if e.get("stage") == RESERVE}
+    cheaper = any(e.get("answers") == 1 for e in bought.values())  # one cell may move by less than cells that share it
+    rest = left > LEAST_PART * math.comb(columns + 1, 2) and not cheaper
     if {SCORES, FINE_STAGE}.intersection(stages):
         return f"charges are left out, and {left:.6g} of the budget with them" if rest else ""
     slots = [e for e in events if e.get("stage") in SLOT_STAGES]
@@ -232,9 +234,9 @@ def _wrong_choices(events: Sequence[Json], columns: int, left: float) -> str:
         lost = sum(e["mechanism"] == Exponential.kind and e["answered"] is not True for e in slots[:i])
         if int(receipt["id"].partition(":")[0]) - i > lost + (receipt["stage"] == CHOSEN):
             return f"a charge before {receipt['id']} is left out"
-    bought = {e["id"]: e.get("clique") for e in events if e.get("stage") == RESERVE}
     measured, chosen = ({n.removesuffix(k) for n in bought if n.endswith(k)} for k in (":measure", ":choose"))
-    several = rest and not {CHOOSE, PAIRS}.intersection(stages) and len({*map(str, bought.values())}) > 1
+    cliques = {str(e.get("clique")) for e in bought.values()}
+    several = rest and not {CHOOSE, PAIRS}.intersection(stages) and len(cliques) > 1
     if (chosen or several) and (free := sorted(measured - chosen)):
         return f"{free[0]}:measure measures what no charge chose"
     return ""
