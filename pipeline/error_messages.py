@@ -91,12 +91,17 @@ def _packages(error: BaseException) -> list[str]:
 
 
 def whose_fault(error: BaseException) -> str:
-    """A plugin whose code, libraries aside, was the last that an error nobody foresaw came from; else the pipeline."""
+    """A plugin whose code, libraries aside, was the last that an error nobody foresaw came from.
+
+    Else the pipeline, or the plugin that called it; or, of what it was given, any plugin that is loaded.
+    """
     others = {module.partition(".")[0] for module in offered_by.values()}
-    last = next((name for name in reversed(_packages(error)) if name in {*OURS, *others}), "")
-    if last in others:
-        return f"a fault of the plugin {last}"
-    return f"a fault of the pipeline, {'or of a plugin, ' if others else ''}not of yours"
+    passed = [name for name in _packages(error) if name in {*OURS, *others}]
+    if passed[-1:] and passed[-1] in others:
+        return f"a fault of the plugin {passed[-1]}"
+    named = [name for name in reversed(passed) if name in others][:1] or sorted(others)  # what it gave may be wrong
+    theirs = f"or of the plugin {' or '.join(named)}, " if named else ""
+    return f"a fault of the pipeline, {theirs}not of yours"
 
 
 @contextmanager

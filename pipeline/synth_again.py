@@ -20,7 +20,7 @@ from mechanisms.public.schema.cluster import cluster_from_settings, places_from_
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.folders import RunFolder, not_in_release, unwritable
+from pipeline.folders import RunFolder, no_empty_folders, not_in_release, unwritable
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import statement_of_new_rows
 from pipeline.release_folder import read_release, write_release
@@ -115,9 +115,10 @@ def draft(
 def _workdir(root: Path) -> Iterator[Path]:
     """A folder on the same file system as `root`, for parts of the release."""
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".parts-", dir=root) as folder:
-            yield Path(folder)
+        with no_empty_folders(root):
+            root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".parts-", dir=root) as folder:
+                yield Path(folder)
     except OSError as error:
         raise unwritable(root, error, "output") from error
 

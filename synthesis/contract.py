@@ -18,7 +18,7 @@ from mechanisms.public.settings import BoundedSettings
 from synthesis.consistency.agree import ConsistentTargets, consistent, default_rows
 from synthesis.consistency.merged_values import Groups, compressed, expanded, merged_values, one_way_counts, rare_zeros
 from synthesis.consistency.residual_parts import completed
-from synthesis.convergence import FitRecord, Synthesized
+from synthesis.convergence import Convergence, FitRecord, Synthesized
 from synthesis.impossible import Zeros, check_zeros, mended
 from synthesis.pgm.graphical_model import ModelSettings
 
@@ -223,7 +223,12 @@ def synthesize(
     count = default_rows(measurements) if rows is None else rows
     impossible = check_zeros(measurements.domain, zeros)
     synthesized = synthesizer.make(measurements, rows=count, rng=rng, zeros=impossible, progress=progress)
-    table = _as_asked(getattr(synthesized, "table", None), synthesizer, measurements, count)
+    whole = isinstance(synthesized, Synthesized)
+    table = _as_asked(synthesized.table if whole else None, synthesizer, measurements, count)
+    for name, kind in (("record", Convergence), ("fit", FitRecord)):
+        if not isinstance(record := getattr(synthesized, name), kind | None):
+            problem = f"{type(synthesizer).__name__} made a {name} of {type(record).__name__}"
+            raise UserError(problem, where="synthesis.name", fix=f"{name}=None, or a {kind.__name__}")
     return replace(synthesized, table=mended(table, impossible, rng))
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from mechanisms.accounting.filters import USUAL, Filter, Limit, Spend
 from mechanisms.accounting.ledger import NONE, Mark, forget, locked, place_of, record, recorded
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict, cannot_write, sync_folder, write_whole
+from mechanisms.public.files import Json, JsonDict, as_declared, cannot_write, sync_folder, write_whole
+from mechanisms.public.plain_files import json_mapping
 
 FORMAT = "budget-ledger/3"
 #: Older formats, and whether a booking that says nothing of it has charged; which charges they were, nobody can tell.
@@ -324,7 +325,7 @@ def load_book(path: Path) -> Book | None:
             f"the file has {names} names (hard links), and books under one of them", where=str(path), fix=fix
         )
     try:
-        content = json.loads(text)
+        content = json_mapping(text)
         digest = content.pop("digest")
         if content["format"] not in (FORMAT, *OLDER) or digest != _digest(content):
             raise ValueError
@@ -368,11 +369,11 @@ def booking_json(booking: Booking) -> JsonDict:
 
 
 def _of_json(content: Json) -> Book:
-    limits = tuple(
-        LimitChange(Limit(c["epsilon"], c["delta"]), c["reason"], c["time"], c["by"]) for c in content["limits"]
-    )
+    set_to = [Limit.of({k: c[k] for k in ("epsilon", "delta")}, "limits") for c in content["limits"]]
+    changes = zip(set_to, content["limits"], strict=True)
+    limits = tuple(as_declared(LimitChange(limit, c["reason"], c["time"], c["by"])) for limit, c in changes)
     bookings = tuple(_booking(b, OLDER.get(content["format"])) for b in content["bookings"])
-    scope = Scope(content["table"], content["unit"], content["neighbouring"])
+    scope = as_declared(Scope(content["table"], content["unit"], content["neighbouring"]))
     if not limits:
         raise ValueError
     return Book(scope, Filter(content["accountant"], content["slack"]), limits, bookings)
@@ -380,11 +381,10 @@ def _of_json(content: Json) -> Book:
 
 def _booking(entry: Json, older: bool | None) -> Booking:
     """One booking; in a file of an older format a run that charged knows no charges: it must book anew to draw."""
-    numbers = {f.name: math.inf if entry[f.name] is None else entry[f.name] for f in fields(Spend)}
     facts = {f.name: entry[f.name] for f in fields(Booking) if f.name not in ("spend", "others", "charged")}
     some = SOME if entry.get("charged", older) else NONE
-    charged = Mark(**entry.get("charged", {})) if older is None else some
-    return Booking(spend=Spend(**numbers), others=entry.get("others", False), charged=charged, **facts)
+    charged = as_declared(Mark(**entry.get("charged", {}))) if older is None else some
+    return as_declared(Booking(spend=Spend.of(entry), others=entry.get("others", False), charged=charged, **facts))
 
 
 def _digest(content: Json) -> str:

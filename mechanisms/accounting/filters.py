@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from fractions import Fraction
 
@@ -18,10 +18,13 @@ from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.thresholds import delta_left, failures
 from mechanisms.public import units
 from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.files import Json, is_number
 from mechanisms.public.units import MIN_DELTA, Delta, Epsilon, round_down, round_up
 
 #: The accountant of a ledger where nobody names one.
 USUAL = Gdp.kind
+#: No run spends more, in any currency: ε has a bound far below, and ρ grows with its square.
+MOST_AMOUNT = 1e100
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Limit:
         if not isinstance(value, Mapping) or set(value) != {"epsilon", "delta"}:
             raise UserError(f"got {value!r}, but a limit is an epsilon and a delta", where=where, fix=fix)
         for number in value.values():
-            if isinstance(number, bool) or not isinstance(number, int | float):
+            if not is_number(number):
                 raise UserError(f"got {number!r}, but a limit is made of numbers", where=where, fix=fix)
         amounts = {k: float(v) for k, v in value.items()}
         eps = units.epsilon(amounts["epsilon"], where=f"{where}.epsilon")
@@ -239,6 +242,21 @@ class Spend:
     mu: float
     rho: float
     slack: float = 0.0
+
+    @classmethod
+    def of(cls, entry: Json) -> Spend:
+        """A spend as a file has it, null where there is no bound.
+
+        Raises:
+            LookupError, ValueError: a part that is missing, or that no run spends.
+        """
+        amounts = {f.name: entry[f.name] for f in fields(cls)}
+        for name, amount in amounts.items():
+            if amount is None and name in ("mu", "rho"):
+                amounts[name] = math.inf
+            elif not is_number(amount) or not 0 <= amount <= MOST_AMOUNT:
+                raise ValueError(f"{name} is {amount!r}")
+        return cls(**amounts)
 
     def within(self, currency: Currency) -> float:
         """What the mechanisms cost in that currency."""

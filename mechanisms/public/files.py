@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
 import tempfile
+import typing
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from mechanisms.public.errors import UserError
 
@@ -93,12 +94,26 @@ def cannot_write(path: Path, error: OSError) -> UserError:
     )
 
 
+T = TypeVar("T")
 #: A part of a file that was read, or is to be written.
 Json: TypeAlias = Mapping[str, Any]
 #: The same while it is made.
 JsonDict: TypeAlias = dict[str, Any]
 
 
+def as_declared(record: T) -> T:
+    """A record of plain values as it was read from a file.
+
+    Raises:
+        TypeError: a field of another type than its own.
+    """
+    for name, declared in typing.get_type_hints(type(record)).items():
+        value, kind = getattr(record, name), typing.get_origin(declared) or declared
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise TypeError(f"{name} is {value!r}")
+    return record
+
+
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether it is a finite number; a truth value is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and -math.inf < value < math.inf
+    """Whether it is a finite number that a float holds; a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import types
 import typing
 from collections.abc import Collection, Mapping
@@ -17,6 +16,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from mechanisms.public.errors import UserError, choices_fix
+from mechanisms.public.files import is_number
 
 
 def setting(default: Any, doc: str = "", **bounds: Any) -> Any:
@@ -126,7 +126,8 @@ class Setting:
             return type(None) in self.kinds or Any in self.kinds
         if self.choices:
             return value in self.choices
-        if not self._of_type(value) or (isinstance(value, float) and not math.isfinite(value)):
+        reckoned = isinstance(value, float) or (self.bounded and type(value) is int)  # a seed may be any whole number
+        if not self._of_type(value) or (reckoned and not is_number(value)):
             return False
         beyond = (
             self.least is not None and value < self.least,

@@ -125,7 +125,7 @@ class AimSettings(GivenMarginals):
     measured: float = setting(0.9, above=0, below=1)
     max_model_cells: int = setting(4_000_000, least=1)
     penalty: str = setting(FULL, choices=(FULL, CAPPED))
-    per_round: int | None = setting(None, least=1)
+    per_round: int | None = setting(None, least=2)
 
     def schedule(self, facts: Facts, workload: Workload) -> Schedule:
         """All subsets of the workload's marginals; a subset's weight is Σ of weight · |overlap| over the workload."""

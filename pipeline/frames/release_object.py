@@ -17,7 +17,7 @@ from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import as_path, whole_file
 from mechanisms.public.tables.formats import persons_of, released_table
 from mechanisms.public.text_table import notebook_table
-from pipeline.folders import whole_folder
+from pipeline.folders import no_empty_folders, whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
 from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, stored_kinds
 from pipeline.frames.rows_as_asked import RowSource, plain_where
@@ -205,14 +205,15 @@ class Release(RowSource):
         if target.exists():
             raise UserError(f"{target} is there already", where="path", fix="another folder, or move it away")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with (
-                tempfile.TemporaryDirectory(prefix=".parts-", dir=target.parent) as work,
-                whole_folder(target, Path(work)) as parts,
-            ):
-                for name, content in self._files.items():
-                    with whole_file(parts / name) as part:
-                        part.write_bytes(content)
+            with no_empty_folders(target.parent):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with (
+                    tempfile.TemporaryDirectory(prefix=".parts-", dir=target.parent) as work,
+                    whole_folder(target, Path(work)) as parts,
+                ):
+                    for name, content in self._files.items():
+                        with whole_file(parts / name) as part:
+                            part.write_bytes(content)
             if self._kinds:
                 keep_kinds(target, self._kinds, self._form)
         except OSError as error:

@@ -16,7 +16,8 @@ from mechanisms.public.drafts.text_guess import BELOW, BELOW_ZERO
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.spellings import ISO, NO, YES, digit_lines, spelled_yes_or_no, zip_fields
 from mechanisms.public.schema.spellings import folded as loosely
-from mechanisms.public.tables.doubts import limits_in_words, listed_gaps
+from mechanisms.public.tables.doubts import limits_in_words
+from mechanisms.public.tables.listed_gaps import listed_gaps
 from mechanisms.public.tables.losses import ColumnLoss, declared_texts, one_unit, percent
 from mechanisms.public.tables.persons import persons_in_words
 from mechanisms.public.tables.text_forms import (

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from hydra.core.config_store import ConfigStore
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import OmegaConfBaseException, ValidationError
 
 from evaluation.metrics import declared_settings
 from mechanisms.public.errors import UserError, did_you_mean
@@ -67,7 +67,10 @@ def of_its_type(cls: type[Any], name: str, value: Any) -> Any:
         OmegaConfBaseException: it is of another type.
     """
     form = OmegaConf.masked_copy(form_of(cls), name)
-    merged: Any = OmegaConf.to_object(OmegaConf.merge(form, {name: literal(value)}))
+    try:
+        merged: Any = OmegaConf.to_object(OmegaConf.merge(form, {name: literal(value)}))
+    except OverflowError as error:
+        raise ValidationError("a number that is too large") from error
     return merged[name]
 
 

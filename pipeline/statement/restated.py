@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.accounting.budget import Budget
-from mechanisms.accounting.events import booked_event
+from mechanisms.accounting.events import Exponential, booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planning import plan_discovery
 from mechanisms.public.discovery.discovery_questions import DISCOVERY, INVENTED, OF_UNITS, VALUES, DiscoveryQuestion
@@ -22,6 +22,8 @@ from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.fine_cells import is_as_assumed
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.units import UNITS, Neighbouring
+from mechanisms.selection.base import CHOOSE, CHOSEN, FINE_STAGE, PAIRS, SCORES, SLOT_STAGES
+from mechanisms.selection.questions import LEAST_PART
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.settings.config import StatementConfig
 from pipeline.statement.paid_answers import (
@@ -35,7 +37,15 @@ from pipeline.statement.paid_answers import (
     whole_number,
 )
 from pipeline.statement.signing import build_publication
-from pipeline.statement.stated_plan import CALIBRATED, accountant_of, one_try, unused, worst_of, wrong_level
+from pipeline.statement.stated_plan import (
+    CALIBRATED,
+    accountant_of,
+    one_try,
+    selected_by_plugin,
+    unused,
+    worst_of,
+    wrong_level,
+)
 from pipeline.statement.statement import (
     LIBRARIES,
     Declared,
@@ -196,11 +206,39 @@ def _wrong_ids(schema: Schema, statement: Json) -> str:
             gaps, last = gaps or place != last + 1, place
         if not fits or rank < before:
             return f"{name} does not stand where a plan would have it"
-    rest, adaptive = unused(statement) > CALIBRATED, any("stage" in e for e in statement["events"])
+    left = unused(statement)
+    rest, adaptive = left > CALIBRATED, any("stage" in e for e in statement["events"])
     if rest and not adaptive:
         return "charges are left out of a plan that makes all of them"
     if gaps and not rest:
         return "charges of a plan are left out, and the shares of the others are all of the budget"
+    return "" if selected_by_plugin(statement) else _wrong_choices(statement["events"], len(schema.synthesized), left)
+
+
+def _wrong_choices(events: Sequence[Json], columns: int, left: float) -> str:
+    """Why charges of a selection of ours are left out, beside choices that cost nothing or were lost.
+
+    A choice is free where one candidate is left. Of those in slots that is the last one, and out of a reserve all are
+    free, or none. A reserve after distances, or fine cells, is spent whole, but for parts too small to measure with.
+
+    Args:
+        left: the part of the budget that no receipt tells of.
+    """
+    stages, bought = [e.get("stage") for e in events], {e["id"]: e for e in events if e.get("stage") == RESERVE}
+    cheaper = any(e.get("answers") == 1 for e in bought.values())  # one cell may move by less than cells that share it
+    rest = left > LEAST_PART * math.comb(columns + 1, 2) and not cheaper
+    if {SCORES, FINE_STAGE}.intersection(stages):
+        return f"charges are left out, and {left:.6g} of the budget with them" if rest else ""
+    slots = [e for e in events if e.get("stage") in SLOT_STAGES]
+    for i, receipt in enumerate(slots):
+        lost = sum(e["mechanism"] == Exponential.kind and e["answered"] is not True for e in slots[:i])
+        if int(receipt["id"].partition(":")[0]) - i > lost + (receipt["stage"] == CHOSEN):
+            return f"a charge before {receipt['id']} is left out"
+    measured, chosen = ({n.removesuffix(k) for n in bought if n.endswith(k)} for k in (":measure", ":choose"))
+    cliques = {str(e.get("clique")) for e in bought.values()}
+    several = rest and not {CHOOSE, PAIRS}.intersection(stages) and len(cliques) > 1
+    if (chosen or several) and (free := sorted(measured - chosen)):
+        return f"{free[0]}:measure measures what no charge chose"
     return ""
 
 

@@ -97,6 +97,11 @@ def unused(statement: Json) -> float:
     return 1 - math.fsum(float(e["share"]) for e in statement["events"])
 
 
+def selected_by_plugin(statement: Json) -> bool:
+    """Whether a selection of a plugin asked: which charges it makes, it alone knows."""
+    return any(p["kind"] == "selection" for p in statement.get("not_ours") or ())
+
+
 def wrong_shares(statement: Json) -> str:
     """Why the shares of the charges, their costs and the budget do not belong together; empty where they do.
 
@@ -153,7 +158,7 @@ def _rests(accountant: Accountant, whole: Event, part: float) -> list[list[Event
 def wrong_level(statement: Json, index: Json) -> str:
     """Why distances leave other differences out than a selection of ours does; empty where they leave out the same."""
     distances, events = index.get("distances") or {}, statement["events"]
-    if not distances.get("below") or any(p["kind"] == "selection" for p in statement.get("not_ours") or ()):
+    if not distances.get("below") or selected_by_plugin(statement):
         return ""
     given = [e for e in events if e.get("stage") == GIVEN]
     part = 1 - math.fsum(e["share"] for e in events if e.get("stage") != RESERVE)

@@ -1,6 +1,7 @@
 """The ledger of several runs as a file: what it refuses, and that neither a crowd nor a crash harms it."""
 
 import json
+import math
 import os
 import resource
 import stat
@@ -22,13 +23,15 @@ from mechanisms.accounting.bookings import (
 )
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.filters import Limit, spend_of_pair
-from mechanisms.accounting.ledger import NONE, Ledger, Mark
+from mechanisms.accounting.ledger import NONE, Ledger, Mark, forget
 from mechanisms.accounting.planning import Request, make_plan
 from mechanisms.accounting.running_total import running_total
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring
+from pipeline.budget.ledger_report import as_json, as_text
 from tests.budget.book_worker import SCOPE, booking, said_by, wanted
+from tests.pipeline.forgeries import _opened, _places
 
 ONE = make_plan(
     Domain((Attribute("a", 2),)),
@@ -217,6 +220,26 @@ class TestDamage:
         path.write_text(text)
         with pytest.raises(UserError, match="not a ledger"):
             load_book(path)
+
+    def test_an_entry_of_another_type_than_a_run_writes_is_damage_whatever_the_digest(self, path):
+        """Such ledgers were read, and ended in tracebacks where a total was made."""
+        book_runs(wanted(path), [booking("a", 1.0), booking("b", 0.5)])
+        note_charge(path, "a", NONE, Mark(1, "ab"))
+        content = {k: v for k, v in json.loads(path.read_text()).items() if k != "digest"}
+        forget(path)
+        values = (None, True, "x", -1, math.nan, 10**400, 1e308, [], [1], {})
+        for place in _places(content):
+            for value in values:
+                new, holder = _opened(content, place[:-1])
+                holder[place[-1]] = value
+                path.write_text(json.dumps(new | {"digest": _digest(new)}))
+                try:
+                    book = load_book(path)
+                except UserError as error:
+                    assert "damaged" in error.what, (place, value)
+                    continue
+                assert as_text(book) and json.dumps(as_json(book), allow_nan=False), (place, value)
+                book.admits([booking("c", 0.1).spend])
 
     def test_a_ledger_of_a_later_version_is_not_only_called_damaged(self, path):
         path.write_text('{"format": "budget-ledger/9", "digest": ""}')

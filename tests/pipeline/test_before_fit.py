@@ -153,6 +153,14 @@ def test_a_look_says_that_times_with_a_zone_are_read_as_utc_shows_them_in_object
         assert str(look).count("column 'seen': times with a zone are read as UTC's clock shows them") == zoned
 
 
+def test_a_draft_says_by_which_clock_its_bounds_of_times_with_a_zone_are():
+    """Midnight of the first of January in Vienna is drafted as December."""
+    times = pd.date_range("2024-01-01", periods=60, freq="D", tz="Europe/Vienna")
+    text = str(pipeline.draft(pd.DataFrame({"seen": times, "plain": times.tz_localize(None)}), name="clinic"))
+    zoned, plain = [line for line in text.splitlines() if "# guess" in line]
+    assert "read as UTC's clock shows them" in zoned and "min: '2023-12-01'" in text and "UTC" not in plain
+
+
 def test_a_look_is_that_of_the_command_and_names_the_frame():
     frame = clinic().assign(smoker=["perhaps"] * 300 + ["no"] * 100)
     looked = pipeline.check(frame, CLINIC, unit="patient", max_records=2)

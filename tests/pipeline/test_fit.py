@@ -493,6 +493,21 @@ def test_a_place_in_which_no_folder_can_be_made_is_named(hospital, tmp_path, mon
         hospital.save(tmp_path / "shut")
 
 
+def test_new_rows_on_a_full_disk_leave_no_folder_behind(hospital, tmp_path, monkeypatch, capsys):
+    saved = hospital.save(tmp_path / "kept")
+    before = {*tmp_path.iterdir()}
+
+    def full(*file):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    said = reply(capsys, "synth", f"from={saved}", f"output={tmp_path / 'new' / 'rows'}", code=1).err
+    assert "No space left" in said
+    with pytest.raises(UserError, match="cannot write"):
+        hospital.save(tmp_path / "other" / "rows")
+    assert {*tmp_path.iterdir()} == before
+
+
 def test_a_mistake_in_a_mapping_names_no_file_that_was_written_of_it():
     with pytest.raises(UserError, match="is the table itself") as mistake:
         pipeline.plan(None, HOSPITAL | {"source": "hospital"})

@@ -115,7 +115,7 @@ def alone(each: Setting, value: Any) -> Any:
 def no_values(each: Setting) -> Iterator[Any]:
     """Values that are none at all, whatever the bounds are, and lists of another form."""
     if each.bounded:
-        yield from (alone(each, "x"), alone(each, math.nan))
+        yield from (alone(each, "x"), alone(each, math.nan), alone(each, 10**400), alone(each, -(10**400)))
         yield from () if float not in each.kinds else (alone(each, math.inf), alone(each, -math.inf))
     if each.parts:
         yield [1.0] * (len(each.parts) + 1)
@@ -206,6 +206,19 @@ def test_a_command_answers_a_value_beyond_its_bound_with_the_setting_and_a_cure(
     end = mistake(place, *held.command, f"{held.name}={spelled(alone(held.setting, outside))}")
     assert not faults(end), end.err
     assert f"error: {held.name}: got" in end.err, end.err
+
+
+@pytest.mark.parametrize("name", ["privacy.epsilon", "budget.slack", "accept", "budget.limit", "synthesis.rows"])
+def test_a_number_that_no_float_holds_is_refused_by_its_setting(name, place, monkeypatch):
+    """They ended as a fault of the pipeline, in an OverflowError."""
+    monkeypatch.chdir(place)
+    huge, ledger = "1" + "0" * 400, []
+    values = {"accept": f"[{{metric: l1, marginals: 1, at_most: {huge}}}]"}
+    if name.startswith("budget"):
+        values["budget.limit"], ledger = f"{{epsilon: {huge}, delta: 1e-6}}", ["budget.ledger=people.json"]
+    end = mistake(place, *PLAN, *ledger, f"{name}={values.get(name, huge)}")
+    assert not faults(end), end.err
+    assert f"error: {name}" in end.err, end.err
 
 
 ALONE = [

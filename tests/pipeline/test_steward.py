@@ -14,7 +14,8 @@ from mechanisms.public.persons.person_questions import questions_of
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import load_schema
-from mechanisms.public.tables.doubts import listed_gaps, two_shapes
+from mechanisms.public.tables.doubts import two_shapes
+from mechanisms.public.tables.listed_gaps import listed_gaps
 from pipeline.inference.decided import decided
 from pipeline.report.answer_noise import coverage
 from pipeline.report.last_lines import discovered_names
@@ -323,7 +324,10 @@ def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(
         (["ledig", "keine Angabe", "unbekannt"], ["keine Angabe", "unbekannt"]),
         (["ja", "nein", "weiß nicht", "verweigert", "99"], ["weiß nicht", "verweigert", "99"]),
         (["AOK", "TK", "000", "9999", "--", "entf."], ["000", "9999", "--", "entf."]),
-        (["1", "2", "98", "99", "-9"], ["99", "-9"]),
+        (["1", "2", "98", "99", "-9"], ["98", "99", "-9"]),
+        (["01", "02", "05", "97", "98", "99"], ["97", "98", "99"]),
+        (["1110", "2221", "7777", "9998", "9999"], ["7777", "9998", "9999"]),
+        ([*map(str, range(90, 100))], []),
         (["0000", "1900", *map(str, range(1940, 2006)), "2099", "9999"], ["0000", "1900", "2099", "9999"]),
         ([*map(str, range(97, 102)), *map(str, range(1898, 1903)), "00", "01", "x1"], []),
         (["0", "-1"], []),

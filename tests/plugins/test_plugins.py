@@ -486,6 +486,42 @@ def test_what_an_accountant_of_others_fails_at_before_it_counts_is_called_its_ow
     assert said in refused(capsys, *given)
 
 
+MAKER = """
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import ClassVar
+import numpy as np
+from mechanisms.public.coded_table import CodedTable
+from synthesis.contract import Synthesizer
+from synthesis.convergence import Synthesized
+@dataclass(frozen=True)
+class Mine(Synthesizer):
+    kind: ClassVar[str] = "mine"
+    def make(self, measurements, *, rows, rng, zeros=(), progress=None):
+        domain, columns = measurements.domain, tuple(np.zeros(rows, np.uint8) for _ in measurements.domain.names)
+        return {made}
+    {method}
+SYNTHESIZERS = {{"mine": Mine}}
+"""
+WHOLE = "Synthesized(CodedTable(domain, columns))"
+
+
+@pytest.mark.parametrize(
+    ("made", "method", "said"),
+    [
+        ("SimpleNamespace(table=CodedTable(domain, columns))", "", "Mine made no rows"),
+        ("Synthesized(CodedTable(domain, columns), record=[1])", "", "Mine made a record of list"),
+        ("Synthesized(CodedTable(domain, columns), fit='x')", "", "Mine made a fit of str"),
+        ("Synthesized(CodedTable(domain, columns[:1]))", "", "or of the plugin mine"),
+        (WHOLE, "def held(self, *given): return None", "or of the plugin mine"),
+        (WHOLE, "def predicted_bytes(self, *given, **more): return None", "or of the plugin mine"),
+    ],
+)
+def test_what_a_synthesizer_of_others_gives_wrongly_is_said_of_it(shelf, capsys, made, method, said):
+    given = mine(shelf, MAKER.format(made=made, method=method), "synthesis=mine")
+    assert said in reply(capsys, *given, code=1).err
+
+
 ODD = """
 import math
 from dataclasses import dataclass, replace

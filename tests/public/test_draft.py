@@ -394,6 +394,21 @@ def test_a_code_of_gaps_is_taken_for_one_only_apart_from_all_other_numbers(tmp_p
     assert facts["signed"].missing_texts == () and facts["signed"].low == -2
 
 
+def test_codes_that_lost_their_zeros_and_codes_of_no_answer_are_asked_about_in_lists(tmp_path: Path) -> None:
+    """1067 stood beside 01067 as another place, and of 97, 98 and 99 the draft asked about the last alone, or none."""
+    columns = {"plz": ["1067", "01067", "10115", "20095"], "zip": ["1067", "4109", "10115", "20095"]}
+    columns |= {"room": ["106", "1067", "10115", "2009"], "answer": ["01", "02", "97", "98"]}
+    columns |= {"question": ["01", "98", "99", "97"]}
+    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    (tmp_path / "t.csv").write_text("\n".join([lines[0], *lines[1:] * 50]) + "\n")
+    text, _ = drafted(tmp_path / "t.csv")
+    asked = dict(zip(columns, [line for line in text.splitlines() if "# guess" in line], strict=True))
+    assert "50 of 200 codes have 4 digits or so, and are listed beside those of 5: lost zeros" in asked["plz"]
+    assert "100 of 200 codes have 4 digits" in asked["zip"] and "zeros" not in asked["room"]
+    assert "'97', '98' among the values: a gap?" in asked["answer"]
+    assert "'97', '98', '99' among the values: a gap?" in asked["question"]
+
+
 @pytest.mark.slow
 def test_columns_that_are_looked_at_together_are_drafted_as_each_alone(tmp_path, monkeypatch):
     money = "".join(

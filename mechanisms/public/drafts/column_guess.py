@@ -16,7 +16,7 @@ from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
 from mechanisms.public.tables.doubts import limit_signs, limits_in_words, numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import DURATION
+from mechanisms.public.tables.scan import DURATION, UTC, UTC_NS
 from mechanisms.public.tables.text_forms import (
     AS_THEY_ARE,
     CLOCK_FORMS,
@@ -240,6 +240,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     ]
     gaps = sorted({*facts.gaps, *words, *taken})
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
+    doubt += "; read as UTC's clock shows them" if look.source.types[index] in {UTC, UTC_NS} else ""
     doubt += f"; {few_units(look.unit)} {few}" if (few := seen.few_beyond()) else ""
     exact_days = not clock and (ISO in forms or "%d" in forms[0])
     few_days = exact_days and 1 < facts.distinct <= min(FEW_CODES, n / FEW_CODES)

@@ -13,7 +13,8 @@ from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
-from mechanisms.public.tables.doubts import codes_of_others, listed_gaps, several_units
+from mechanisms.public.tables.doubts import codes_of_others, several_units, shorter_codes
+from mechanisms.public.tables.listed_gaps import listed_gaps
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import PERSONAL, addresses, may_be_names, of_name_column
 from mechanisms.public.tables.text_forms import (
@@ -166,6 +167,8 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     fields, remark = _with_spellings(frequent, spelled)
     doubt += remark
+    if facts.digits >= CODED * facts.filled and (facts.padded or POSTAL_NAME.search(look.source.names[index])):
+        doubt += "".join(f"; {remark}" for remark in shorter_codes(counts, facts.longest, listed=True))
     words = f"{len(values)} distinct texts; "
     if len(frequent) == len(values):
         return {**fields, "missing": missing}, f"{words}is the list complete?{doubt}"

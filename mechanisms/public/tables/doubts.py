@@ -14,17 +14,11 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.schema.spellings import short_words
 from mechanisms.public.tables.text_forms import (
-    CODES_OF_GAPS,
-    CROSSES,
-    GAPS,
     HARDLY_ANY,
     ID_NAME,
     MEASURED,
-    NO_VALUE,
     POSTAL_NAME,
-    SIGNS,
     NumberForm,
     Texts,
     as_moment,
@@ -86,8 +80,6 @@ LOOKED_AT, USUAL = 1000, 0.99
 #: Ids hold digits where so large a share of them does, and are of a shape where this share is; zeros or nines alone,
 #: with letters before them, are often nobody's; and so many times the usual number of records is hardly a person's.
 NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
-#: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
-CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
 #: Whole numbers may number others where at least this share has one length, and so many digits but for zeros behind, in
 #: so many rows each, or fewer where the column is called after somebody's numbers; what columns of maps are called.
 ALIKE, MANY_DIGITS, ROWS_EACH = 0.8, 7, 3
@@ -211,20 +203,23 @@ def cut_short(texts: Texts, column: str, *, names: bool) -> list[str]:
     return [f"{shown}: different ids are one then; export the table anew, with ids as texts"]
 
 
-def shorter_codes(texts: Texts, width: int) -> list[str]:
+def shorter_codes(texts: Texts, width: int, *, listed: bool = False) -> list[str]:
     """That codes of digits have fewer than most: 4123 is read as 04123.
 
     Args:
         texts: codes, or their shapes.
         width: the digits of the declaration.
+        listed: whether each text is a value of its own.
     """
     digits = {t.strip(): n for t, n in texts.items() if re.fullmatch("[0-9]+", t.strip())}
     shorter = {t: n for t, n in digits.items() if len(t) < width}
     if sum(shorter.values()) <= HARDLY_ANY * sum(digits.values()):
         return []
     usual = len(max(shorter, key=lambda t: shorter[t]))
-    few = f"{sum(shorter.values()):,} of {sum(digits.values()):,} codes have {usual} digits or so, and are read as"
-    return [f"{few} {'4123'[:usual].zfill(width)} is: lost zeros, or another country's?"]
+    few = f"{sum(shorter.values()):,} of {sum(digits.values()):,} codes have {usual} digits or so, and are"
+    fate = "listed beside those of {}" if listed else "read as {} is"
+    whole = width if listed else "4123"[:usual].zfill(width)
+    return [f"{few} {fate.format(whole)}: lost zeros, or another country's?"]
 
 
 def ids_of_nobody(ids: Texts, usual: float) -> list[str]:
@@ -256,26 +251,6 @@ def two_shapes(ids: Collection[str]) -> list[str]:
         return []
     examples = ", ".join(next(text for text in masked if shapes[text] == shape) for shape in (one, other))
     return [f"ids come in two shapes ({examples}): does one person have both? Each is protected alone"]
-
-
-def listed_gaps(values: Collection[str]) -> list[str]:
-    """Listed values that may mean a gap: signs and words for it, codes, years and zeros, and a cross beside numbers.
-
-    A number is none where numbers beside it are listed too, nor -1 beside 0 alone: databases of offices write yes so.
-    """
-    bare = {v: v.strip() for v in values}
-    numbers = {int(t) for t in bare.values() if re.fullmatch("-?[0-9]{1,9}", t)}
-    short = short_words(bare.values())
-
-    def asked(text: str) -> bool:
-        if not CODED.fullmatch(text):
-            word = text in GAPS or NO_VALUE.fullmatch(text) is not None or text in short
-            return word or (text in CROSSES and bool(numbers))
-        number = int(text)
-        beside = [{number - k, number - k // 2} if number else {1} for k in (2, -2)]
-        return len(bare) > 1 and numbers != {0, -1} and (number < 0 or not any(some <= numbers for some in beside))
-
-    return [v for v, t in bare.items() if asked(t)] if {*bare.values()} != {*SIGNS} else []
 
 
 def totals(texts: Texts) -> str:

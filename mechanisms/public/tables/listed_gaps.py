@@ -1,0 +1,37 @@
+"""Which values of a list may mean that there is none: what a draft and `check` ask."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection
+
+from mechanisms.public.schema.spellings import short_words
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, CROSSES, FAR_CODES, GAPS, NO_VALUE, SIGNS
+
+#: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
+CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
+
+
+def listed_gaps(values: Collection[str]) -> list[str]:
+    """Listed values that may mean a gap: signs and words for it, codes, years and zeros, and a cross beside numbers.
+
+    A number is none where numbers beside it are listed too, nor -1 beside 0 alone: databases of offices write yes so.
+    But those that mean so where they lie apart, as 97 to 99 do, are asked about together above all others.
+    """
+    bare = {v: v.strip() for v in values}
+    numbers = {int(t) for t in bare.values() if re.fullmatch("-?[0-9]{1,9}", t)}
+    short, most = short_words(bare.values()), max(numbers.difference(FAR_CODES), default=math.inf)
+    apart = {n for n in numbers.intersection(FAR_CODES) if n > max(1.5 * most, most + 1)}
+
+    def asked(text: str) -> bool:
+        if text.isdecimal() and int(text) in apart:
+            return True
+        if not CODED.fullmatch(text):
+            word = text in GAPS or NO_VALUE.fullmatch(text) is not None or text in short
+            return word or (text in CROSSES and bool(numbers))
+        number = int(text)
+        beside = [{number - k, number - k // 2} if number else {1} for k in (2, -2)]
+        return len(bare) > 1 and numbers != {0, -1} and (number < 0 or not any(some <= numbers for some in beside))
+
+    return [v for v, t in bare.items() if asked(t)] if {*bare.values()} != {*SIGNS} else []
