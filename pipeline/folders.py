@@ -6,10 +6,8 @@ A folder is for one command at a time: locked before anything in it is looked at
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
-import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -263,35 +261,6 @@ def changes(first: Json, now: Json, prefix: str = "") -> dict[str, tuple[Any, An
         elif left != right:
             differ[f"{prefix}{key}"] = left, right
     return differ
-
-
-@contextmanager
-def logged(path: Path) -> Iterator[None]:
-    """What the pipeline logs goes to this file (mode 0600), with the traceback of a failure."""
-    log = logging.getLogger("pipeline")
-    path.touch(mode=0o600)
-    handler = _LogFile(path, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
-    try:
-        yield
-    except BaseException:
-        log.exception("the run failed")
-        raise
-    finally:
-        log.removeHandler(handler)
-        with suppress(OSError):  # a full disk: the error that filled it is the one to see
-            handler.close()
-
-
-class _LogFile(logging.FileHandler):
-    """A log that loses lines on a full disk and says nothing: what else cannot be written is the message."""
-
-    def handleError(self, record: logging.LogRecord) -> None:  # the name that logging calls
-        if not isinstance(sys.exception(), OSError):
-            super().handleError(record)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from mechanisms.public.tables.losses import ColumnLoss
 from mechanisms.public.text_table import notebook_table
 from mechanisms.sensitive.engines.engines import opened_engine
 from pipeline.budget import admission
-from pipeline.folders import RunFolder, claimed, logged
+from pipeline.folders import RunFolder, claimed
 from pipeline.inference.relations import Relation, strongest
 from pipeline.load_stage import load
 from pipeline.measuring.discovery_stage import discover
@@ -27,6 +27,7 @@ from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import of_release, render_run
 from pipeline.run_context import Stage, State, present
+from pipeline.run_log import logged
 from pipeline.scores.scored_tables import FLOORS, score_run, share_floors
 from pipeline.settings.config import Config
 from pipeline.settings.design import ready, whole_design

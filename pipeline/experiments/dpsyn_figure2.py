@@ -15,8 +15,9 @@ from mechanisms.public.units import Neighbouring
 from pipeline.budget.admission import PlannedRelease
 from pipeline.experiments.experiment_settings import save, write_rows
 from pipeline.experiments.gallery.published import Beside, as_json, shared_equally
-from pipeline.folders import claimed, logged
+from pipeline.folders import claimed
 from pipeline.load_stage import keep_settings
+from pipeline.run_log import logged
 from pipeline.settings.config import Config
 
 SOURCE = "Li et al. 2021b (DPSyn), Figure 2 and section 2.5"

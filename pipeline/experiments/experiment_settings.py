@@ -24,8 +24,9 @@ from mechanisms.public.settings import BoundedSettings, setting
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import Source
 from pipeline.experiments.gallery.published import Beside, Published, published_of
-from pipeline.folders import RunFolder, bind, claimed, logged
+from pipeline.folders import RunFolder, bind, claimed
 from pipeline.load_stage import keep_settings, run_facts
+from pipeline.run_log import logged
 from pipeline.scores.table_sources import local, open_records
 from pipeline.settings.config import Config
 from pipeline.settings.own_settings import own_settings

@@ -22,8 +22,9 @@ from pipeline.experiments import challenge
 from pipeline.experiments.challenge_settings import ChallengeSettings, ReleasesSettings, Variant, variants_of
 from pipeline.experiments.experiment_settings import settings_of
 from pipeline.experiments.findings import Findings, closing_text, write_findings
-from pipeline.folders import claimed, logged
+from pipeline.folders import claimed
 from pipeline.load_stage import keep_settings
+from pipeline.run_log import logged
 from pipeline.settings.config import Config
 from pipeline.settings.experiment_list import ExperimentConfig
 from pipeline.settings.specs import build_unit, settled

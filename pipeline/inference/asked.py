@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from mechanisms.public.errors import UserError, one_of
+from mechanisms.public.errors import UserError, one_of, shown
 from mechanisms.public.files import write_whole
 from pipeline.folders import ANSWER, check_output
 from pipeline.inference.estimate_questions import KINDS, EstimateQuestion
@@ -110,7 +110,7 @@ def answer(release: Path, config: QueryConfig) -> int:
         write_whole(Path(config.output), text)
         print(f"{len(answers):,} answers, at no privacy cost: {config.output}")
     else:
-        print(text, end="")
+        print(shown(text, but="\n") if sys.stdout.isatty() else text, end="")  # a release of somebody else names values
     for line in answers.attrs["notes"]:
-        print(line, file=sys.stderr)
+        print(shown(line), file=sys.stderr)
     return 0

@@ -140,12 +140,17 @@ def _at_end(line: Interval, low: float, high: float) -> bool:
 
 
 def _supported(line: Interval) -> Interval:
-    """The figures in the digits that the error supports: four of it, and of the largest figure six at least."""
+    """The figures in the digits that the error supports: four of it, and of the largest figure six at least.
+
+    Of limits without an error their width supports as many; what is exact stays as it is.
+    """
+    if not (error := line.error or line.high - line.low):
+        return line
     largest = max(abs(x) for x in (line.value or 0.0, line.low, line.high) if math.isfinite(x))
-    digits_by_figure = [(x, digits) for x, digits in ((largest, 6), (line.error or 0.0, 4)) if 0 < x < math.inf]
+    digits_by_figure = [(x, digits) for x, digits in ((largest, 6), (error, 4)) if 0 < x < math.inf]
     places = max((digits - 1 - math.floor(math.log10(x)) for x, digits in digits_by_figure), default=0)
-    value, error = (None if x is None else round(x, places) for x in (line.value, line.error))
-    return Interval(value, round(line.low, places), round(line.high, places), error)
+    value, shown = (None if x is None else round(x, places) for x in (line.value, line.error))
+    return Interval(value, round(line.low, places), round(line.high, places), shown)
 
 
 def _lines(

@@ -229,12 +229,12 @@ def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) ->
             if (solved := least_weights(answer.query, goal.ravel())) is not None:
                 error = answer.stddev * float(np.linalg.norm(solved))
                 estimates.append(CountEstimate(float(solved @ answer.values), error, (answer.clique,)))
-    estimates = [estimate for estimate in estimates if estimate.error > 0]
-    if not estimates:
-        return None
-    precision = np.array([one.error**-2 for one in estimates])
-    value = precision @ [one.value for one in estimates] / precision.sum()
-    sources = tuple(dict.fromkeys(clique for one in estimates for clique in one.sources))
+    noisy = [estimate for estimate in estimates if estimate.error > 0]
+    if not noisy:  # of no weight at all the count is 0
+        return estimates[0] if estimates else None
+    precision = np.array([one.error**-2 for one in noisy])
+    value = precision @ [one.value for one in noisy] / precision.sum()
+    sources = tuple(dict.fromkeys(clique for one in noisy for clique in one.sources))
     return CountEstimate(float(value), float(precision.sum() ** -0.5), sources)
 
 

@@ -80,7 +80,7 @@ class Verification:
         """One line per check, then the verdict."""
         marks = {True: "ok", False: "NO", None: "--"}
         lines = [f"  {marks[c.holds]}  {c.name:<12} {shown(c.finding)}" for c in self.checks]
-        unlike = f"NOT compared: made by version {' and '.join(self.others)}; install it, and verify again"
+        unlike = f"NOT compared: made by version {shown(' and '.join(self.others))}; install it, and verify again"
         return "\n".join([*lines, "NOT sound" if self.contradicted else unlike if self.others else "sound"])
 
 

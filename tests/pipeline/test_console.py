@@ -71,6 +71,18 @@ def test_a_log_gets_nothing_that_saw_rows_and_few_lines(lossy, capsys):
     assert "publish" in said.out and "keep      internal/report.html (NOT private)" in said.out
 
 
+def test_a_warning_of_a_library_that_two_odd_rows_bring_stands_in_the_runs_own_log_alone(town):
+    """Two ages of ±1e308 brought "RuntimeWarning: overflow encountered" to the standard error of a job."""
+    table = people(600).astype({"age": object})
+    table.loc[:1, "age"] = ["1e308", "-1e308"]
+    table.to_csv("town.csv", index=False)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    line = [sys.executable, "-m", "pipeline", *RUN, "evaluation.enabled=false"]
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, check=True)
+    assert "RuntimeWarning" not in done.stderr + done.stdout
+    assert "RuntimeWarning: overflow" in Path("out/internal/run.log").read_text(encoding="utf-8")
+
+
 def test_asked_for_it_is_printed_everywhere_and_forbidden_nowhere(lossy, capsys):
     said = reply(capsys, *RUN, "console=always")
     assert "column 'sex': 60 of 600" in " ".join(said.err.split()) and "accuracy (sampling baseline): pairs" in said.out

@@ -245,6 +245,8 @@ def test_the_command_the_function_and_a_loaded_release_answer_alike(one_run, cap
         (Interval(1234567.891, 1234000.123, 1235135.659, 289.6789), (1234567.9, 1234000.1, 1235135.7, 289.7)),
         (Interval(None, -math.inf, 0.123456789), (None, -math.inf, 0.123457, None)),
         (Interval(0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 0.0)),
+        (Interval(None, 12345672.2182, 12345680.9, None), (None, 12345672.218, 12345680.9, None)),
+        (Interval(12345678.0, 12345678.0, 12345678.0, 0.0), (12345678.0, 12345678.0, 12345678.0, 0.0)),
     ],
 )
 def test_figures_have_the_digits_that_their_error_supports(line, shown):

@@ -252,6 +252,25 @@ def test_a_release_that_no_run_writes_is_opened_nowhere_and_refused_in_words(put
     assert words in said and "\nsound" not in said and "\x1b" not in said
 
 
+def test_a_version_that_clears_the_terminal_is_told_in_codes(release, capsys):
+    """`verify` says which other version wrote a release, in the words of that release."""
+    content = json.loads((release / "manifest.json").read_text())
+    (release / "manifest.json").write_text(json.dumps(content | {"pipeline": "9\x1b[2J"}))
+    said = reply(capsys, "verify", "out/release", code=2).out
+    assert "\x1b" not in said and "9\\x1b[2J" in said
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_an_answer_clears_no_terminal_and_a_file_gets_the_value_as_it_is(terminal, release, capsys, monkeypatch):
+    """`query` printed the values of a release of somebody else, escape sequences and all."""
+    path = release / "schema.yaml"
+    path.write_text(path.read_text().replace("baker", '"ba\\u001b[2Jker"', 1))
+    rebound(release)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: terminal)
+    said = reply(capsys, "query", "from=out/release", "marginal=[job]")
+    assert ("ba\\x1b[2Jker" if terminal else "ba\x1b[2Jker") in said.out and ("\x1b" in said.out) is not terminal
+
+
 SAYS_NOTHING = [{"events": None}, {"events": ["x"]}, {"guarantee": []}, {"reasons_not_private": 3}]
 SAYS_NOTHING.append({"guarantee": {"epsilon": 10**400, "delta": 0}})
 WRONG = [{"versions": 3}, {"reasons_not_private": 3}, {"reasons_not_private": ["\x1b[2J\nsound"]}]

@@ -19,7 +19,8 @@ import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.inspect_file import check_file
 from pipeline import folders
-from pipeline.folders import claimed, logged
+from pipeline.folders import claimed
+from pipeline.run_log import logged
 from pipeline.settings.config import load_config
 from pipeline.settings.overrides import overrides_of
 from pipeline.sweeps import planned_jobs
@@ -383,6 +384,15 @@ def test_a_dollar_and_a_brace_in_a_path_and_a_name_are_told_how_to_write(town, c
     with pytest.raises(UserError, match=r"no column '\$\{b\}'"):
         pipeline.load("out").sample(1, where={"${b}": 1})
     assert load_config(overrides_of({"evaluation.order": "${b}"})).evaluation.order == "${b}"
+
+
+def test_a_log_takes_what_is_no_unicode_and_says_nothing_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Half of a surrogate pair, as of a plugin's error or a file's name, put the line on standard error."""
+    with logged(tmp_path / "run.log"):
+        logging.getLogger("pipeline").info("Zo\ud800")
+    assert capsys.readouterr().err == "" and "Zo\\ud800" in (tmp_path / "run.log").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")

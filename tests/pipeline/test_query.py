@@ -596,6 +596,15 @@ def test_a_cut_bin_among_other_conditions_counts_by_the_columns_curve_and_keeps_
     assert (told["high"] >= first).mean() >= 0.85 and (told["high"] < 1.05 * first).all(), "intervals of 95 %"
 
 
+def test_a_part_of_a_bin_that_holds_none_by_the_fine_cells_is_counted_as_none_and_not_called_unmeasured():
+    """Noise left no record in some parts of rare bins: "no measured marginal tells stay × sex", which was measured."""
+    table, asked = stays(), {"stay": [77, 78], "sex": "m"}
+    truth = (table.stay.between(77, 78) & (table.sex == 1)).sum()
+    known = [noisy_answers(table, np.random.default_rng(seed)) for seed in range(20)]
+    told = pd.concat([query_answer(CHARGES, k, where=asked) for k in known])
+    assert (told["count"] == 0).any() and (told["low"] <= truth).all() and (told["high"] >= truth).mean() >= 0.9
+
+
 def test_the_command_says_which_bins_are_cut(town, capsys):
     assert command("run", *TOWN, *PAIRS, "privacy.epsilon=1000", "evaluation.enabled=false", "hydra.run.dir=out") == 0
     said = reply(capsys, "query", "from=out/release", "where={age: [22, 45], sex: f}")

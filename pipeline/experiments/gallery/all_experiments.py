@@ -21,7 +21,8 @@ from mechanisms.public.text_table import markdown
 from pipeline.conf_folder import CONF
 from pipeline.experiments.experiment_settings import settings_of, write_rows
 from pipeline.experiments.gallery.published import shown
-from pipeline.folders import RunFolder, claimed, logged
+from pipeline.folders import RunFolder, claimed
+from pipeline.run_log import logged
 
 if TYPE_CHECKING:
     from pipeline.budget.admission import PlannedRelease

@@ -1,0 +1,52 @@
+"""The log of a run, which keeps what may quote rows: the pipeline's lines, tracebacks, and what Python warns of."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def logged(path: Path) -> Iterator[None]:
+    """What the pipeline logs goes to this file (mode 0600), with the traceback of a failure.
+
+    So do warnings of Python and of libraries, which come where rows are odd: they are shown nowhere else.
+    """
+    log = logging.getLogger("pipeline")
+    path.touch(mode=0o600)
+    handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    shown, warnings.showwarning = warnings.showwarning, _log_warning
+    try:
+        yield
+    except BaseException:
+        log.exception("the run failed")
+        raise
+    finally:
+        warnings.showwarning = shown
+        log.removeHandler(handler)
+        with suppress(OSError):  # a full disk: the error that filled it is the one to see
+            handler.close()
+
+
+def _log_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
+    """A warning of Python as a line of the log; takes what `warnings` hands over."""
+    logging.getLogger("pipeline").warning(warnings.formatwarning(message, category, filename, lineno).rstrip())
+
+
+class _LogFile(logging.FileHandler):
+    """A log that loses lines on a full disk and says nothing: what else cannot be written is the message."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # the name that logging calls
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
