@@ -55,7 +55,8 @@ MAX_CELLS = 100_000
 COARSE_CELLS = 20_000
 #: Cells: the least that the setting `max_cells` may ask for, two groups of values of each column.
 LEAST_CELLS = 4
-#: A pair of ordered columns keeps its own values as long as its mean cell holds `CELL_NOISE` × the noise of a cell,
+#: A pair of ordered columns keeps its own values as long as its mean cell holds `CELL_NOISE` × the noise of a cell or
+#: the square of it (the noise is less than the chance by which records fall into one cell or the next: decision 047),
 #: or it has no more than `FEW_CELLS`. Of records for more than `MANY_CELLS` / `CELL_NOISE` cells of noise alone a cell
 #: needs less, from `MANY_CELLS` on 1 ×: columns that nearly repeat each other show in single cells (decision 047).
 CELL_NOISE, FEW_CELLS, MANY_CELLS = 8.0, 9, 8_000
@@ -169,7 +170,11 @@ class Auto(ScoredPairs):
         records = float(np.sum(ones[domain.names[0]]))
         noise = float(context.reserve.noise(np.array([PAIRS_PART / columns]))[0])
         room = max(records / noise, 1.0)
-        fine = int(min(max(room / min(max(MANY_CELLS / room, 1.0), CELL_NOISE), FEW_CELLS), self.max_cells))
+        of_all = float(
+            context.reserve.noise(np.array([PAIRS_PART / min(max(len(self.candidates), 1), 2 * columns)]))[0]
+        )
+        own = max(room / min(max(MANY_CELLS / room, 1.0), CELL_NOISE), records / of_all**2)
+        fine = int(min(max(own, FEW_CELLS), self.max_cells))
         least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
         solid = {n: np.arange(domain[n].size) for n in domain.names}
         fine_ones = [slot.clique[0].removesuffix(FINE) for slot in context.slots(FINE_STAGE)]

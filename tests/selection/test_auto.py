@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.tvd import tvd_cliques
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.designs import pair_view
 from mechanisms.public.designs.pair_view import (
     FALSE_SHARE,
@@ -39,7 +40,7 @@ from synthesis.pgm.elimination import maximal
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.cell import ours
 from tests.bench.grid.coded import coded_table
-from tests.bench.grid.errors import errors
+from tests.bench.grid.errors import distance, errors
 from tests.bench.grid.families import family_table, network, survey
 from tests.bench.grid.methods import METHODS
 from tests.bench.grid.tables import GridTable
@@ -169,6 +170,17 @@ def test_a_column_and_its_near_copy_are_asked_over_their_own_values():
     drawn = made.table
     same = np.mean(drawn.column("squared") == drawn.column("tax").astype(int) * 3 // 2)
     assert same > 0.9
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(10.0, 0.15), (1.0, 0.49)])
+def test_two_columns_of_few_records_are_asked_over_their_own_values_where_noise_is_small(epsilon, most):
+    """A season that comes again: over groups of values .26 and .51 of the records were in other cells."""
+    rng = np.random.default_rng(6)
+    month = rng.integers(0, 40, 1_200)
+    deaths = np.clip(10 + 5 * np.cos(month * np.pi / 6) + rng.normal(0, 2, 1_200), 0, 19).astype(int)
+    table = coded_table({"month": month, "deaths": deaths}, {"month": 40, "deaths": 20}, ["month", "deaths"])
+    made = ours(METHOD["auto"], GridTable("deaths", table), epsilon, 0).table
+    assert distance(CodedTable(made.domain, table.columns), made, ("month", "deaths")) < most
 
 
 def test_marks_of_few_persons_keep_most_of_their_correlation():

@@ -108,7 +108,7 @@ def whole(method: Method, table: GridTable, epsilon: float, seed: int, folder: P
     given += [f"privacy.noise_seed={seed}", f"synthesis.seed={seed}", "limits.threads=1"]
     with tempfile.TemporaryDirectory() as root:
         done = run(load_config(["data=table", "evaluation.enabled=false", *method.settings, *given]), root, quiet=True)
-        (made,) = coded_by(load_schema(schema), done.table)
+        _, made = coded_by(load_schema(schema), file, done.table)
     return Made(made, tuple(a.clique for a in done.measurements.answers))
 
 
