@@ -387,9 +387,10 @@ def test_a_dollar_and_a_brace_in_a_path_and_a_name_are_told_how_to_write(town, c
 
 
 def test_a_log_takes_what_is_no_unicode_and_says_nothing_of_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Half of a surrogate pair, as of a plugin's error or a file's name, put the line on standard error."""
+    monkeypatch.setattr(logging.getLogger("pipeline"), "handlers", [])  # a report of the tests cannot hold the half
     with logged(tmp_path / "run.log"):
         logging.getLogger("pipeline").info("Zo\ud800")
     assert capsys.readouterr().err == "" and "Zo\\ud800" in (tmp_path / "run.log").read_text(encoding="utf-8")
