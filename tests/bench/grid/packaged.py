@@ -2,8 +2,10 @@
 
 import importlib
 import importlib.util
+import os
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -71,12 +73,21 @@ def drafted(name: str, keep: Path) -> GridTable:
     Raises:
         ValueError: as of `_frames`.
     """
-    folder = keep / name
-    file, schema = folder / "table.csv", folder / "schema.yaml"
-    frames = _frames(name, DRAFTED_ROWS)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    while not schema.is_file() or len((table := coded_by(load_schema(schema), file)[0]).domain.names) < COLUMNS[0]:
-        next(frames).to_csv(file, index=False)
-        text = re.sub("(?m)^source:.*$", "source: a benchmark", draft(file).text)
-        schema.write_text(re.sub("(?m)^confirmed_public: false", "confirmed_public: true", text), encoding="utf-8")
-    return GridTable(name, table, folder=folder)
+    folder, part = keep / name, keep / f"{name}.{os.getpid()}.part"
+    if not folder.is_dir():
+        part.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for frame in _frames(name, DRAFTED_ROWS):
+            frame.to_csv(part / "table.csv", index=False)
+            text = re.sub("(?m)^source:.*$", "source: a benchmark", draft(part / "table.csv").text)
+            text = re.sub("(?m)^confirmed_public: false", "confirmed_public: true", text)
+            (part / "schema.yaml").write_text(text, encoding="utf-8")
+            if len(_of_folder(part).domain.names) >= COLUMNS[0]:
+                break
+        with suppress(OSError):  # another process was faster
+            part.rename(folder)
+    return GridTable(name, _of_folder(folder), folder=folder)
+
+
+def _of_folder(folder: Path) -> CodedTable:
+    (table,) = coded_by(load_schema(folder / "schema.yaml"), folder / "table.csv")
+    return table
