@@ -170,10 +170,9 @@ class Auto(ScoredPairs):
         records = float(np.sum(ones[domain.names[0]]))
         noise = float(context.reserve.noise(np.array([PAIRS_PART / columns]))[0])
         room = max(records / noise, 1.0)
-        of_all = float(
-            context.reserve.noise(np.array([PAIRS_PART / min(max(len(self.candidates), 1), 2 * columns)]))[0]
-        )
-        own = max(room / min(max(MANY_CELLS / room, 1.0), CELL_NOISE), records / of_all**2)
+        pairs = min(len(self.candidates), 2 * columns) or 1
+        drawn = records / float(context.reserve.noise(np.array([PAIRS_PART / pairs]))[0]) ** 2
+        own = max(room / min(max(MANY_CELLS / room, 1.0), CELL_NOISE), drawn)
         fine = int(min(max(own, FEW_CELLS), self.max_cells))
         least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
         solid = {n: np.arange(domain[n].size) for n in domain.names}

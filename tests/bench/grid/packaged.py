@@ -55,12 +55,14 @@ def packaged(name: str, coded: Callable[[pd.DataFrame], CodedTable]) -> CodedTab
     Raises:
         ValueError: as of `_frames`.
     """
-    for frame in _frames(name, ROWS[0]):
-        texts = frame.astype(object).where(frame.notna(), "").astype(str)
-        texts.columns = [f"c{i:02}" for i in range(texts.shape[1])]
-        if len((table := coded(texts)).domain.names) >= COLUMNS[0]:
-            return table
-    raise AssertionError
+    tables = (coded(_texts(frame)) for frame in _frames(name, ROWS[0]))
+    return next(table for table in tables if len(table.domain.names) >= COLUMNS[0])
+
+
+def _texts(frame: pd.DataFrame) -> pd.DataFrame:
+    texts = frame.astype(object).where(frame.notna(), "").astype(str)
+    texts.columns = [f"c{i:02}" for i in range(texts.shape[1])]
+    return texts
 
 
 def drafted(name: str, keep: Path) -> GridTable:
