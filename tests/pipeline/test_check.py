@@ -405,10 +405,13 @@ def test_a_run_says_before_it_spends_all_that_check_warns_of_and_keeps_its_whole
 def test_an_amount_is_not_proposed_as_the_unit_and_a_code_declared_as_an_amount_is_warned_of(folder, capsys):
     rows, whole = range(2_400), "{kind: integer, min: 0, max: 20000, bins: {count: 20}}"
     table = {"income": [10 * (i * 7919 % 2_000) for i in rows], "plz": [10_000 + i % 90 for i in rows]}
-    facts = checked(capsys, table, f"income: {whole}, plz: {whole}")
+    table |= {"district": [1 + i % 30 for i in rows], "school": [i % 19 for i in rows]}
+    numbers = "district: {kind: integer, min: 1, max: 30}, school: {kind: integer, min: 0, max: 18}"
+    facts = checked(capsys, table, f"income: {whole}, plz: {whole}, {numbers}")
     assert not any("privacy.unit" in hint for hint in facts["hints"])
     assert facts["columns"]["plz"]["status"] == "warning" and "called a code" in facts["columns"]["plz"]["hints"][0]
-    assert facts["columns"]["income"]["status"] == "ok"
+    assert facts["columns"]["district"]["hints"] == facts["columns"]["plz"]["hints"][:1]
+    assert facts["columns"]["income"]["status"] == facts["columns"]["school"]["status"] == "ok"
 
 
 def test_listed_texts_one_edit_from_a_far_more_frequent_one_are_told_with_their_rows(folder, capsys):

@@ -88,6 +88,15 @@ SOMEBODYS_NAME = re.compile(
     r"|(konto|steuer|pass(port)?|account|ausweis)[_ ]?(number|nummer|nr|no)$"
 )
 MAP_NAME = re.compile(r"(?i)latitude|longitude|easting|northing|coord|utm|rechtswert|hochwert|^(lat|lon|lng|long|x|y)$")
+#: What columns of places, trades and the like are called; whole numbers from 1 on are names there, and 0 is an amount.
+NUMBERED_NAME = re.compile(
+    r"(?i)(^|[_\W])(country|county|state|province|canton|region|district|dep(artmen)?t|municipality|city|town|village"
+    r"|precinct|ward|borough|parish|zone|sector|industry|occupation|profession|site|station|store|shop|branch|brand"
+    r"|species|nationality|religion|language|ethnicity|hospital|clinic|cent(er|re)|school|university|cluster"
+    r"|(bundes)?land|kanton|(land)?kreis|bezirk|gemeinde|ort|stadt|staat|branche|beruf|filiale|nationalität|sprache"
+    r"|klinik|krankenhaus|schule|zentrum|pays|d[ée]partement|commune|ville|secteur|nationalit[ée]|langue|h[ôo]pital"
+    r"|[ée]cole|pa[íi]s|provincia|municipio|ciudad|distrito|paese|regione|comune|citt[àa])([_\W]?fips)?$"
+)
 #: Letters and digits in groups, as of ear tags, vehicles and accounts: DE 09 309 60132.
 LETTERS_AND_DIGITS = re.compile("(?=.*[A-Za-z])[A-Za-z0-9]+([ -][A-Za-z0-9]+)*")
 #: A running number behind letters, with zeros before it: MAC000002.
