@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags
 from mechanisms.public.coded_table import Values
 from synthesis.consistency.evidence import Evidence
 from synthesis.consistency.projection import raked
@@ -79,9 +79,7 @@ def _normal_scores(side: Values) -> Values:
     return np.asarray(scores - scores @ side / side.sum())
 
 
-def _copula(
-    possible: NDArray[np.bool_], sides: tuple[Values, Values], scores: list[Values], correlation: float
-) -> Values:
+def _copula(possible: Flags, sides: tuple[Values, Values], scores: list[Values], correlation: float) -> Values:
     """Records per cell: the density of two normal scores, multiplied until it has the sides."""
     one, other = np.ix_(*scores)
     exponent = correlation * one * other - correlation**2 * (one**2 + other**2) / 2

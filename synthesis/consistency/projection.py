@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags
 from mechanisms.public.coded_table import Values
 
 Axes = tuple[int, ...]
@@ -113,13 +113,7 @@ def raked(values: Values, axes: Axes, side: Values) -> tuple[Values, float]:
     return values * np.expand_dims(factor, others), float(np.abs(now - side).max(initial=0.0))
 
 
-def fit(
-    values: Values,
-    total: float,
-    sides: Mapping[Axes, Values],
-    *,
-    impossible: NDArray[np.bool_] | None = None,
-) -> Values:
+def fit(values: Values, total: float, sides: Mapping[Axes, Values], *, impossible: Flags | None = None) -> Values:
     """A non-negative array near `values` that sums to `total` and has the given marginals (`sides`, by their axes).
 
     Alternates the way to non-negative cells with the equal shift that restores each side, until both hold nearly.
@@ -152,7 +146,7 @@ def fit(
     return _mended(result, total, sides)
 
 
-def nearest(values: Values, total: float, possible: NDArray[np.bool_] | None) -> Values:
+def nearest(values: Values, total: float, possible: Flags | None) -> Values:
     """The nearest non-negative array of that total, on the possible cells (None: all)."""
     if possible is None:
         return norm_sub(values, total)

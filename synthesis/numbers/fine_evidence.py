@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import Values
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
@@ -33,12 +33,12 @@ class FineEvidence:
     """
 
     cells: Values
-    first: NDArray[np.int64]
+    first: Ints
     bin_variance: Values
     cell_variance: float
-    support: NDArray[np.bool_]
+    support: Flags
 
-    def variance(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Values:
+    def variance(self, start: Ints, stop: Ints) -> Values:
         """Of the sums of the cells from each `start` to before `stop`: whole bins, and parts of those at the ends."""
         variances = np.concatenate([[0], np.cumsum(self.bin_variance)])
         low, high = np.searchsorted(self.first, start), np.searchsorted(self.first, stop, side="right") - 1
@@ -46,7 +46,7 @@ class FineEvidence:
         begin, end = (np.where(low <= high, self.first[np.minimum(each, high)], stop) for each in (low, high))
         return np.asarray(whole + self._inside(start, begin) + self._inside(end, stop))
 
-    def _inside(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Values:
+    def _inside(self, start: Ints, stop: Ints) -> Values:
         """As `variance`, where each part lies inside one bin."""
         cells = np.concatenate([[0], np.cumsum(self.support)])
         own = np.minimum(np.searchsorted(self.first, start, side="right"), self.bin_variance.size) - 1
@@ -64,12 +64,7 @@ def mean_of(answers: Sequence[NoisyMarginal]) -> Answer | None:
     return np.asarray(sum(a.values * a.stddev**-2 for a in whole)) / precision, 1 / precision
 
 
-def evidence_of(
-    column: Column,
-    fine: Answer | None,
-    bins: Answer | None,
-    support: NDArray[np.bool_] | None = None,
-) -> FineEvidence:
+def evidence_of(column: Column, fine: Answer | None, bins: Answer | None, support: Flags | None = None) -> FineEvidence:
     """Both answers as one: the bins' records weighed by precision, and what is left of the fine answers inside them.
 
     Two levels of a tree with a consistent sum (Hay et al. 2010, section 4), for bins of any size: least squares, given

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import Values
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.column import Column, Shape
@@ -112,7 +112,7 @@ def group_errors(schema: Schema, measurements: Measurements, name: str, by: str)
     return _group_errors(shape, values, labels[axis], stddev)[labels[1 - axis]]
 
 
-def _group_errors(shape: Shape, values: Values, labels: NDArray[np.int64], stddev: float) -> Values:
+def _group_errors(shape: Shape, values: Values, labels: Ints, stddev: float) -> Values:
     """Per group of codes of the other column."""
     place, counted = group_middles(shape, labels)
     far = far_groups(shape, labels)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags
 from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, one_of
@@ -148,7 +148,7 @@ def solved_views(measurements: Measurements, solution: str, zeros: Zeros) -> Vie
     return ViewModel(consistent(measurements, zeros=zeros), MaxentSpec(solution=named))
 
 
-def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+def largest_entropy(possible: Flags, total: float, sides: dict[Axes, Values]) -> Values:
     """Proportional fitting from the uniform marginal: the one of largest entropy among those with these sides.
 
     Sides that contradict each other a little (noise, non-negativity) are met in turn; the mean of the last round is
@@ -166,7 +166,7 @@ def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes,
     return np.asarray(mean * (total / max(float(mean.sum()), 1e-300)), np.float64)
 
 
-def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+def least_norm(possible: Flags, total: float, sides: dict[Axes, Values]) -> Values:
     """The non-negative marginal of least L2 norm with these sides: Dykstra's alternating projections from 0."""
     values, debt = np.zeros(possible.shape), np.zeros(possible.shape)
     for _ in range(ROUNDS):
@@ -186,7 +186,7 @@ def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Valu
     return nearest(values, total, possible)
 
 
-def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+def linear_programme(possible: Flags, total: float, sides: dict[Axes, Values]) -> Values:
     """A non-negative marginal whose sides are off by as little as possible (the largest cell counts)."""
     from scipy import sparse
     from scipy.optimize import linprog
@@ -219,7 +219,7 @@ def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes
     return nearest(solution.x[:-1].reshape(possible.shape) * total, total, possible)
 
 
-SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Values]] = {
+SOLUTIONS: dict[str, Callable[[Flags, float, dict[Axes, Values]], Values]] = {
     "maxent": largest_entropy,
     "least_norm": least_norm,
     "leastnorm": least_norm,  # the earlier spelling

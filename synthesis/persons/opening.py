@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import Values
 from mechanisms.public.jit import compiled
 from mechanisms.public.persons.person_questions import Trait, difference_starts, resolution
 from mechanisms.public.persons.person_questions import times_of as whole_times
-from mechanisms.public.persons.tally import Codes, Ints
+from mechanisms.public.persons.tally import Codes
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from synthesis.consistency.shrinkage import smoothed
@@ -21,7 +22,6 @@ from synthesis.rounding import codes_of
 from synthesis.xorshift import below
 
 #: Yes or no for each.
-Flags = NDArray[np.bool_]
 #: Among so many records of a bin the nearest in level is taken.
 LOOKED_AT = 24
 #: So many are looked at until there is one that the person may hold.

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import Values
 from mechanisms.public.persons.person_questions import PersonQuestion, Trait, sizes
-from mechanisms.public.persons.tally import Ints
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.consistency.projection import norm_sub

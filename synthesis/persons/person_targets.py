@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import Values
 from mechanisms.public.persons.person_questions import PersonQuestion, Trait, by_label, is_ordered
-from mechanisms.public.persons.tally import Ints
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.schema.column import Column
@@ -77,7 +76,7 @@ def answered(
     return asked
 
 
-def _possible(question: PersonQuestion, columns: Mapping[str, Column], zeros: Sequence[Zeros]) -> NDArray[np.bool_]:
+def _possible(question: PersonQuestion, columns: Mapping[str, Column], zeros: Sequence[Zeros]) -> Flags:
     """The cells that a person can be in: one record has no next one, one value, and no time from first to last."""
     open_cells = np.ones(question.shape, np.bool_)
     sizes, coded = question.features[0], {f.column: i for i, f in enumerate(question.features) if f.kind in CODED}

@@ -11,6 +11,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Floats
 from mechanisms.public.coded_table import CodedTable, Values, code_dtype, extend_keys
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -36,7 +37,7 @@ GOLDEN = (math.sqrt(5.0) - 1) / 2
 @compiled
 def draw_cells(
     keys: NDArray[np.int32],
-    chances: NDArray[np.float64],
+    chances: Floats,
     offset: float,
     state: NDArray[np.uint64],
     order: NDArray[np.int32],
@@ -117,7 +118,7 @@ def _fill(
     engine: JunctionTreeInference,
     conditionals: Values,
     node: int,
-    columns: list[NDArray[np.unsignedinteger]],
+    columns: list[Codes],
     room: NDArray[np.int32],
     state: NDArray[np.uint64],
     offset: float,

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import CodedTable, Values
 from mechanisms.public.domain import Domain
 from mechanisms.public.progress import Progress
@@ -138,7 +138,7 @@ def columns_alone(measurements: Measurements) -> GraphicalModel:
     return GraphicalModel(engine, np.concatenate(logs), estimate_total(measurements), FitRecord((), 0.0, 0.0, ""))
 
 
-def _shares(counts: Values, group: NDArray[np.int64]) -> Values:
+def _shares(counts: Values, group: Ints) -> Values:
     """Each code's share of its group; even in a group of which nothing is counted."""
     counts = np.maximum(counts, 0.0)
     sums, size = np.bincount(group, counts)[group], np.bincount(group)[group]

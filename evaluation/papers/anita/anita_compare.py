@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import Values
 from mechanisms.public.files import JsonDict
 
@@ -89,9 +89,7 @@ class PrivacyComparison:
         return out
 
 
-def compare(
-    synthetic: Values, holdout: Values | None, *, clusters: NDArray[np.int64] | None = None
-) -> PrivacyComparison:
+def compare(synthetic: Values, holdout: Values | None, *, clusters: Ints | None = None) -> PrivacyComparison:
     """Whether synthetic values tend to be smaller than holdout ones: a rank test that allows for ties.
 
     Goal: not systematically smaller (Platzer 2020, §3). Range of `smaller.value`: [0, 1]; ½ is what holdout records
@@ -117,7 +115,7 @@ def compare(
     return PrivacyComparison(mine, theirs, estimate(float(placed.mean()), variance), ties)
 
 
-def clustered_variance(values: Values, clusters: NDArray[np.int64]) -> float:
+def clustered_variance(values: Values, clusters: Ints) -> float:
     """Variance of the mean of values that are independent between clusters only."""
     n = values.size
     if n < 2:
@@ -127,7 +125,7 @@ def clustered_variance(values: Values, clusters: NDArray[np.int64]) -> float:
     return float((sums * sums).sum()) / (n * n)
 
 
-def _at(values: Values, quantiles: NDArray[np.float64]) -> Values:
+def _at(values: Values, quantiles: Floats) -> Values:
     if not values.size:
         return np.full(quantiles.size, np.nan)
     return np.asarray(np.quantile(values, quantiles, method="inverted_cdf"))
