@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mechanisms.public.arrays import Flags
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Flags, Floats
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.structural_zeros import broken, mend
@@ -51,7 +51,7 @@ def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> Flags | No
     return is_impossible if is_impossible.any() else None
 
 
-def check_condition(domain: Domain, zeros: Zeros, weights: Mapping[str, Values]) -> None:
+def check_condition(domain: Domain, zeros: Zeros, weights: Mapping[str, Floats]) -> None:
     """Refuse a condition all of whose rows, with codes of a weight above 0, one rule alone forbids.
 
     Raises:

@@ -16,7 +16,7 @@ from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
 from evaluation.verdict.near_rows import APART, RowPlaces, all_distances, nearest_rows, places
-from evaluation.verdict.rare_matches import wilson
+from evaluation.verdict.rare_matches import Units, wilson
 from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
@@ -35,7 +35,7 @@ class Sides:
     training: CodedTable
     holdout: CodedTable
     synthetic: CodedTable
-    units: tuple[Ints, Ints]
+    units: Units
     several: bool
 
     def targets(self, count: int, rng: np.random.Generator) -> tuple[CodedTable, CodedTable]:

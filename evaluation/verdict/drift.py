@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evaluation.verdict.near_rows import RowPlaces, nearest_rows
-from evaluation.verdict.rare_matches import Pool
+from evaluation.verdict.rare_matches import Pool, Units
 from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import first_few
@@ -74,7 +74,7 @@ def drift(
     training: CodedTable,
     holdout: CodedTable,
     pool: Pool,
-    units: tuple[Ints, Ints] | None,
+    units: Units | None,
     rng: np.random.Generator,
     near: tuple[RowPlaces, int],
 ) -> Drift:
@@ -104,7 +104,7 @@ def at_least(count: int, of: int, chance: float) -> float:
     return 1.0 if count <= 0 else float(betainc(count, of - count + 1, chance))
 
 
-def equal_pairs(pool: Pool, units: tuple[Ints, Ints] | None) -> tuple[int, int]:
+def equal_pairs(pool: Pool, units: Units | None) -> tuple[int, int]:
     """Of the values that exactly two rows of the pool have: how many stand on both sides, and how many on one.
 
     Two rows of one unit are no pair.
@@ -128,7 +128,7 @@ def one_each(unit: Ints | None, rows: int, rng: np.random.Generator) -> Ints:
 
 
 def drifting_columns(
-    training: CodedTable, holdout: CodedTable, units: tuple[Ints, Ints] | None, rng: np.random.Generator
+    training: CodedTable, holdout: CodedTable, units: Units | None, rng: np.random.Generator
 ) -> tuple[tuple[str, float], ...]:
     """The columns whose values differ by more than chance in one row of each unit: a chi-square test of each."""
     each = (None, None) if units is None else units

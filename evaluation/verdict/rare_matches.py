@@ -27,6 +27,8 @@ TOLERATED = 1.0
 NORMAL_95 = 1.959963984540054
 
 Number = TypeVar("Number", np.int64, np.float64)
+#: The number of each row's unit, of the training and of the holdout rows.
+Units = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True)
@@ -280,7 +282,7 @@ class MatchTest:
     matched: Flags
     weights: Ints
     candidates: Ints
-    units: tuple[Ints, Ints] | None
+    units: Units | None
     synthetic_rows: int
     repeats: float
     p: float
@@ -309,9 +311,7 @@ class MatchTest:
         return self.flagged(values[self.pool.value], rng)
 
 
-def match_test(
-    pool: Pool, synthetic: CodedTable, rng: np.random.Generator, units: tuple[Ints, Ints] | None = None
-) -> MatchTest:
+def match_test(pool: Pool, synthetic: CodedTable, rng: np.random.Generator, units: Units | None = None) -> MatchTest:
     """The test of matches; a natural match weighs little, one that nature hardly makes weighs much.
 
     A training row is copied with some chance c, and is matched by nature at the rate λ: the weight is the logarithm of
@@ -334,9 +334,7 @@ def match_test(
     return MatchTest(pool, matched, weights, candidates, units, synthetic.rows, repeats, p)
 
 
-def _p(
-    weighed: Ints, pool: Pool, units: tuple[Ints, Ints] | None, rng: np.random.Generator, *, epsilon: float = 0.0
-) -> float:
+def _p(weighed: Ints, pool: Pool, units: Units | None, rng: np.random.Generator, *, epsilon: float = 0.0) -> float:
     sides = (weighed[: pool.training], weighed[pool.training :])
     each = (None, None) if units is None else units
     training, holdout = (per_unit(side, unit) for side, unit in zip(sides, each, strict=True))

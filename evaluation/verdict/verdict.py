@@ -19,6 +19,7 @@ from evaluation.verdict.rare_matches import (
     MatchTest,
     Pool,
     Share,
+    Units,
     clopper_pearson,
     excess,
     least_noticed,
@@ -31,7 +32,6 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
 
 Result = Literal["passed", "failed", "not judged"]
-Units = tuple[Ints, Ints]
 
 #: Levels of the two tests of distances; with that of the matches they add up to 0.0015, so that of 400 exchangeable
 #: tables more than two are flagged in at most one case of forty. Matches are few, and have most of it.

@@ -12,7 +12,6 @@ from statistics import NormalDist
 import numpy as np
 
 from mechanisms.public.arrays import Flags, Floats, Ints
-from mechanisms.public.coded_table import Values
 from mechanisms.public.jit import compiled
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import wide
@@ -43,11 +42,7 @@ class ClearedPart:
 
 
 def cleared(
-    column: Column,
-    fine: Answer | None,
-    bins: Answer | None,
-    widths: Values,
-    filled: Sequence[tuple[int, int]] = (),
+    column: Column, fine: Answer | None, bins: Answer | None, widths: Floats, filled: Sequence[tuple[int, int]] = ()
 ) -> list[ClearedPart]:
     """Parts of the range with their records, ascending, not negative, and of the answers' sum.
 
@@ -140,7 +135,7 @@ def _halves(first: tuple[int, ...], inside: bool) -> _Halves:
 
 def _parts(
     evidence: FineEvidence,
-    widths: Values,
+    widths: Floats,
     filled: Sequence[tuple[int, int]],
     total: float,
     more: float,

@@ -9,8 +9,8 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mechanisms.public.arrays import Flags, Ints
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Flags, Floats, Ints
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
@@ -105,7 +105,7 @@ def filled_bins(measurements: Measurements, name: str) -> list[tuple[int, int]]:
     return [bins for bins, most in heights.items() if most > far]
 
 
-def _little(values: Values, far: Ints, stddev: float) -> dict[int, tuple[Flags, Values]]:
+def _little(values: Floats, far: Ints, stddev: float) -> dict[int, tuple[Flags, Floats]]:
     """Far bin → the groups that have little there, and how many records such a group is left, as the answers count.
 
     So a bin says by itself, or all bins together from one on to the upper end, whose sum has less noise beside what
@@ -132,7 +132,7 @@ def _little(values: Values, far: Ints, stddev: float) -> dict[int, tuple[Flags, 
     return {int(one): (little[:, place], left[:, place]) for place, one in enumerate(far)}
 
 
-def _sparse(answers: Values, independent: Values, stddev: float) -> tuple[Flags, Values]:
+def _sparse(answers: Floats, independent: Floats, stddev: float) -> tuple[Flags, Floats]:
     """Whether answers say that there is little, and what they still count then."""
     little = (answers < LITTLE * stddev) & (independent - answers > BELOW * stddev)
     shown = np.maximum(answers, 1e-9 * stddev)
@@ -140,7 +140,7 @@ def _sparse(answers: Values, independent: Values, stddev: float) -> tuple[Flags,
 
 
 def _exchanges(
-    values: Values, far: int, little_there: tuple[Flags, Values], cells: _Cells, rng: np.random.Generator
+    values: Floats, far: int, little_there: tuple[Flags, Floats], cells: _Cells, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
     """Rows in a far bin that are too many in their group, and the row of another group that each exchanges with.
 
@@ -242,7 +242,7 @@ def far_groups(shape: Shape, labels: Ints) -> Flags:
     return np.asarray(there & (np.abs(middle - mean) > FAR * stddev))
 
 
-def group_middles(shape: Shape, labels: Ints) -> tuple[Values, Flags]:
+def group_middles(shape: Shape, labels: Ints) -> tuple[Floats, Flags]:
     """The mean value of each group of bins; and which groups have one: not *other*, not *missing*."""
     own, groups = labels[: shape.counts.size], int(labels.max()) + 1
     weights = shape.counts + 1e-9 * shape.counts.sum()
@@ -250,7 +250,7 @@ def group_middles(shape: Shape, labels: Ints) -> tuple[Values, Flags]:
     return sums / np.maximum(records, 1e-300), np.bincount(own, minlength=groups) > 0
 
 
-def middles(shape: Shape) -> Values:
+def middles(shape: Shape) -> Floats:
     """The mean value of each bin; its middle where it is empty."""
     halves = (shape.places[1:] + shape.places[:-1]) / 2 * np.diff(shape.below)
     sums = np.concatenate([[0.0], np.cumsum(halves)])

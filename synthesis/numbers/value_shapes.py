@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechanisms.public.arrays import Codes, Flags, Ints
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Codes, Flags, Floats, Ints
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.computed import filled
@@ -186,13 +186,13 @@ def reshaped(
     return with_far_cells_cleared(placed, measurements, fine, rng)
 
 
-def _long_tail(counts: Values, answer: Answer) -> bool:
+def _long_tail(counts: Floats, answer: Answer) -> bool:
     """Whether few bins hold the records by the shape, and nearly all of them by the answers too."""
     empty, values = counts <= 0, answer[0][: counts.size]
     return bool(empty.mean() > 1 - FEW and values[empty].sum() < BEYOND * values.sum())
 
 
-def _redrawn(column: Codes, counts: Values, groups: Ints, rng: np.random.Generator) -> Codes:
+def _redrawn(column: Codes, counts: Floats, groups: Ints, rng: np.random.Generator) -> Codes:
     """A column of codes whose bins follow the counts within each group of bins; as it is where all are 0."""
     codes, filled_bins = np.array(column), np.flatnonzero(counts > 0)
     if not filled_bins.size:
@@ -206,7 +206,7 @@ def _redrawn(column: Codes, counts: Values, groups: Ints, rng: np.random.Generat
     return codes
 
 
-def _filled_ends(counts: Values, answer: Answer) -> Values:
+def _filled_ends(counts: Floats, answer: Answer) -> Floats:
     """Counts whose empty ends are filled again where clearing them is expected to lose more records than it saves.
 
     Noise of standard deviation σ puts σ/√(2π) records into a code that holds none. The answers, drawn to their mean by
@@ -227,7 +227,7 @@ def _filled_ends(counts: Values, answer: Answer) -> Values:
     return np.where(between, np.maximum(counts, 1.0), counts)
 
 
-def _without_tails(column: Codes, counts: Values, groups: Ints, rng: np.random.Generator) -> Codes:
+def _without_tails(column: Codes, counts: Floats, groups: Ints, rng: np.random.Generator) -> Codes:
     """A column of codes without those below the first that the counts hold, and above the last: noise alone is there.
 
     Such rows get one of the other codes, as often as other rows have it: of their group of bins, or of any, where that
