@@ -15,12 +15,10 @@ from evaluation.counts import pairs_looked_at
 from evaluation.metric import Inputs, ReadScore
 from evaluation.products import inner
 from evaluation.readings.distance_ends import correlation_ends
+from mechanisms.public.arrays import Codes, Floats
 from mechanisms.public.coded_table import STEP, CodedTable, count_cliques
 from mechanisms.public.domain import Clique
 from mechanisms.public.files import JsonDict
-
-Codes = NDArray[np.unsignedinteger]
-Values = NDArray[np.float64]
 
 #: Buckets of each attribute for Cramér's V.
 BUCKETS = 20
@@ -70,7 +68,7 @@ def correlation_of(inputs: Inputs) -> ReadScore:
     return ReadScore(math.fsum(frame["difference"]) / len(frame), details, frame, ends=ends)
 
 
-def _centred(values: Values, codes: Codes) -> Values:
+def _centred(values: Floats, codes: Codes) -> Floats:
     """The number of each code less the column's mean, over its spread, so that squares stay exact; NaN for none."""
     counts = np.bincount(codes, minlength=values.size) * np.isfinite(values)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -80,7 +78,7 @@ def _centred(values: Values, codes: Codes) -> Values:
     return np.asarray(values / spread if spread > 0 else values)
 
 
-def _pearson(table: CodedTable, numbers: Mapping[str, Values], pairs: Sequence[Clique]) -> dict[Clique, float]:
+def _pearson(table: CodedTable, numbers: Mapping[str, Floats], pairs: Sequence[Clique]) -> dict[Clique, float]:
     """r of pairs of ordinal columns over the records with a value in both; 0 where one does not vary there."""
     names = list(numbers)
     if len(names) > WIDE:
@@ -132,7 +130,7 @@ RECORDS, CODED, COLUMNS = 20_000, 100_000, 36
 
 
 def correlation_maps(
-    names: Sequence[str], values: tuple[Values, Values], tables: tuple[CodedTable, CodedTable]
+    names: Sequence[str], values: tuple[Floats, Floats], tables: tuple[CodedTable, CodedTable]
 ) -> JsonDict:
     """Three matrices of each kind (real, synthetic, and synthetic − real), with the columns they are of.
 
@@ -159,7 +157,7 @@ def correlation_maps(
     return maps
 
 
-def _sides(names: Sequence[str], both: Sequence[Values]) -> JsonDict:
+def _sides(names: Sequence[str], both: Sequence[Floats]) -> JsonDict:
     real, synthetic = both
     return {
         "names": list(names),
@@ -177,7 +175,7 @@ def _some(table: CodedTable) -> CodedTable:
     return table.at(rows)
 
 
-def _pearson_of_rows(values: pd.DataFrame) -> Values:
+def _pearson_of_rows(values: pd.DataFrame) -> Floats:
     """r of every two columns over the rows with both; NaN on the diagonal and where one does not vary."""
     with np.errstate(invalid="ignore", divide="ignore"):
         r = (values / values.abs().max()).corr().to_numpy(copy=True)  # no square overflows
@@ -185,7 +183,7 @@ def _pearson_of_rows(values: pd.DataFrame) -> Values:
     return r
 
 
-def _cramers(table: CodedTable, names: Sequence[str]) -> Values:
+def _cramers(table: CodedTable, names: Sequence[str]) -> Floats:
     matrix = np.full((len(names), len(names)), np.nan)
     places = list(itertools.combinations(range(len(names)), 2))
     cliques = [(names[i], names[j]) for i, j in places]

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import (
     MOST_CELLS,
     AnyTable,
@@ -47,9 +48,9 @@ class Cells:
     """
 
     shape: tuple[int, ...]
-    ids: NDArray[np.int64]
-    p: NDArray[np.float64]
-    q: NDArray[np.float64]
+    ids: Ints
+    p: Floats
+    q: Floats
 
     def __post_init__(self) -> None:
         if math.prod(self.shape) > NUMBERED_CELLS:
@@ -76,7 +77,7 @@ class Cells:
         return Cells(left.shape, ids, left.ravel()[ids], right.ravel()[ids])
 
     @property
-    def codes(self) -> NDArray[np.int64]:
+    def codes(self) -> Ints:
         """One row per attribute, one column per occupied cell."""
         return np.stack(np.unravel_index(self.ids, self.shape)).astype(np.int64, copy=False)
 
@@ -141,7 +142,7 @@ def counted_over(
     """
     own = table.domain
 
-    def count(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+    def count(cliques: Sequence[Clique]) -> list[Ints]:
         """The counts of each marginal."""
         asked, sums = iter(cliques), []
         for batch in in_batches(own, [tuple(sources[n][0] for n in clique) for clique in cliques], DENSE_CELLS):
@@ -158,7 +159,7 @@ def counted_over(
     return CountedTable(domain, table.rows, table.weighted, count)
 
 
-def _summed(counts: NDArray[np.int64], axis: int, mapping: NDArray[np.integer], size: int) -> NDArray[np.int64]:
+def _summed(counts: Ints, axis: int, mapping: NDArray[np.integer], size: int) -> Ints:
     """Counts over the new codes of one axis, from those over its own."""
     codes = np.moveaxis(counts, axis, 0)
     sums = np.zeros((size, *codes.shape[1:]), np.int64)
@@ -166,12 +167,12 @@ def _summed(counts: NDArray[np.int64], axis: int, mapping: NDArray[np.integer], 
     return np.moveaxis(sums, 0, axis)
 
 
-def _occupied(p: NDArray[np.int64], q: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def _occupied(p: Ints, q: Ints) -> tuple[Ints, ...]:
     ids = np.flatnonzero((p != 0) | (q != 0))
     return ids, p[ids], q[ids]
 
 
-def occupied_cells(real: AnyTable, synthetic: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], ...]:
+def occupied_cells(real: AnyTable, synthetic: CodedTable, clique: Clique) -> tuple[Ints, ...]:
     """The numbers of the cells that either table occupies, and their synthetic and real counts, by sorting."""
     ids_p, p = count_sparse(synthetic, clique)
     ids_q, q = count_sparse(real, clique)
@@ -182,17 +183,17 @@ def occupied_cells(real: AnyTable, synthetic: CodedTable, clique: Clique) -> tup
     return ids, both[0], both[1]
 
 
-def in_records(counts: NDArray[np.int64], table: AnyTable) -> NDArray[np.float64]:
+def in_records(counts: Ints, table: AnyTable) -> Floats:
     """Counts of a table's rows, or of their weights, in records."""
     return np.asarray(counts * (2.0**-WEIGHT_BITS if table.weighted else 1.0), np.float64)
 
 
-def cells_in_records(table: AnyTable, clique: Clique) -> NDArray[np.float64]:
+def cells_in_records(table: AnyTable, clique: Clique) -> Floats:
     """All cells of a marginal, in its shape, in records."""
     return in_records(count_cliques(table, [clique])[0], table).reshape(table.domain.shape(clique))
 
 
-def row_shares(counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def row_shares(counts: Floats) -> Floats:
     """The shares along the last axis; an empty row has shares 0."""
     total = counts.sum(axis=-1, keepdims=True)
     return np.asarray(np.divide(counts, total, out=np.zeros_like(counts), where=total > 0))

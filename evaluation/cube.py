@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.counts import cells_in_records
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.code_labels import code_values
@@ -17,9 +18,6 @@ from mechanisms.public.schema.table_schema import Schema
 
 #: Larger cubes are refused (8 bytes a cell, two tables).
 MAX_CELLS = 200_000_000
-
-
-Counts = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +29,8 @@ class Cubes:
         times, segments, types: the label of each place of the axes.
     """
 
-    real: Counts
-    synthetic: Counts
+    real: Floats
+    synthetic: Floats
     times: tuple[object, ...]
     segments: tuple[object, ...]
     types: tuple[object, ...]

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import bucket_tables
 from evaluation.counts import cells_in_records, in_records, pairs_looked_at
 from evaluation.metric import Inputs, Options, ReadScore
 from evaluation.readings.distance_ends import DependenceEnds
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import AnyTable, CodedTable, count_cliques
 from mechanisms.public.domain import Clique
 from mechanisms.public.files import JsonDict
@@ -21,8 +21,6 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.schema.code_labels import code_names
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
-
-Floats = NDArray[np.float64]
 
 #: Buckets of each column at most, and pairs that are counted at once.
 BUCKETS, BATCH = 32, 200

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from evaluation.attacks.promise_bounds import AttackPromise
     from evaluation.readings.reading import Ends
     from evaluation.values.value_tables import Values
+    from mechanisms.public.arrays import Floats
     from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
     from mechanisms.public.progress import Progress
     from mechanisms.public.schema.table_schema import Schema
@@ -254,7 +255,7 @@ class Inputs:
         return (lambda _, code: str(code)) if values is None else (lambda name, code: values[name].label(code))
 
     @property
-    def numbers(self) -> Mapping[str, NDArray[np.float64]]:
+    def numbers(self) -> Mapping[str, Floats]:
         """Column on a line → the number of each of its codes: its value, or of a schema's code its place; NaN: none."""
         import numpy as np  # settings are read without it
 

@@ -170,6 +170,11 @@ class Outcome:
     references: Mapping[str, Reference | Ladder] = field(default_factory=dict)
     reading: Reading | None = None
 
+    @property
+    def label(self) -> str:
+        """How the score reads in a word; empty where nothing tells."""
+        return "" if self.reading is None else self.reading.label
+
     def __repr__(self) -> str:
         return f"Outcome({self.metric.name}: {self.reason if self.score is None else figure(self.score)})"
 
@@ -182,7 +187,7 @@ class Outcome:
             ends: of the other table.
             private: as of `reading`.
         """
-        if self.reading is None or self.score is None or self.reading.label == "suspicious":
+        if self.reading is None or self.score is None or self.label == "suspicious":
             return self
         shared = {n: r for n, r in other.references.items() if not isinstance(r, Ladder)}
         own = self.reading.ends

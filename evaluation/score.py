@@ -89,8 +89,7 @@ class Scorecard:
             m, floor = outcome.metric, getattr(outcome.references.get("floor"), "value", None)
             ends = " to ".join("∞" if end is None else f"{end:g}" for end in (m.low, m.high))
             remark = shorten(outcome.reason, 60) if outcome.score is None else f"{m.perfect:g} is perfect, {ends}"
-            label = "" if outcome.reading is None else outcome.reading.label
-            rows.append((name, figure(outcome.score), label, *([figure(floor)] if floors else []), remark))
+            rows.append((name, figure(outcome.score), outcome.label, *([figure(floor)] if floors else []), remark))
         return ("metric", "score", "reads", *(["floor"] if floors else []), "range"), rows
 
     @property

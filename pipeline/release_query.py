@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json
@@ -17,7 +18,7 @@ from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.table_schema import Schema
-from pipeline.inference.conditions import Weights, asked_ranges, code_weights, left_out
+from pipeline.inference.conditions import asked_ranges, code_weights, left_out
 from pipeline.inference.marginal_estimates import (
     COARSE,
     INSIDE,
@@ -37,7 +38,7 @@ from synthesis.numbers.fine_evidence import RangeCount, curve_shares, range_coun
 from synthesis.numbers.value_shapes import answers_about, for_synthesis, shapes_of
 
 #: Of one row, or of each.
-Figures = float | Weights
+Figures = float | Floats
 #: By which cells a range was counted, where that is no bin: `attrs["cells"]`.
 FINE_CELL = "fine cell"
 
@@ -121,7 +122,7 @@ def estimate_marginal(measurements: Measurements, clique: Clique) -> MarginalEst
     return estimate
 
 
-def estimate_count(measurements: Measurements, weights: Mapping[str, Weights]) -> CountEstimate:
+def estimate_count(measurements: Measurements, weights: Mapping[str, Floats]) -> CountEstimate:
     """`count_estimate`, or UserError: no measured marginal tells it."""
     estimate = count_estimate(measurements, weights)
     if estimate is None:
@@ -243,8 +244,8 @@ def _of_cells(
 
 
 def _by_curves(
-    schema: Schema, measurements: Measurements, where: Json, even: Mapping[str, Weights]
-) -> dict[str, Weights]:
+    schema: Schema, measurements: Measurements, where: Json, even: Mapping[str, Floats]
+) -> dict[str, Floats]:
     """The part of each bin that a condition holds by the column's curve, where it has one; else by its width."""
     shapes, weights = shapes_of(schema, measurements, where), dict(even)
     for name, shape in shapes.items():
@@ -257,7 +258,7 @@ def _by_curves(
     return weights
 
 
-def _end(measurements: Measurements, weights: dict[str, Weights], errors: float) -> float:
+def _end(measurements: Measurements, weights: dict[str, Floats], errors: float) -> float:
     """So many standard errors from the count of whole bins; without any such bin, 0."""
     if any(not w.any() for w in weights.values()):
         return 0.0

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.files import Json, JsonDict
@@ -18,7 +18,7 @@ from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.table_schema import Schema, as_a_column
 from mechanisms.public.tables.decode import Owned, with_units
-from pipeline.inference.conditions import Weights, asked_ranges, code_weights, left_out
+from pipeline.inference.conditions import asked_ranges, code_weights, left_out
 from pipeline.inference.marginal_estimates import count_estimate
 from pipeline.inference.ratio_intervals import errors_of_interval
 from pipeline.release_folder import NewRows
@@ -43,7 +43,7 @@ class Condition:
 
     schema: Schema
     asked: Json
-    weights: Mapping[str, Weights]
+    weights: Mapping[str, Floats]
     drawn_by: Schema
 
     @property
@@ -85,7 +85,7 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
     return Condition(schema, asked, weights, replace(schema, columns=tuple(columns)))
 
 
-def satisfying(owned: Owned, condition: Condition, rng: np.random.Generator) -> NDArray[np.int64]:
+def satisfying(owned: Owned, condition: Condition, rng: np.random.Generator) -> Ints:
     """The places of linked rows that satisfy the condition; of a bin that it cuts as many as its part of the bin holds.
 
     What is constant in a person is decided once for all of its records.

@@ -13,7 +13,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Floats
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
@@ -80,7 +81,7 @@ class MendedRows:
             table, _ = descend(table, targets, sweeps=self.sweeps, rng=rng, zeros=self.zeros, progress=progress)
         return table
 
-    def given(self, weights: Mapping[str, Values]) -> GroupedModel | None:
+    def given(self, weights: Mapping[str, Floats]) -> GroupedModel | None:
         """The conditioned model; None where rows of it are mended."""
         return None if self.differ else self.model.given(weights)
 
@@ -219,7 +220,7 @@ def _target(model: GroupedModel, evidence: Evidence) -> tuple[Target, bool]:
     return Target(evidence.clique, values, evidence.stddev, None if evidence.whole else evidence.rows), differs
 
 
-def _start(domain: Domain, evidence: Evidence, base: Values) -> Values:
+def _start(domain: Domain, evidence: Evidence, base: Floats) -> Floats:
     """From where answers draw a marginal: the model's, or that of one correlation where it explains the answers better.
 
     Both are judged by their squared gaps and twice the numbers that were fitted (Mallows 1973): one, and of the model
@@ -280,7 +281,7 @@ def _largest(domain: Domain, targets: Sequence[Target], size: int, most: float) 
     return sorted((c for c, n in cells.items() if n <= most), key=lambda c: -cells[c])
 
 
-def _fitted(model: GroupedModel, targets: Sequence[Target], clique: Clique) -> Values:
+def _fitted(model: GroupedModel, targets: Sequence[Target], clique: Clique) -> Floats:
     """The model's marginal, multiplied until it has the targets inside of it, nearly."""
     values = model.marginal(clique).reshape(model.domain.shape(clique))
     largest = outermost([t for t in targets if set(t.clique) < set(clique)])

@@ -9,7 +9,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable, Values, code_dtype
+from mechanisms.public.arrays import Floats
+from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
@@ -43,7 +44,7 @@ class RowModel(Protocol):
         """So many rows."""
         ...
 
-    def given(self, weights: Mapping[str, Values]) -> RowModel | None:
+    def given(self, weights: Mapping[str, Floats]) -> RowModel | None:
         """The distribution in which each row's probability is multiplied by the weights of its codes: exact.
 
         Args:

@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Clique
 from mechanisms.public.files import JsonDict
@@ -30,7 +30,7 @@ class Convergence:
     """
 
     cliques: tuple[Clique, ...]
-    errors: NDArray[np.float64]
+    errors: Floats
     reasons: tuple[str, ...]
     final: dict[Clique, float]
 
@@ -86,7 +86,7 @@ class Record:
     """The passes over one part so far."""
 
     cliques: tuple[Clique, ...]
-    passes: list[NDArray[np.float64]]
+    passes: list[Floats]
     reason: str = "iterations"
 
     def stalled(self, stall: float) -> bool:

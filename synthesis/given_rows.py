@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Floats
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
@@ -53,7 +54,7 @@ class Wish:
         rare: called with how many rows are made next where few of the first satisfy it: this takes its time.
     """
 
-    weights: Mapping[str, Values]
+    weights: Mapping[str, Floats]
     measured: Collection[str]
     finish: Finish
     rows: int | None
@@ -140,14 +141,14 @@ def _weighed(make: Callable[[int], CodedTable], usual: int, wish: Wish, rng: np.
     return GivenRows(pool.at(places), False, effective)
 
 
-def _chances(table: CodedTable, weights: Mapping[str, Values]) -> Values:
+def _chances(table: CodedTable, weights: Mapping[str, Floats]) -> Floats:
     chances = np.ones(table.rows)
     for name, weight in weights.items():
         chances *= weight[table.column(name)]
     return chances
 
 
-def _accepted(table: CodedTable, chances: Values, rng: np.random.Generator) -> CodedTable:
+def _accepted(table: CodedTable, chances: Floats, rng: np.random.Generator) -> CodedTable:
     """Each row with its chance."""
     if (chances == 1).all():
         return table

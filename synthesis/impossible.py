@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Flags, Floats
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.structural_zeros import broken, mend
 
 #: A combination that cannot be: a clique in domain order, and for each of its cells whether it is impossible.
-Impossible = tuple[Clique, NDArray[np.bool_]]
+Impossible = tuple[Clique, Flags]
 Zeros = Sequence[Impossible]
 
 
@@ -36,7 +36,7 @@ def check_zeros(domain: Domain, zeros: Zeros) -> tuple[Impossible, ...]:
     return tuple(checked)
 
 
-def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> NDArray[np.bool_] | None:
+def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> Flags | None:
     """Which cells of a clique each zero rules out by itself, shaped; None where all are possible.
 
     A cell is ruled out where all its completions to the zero's attributes are.
@@ -51,7 +51,7 @@ def impossible_cells(domain: Domain, zeros: Zeros, clique: Clique) -> NDArray[np
     return is_impossible if is_impossible.any() else None
 
 
-def check_condition(domain: Domain, zeros: Zeros, weights: Mapping[str, Values]) -> None:
+def check_condition(domain: Domain, zeros: Zeros, weights: Mapping[str, Floats]) -> None:
     """Refuse a condition all of whose rows, with codes of a weight above 0, one rule alone forbids.
 
     Raises:

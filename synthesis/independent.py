@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -60,7 +60,7 @@ class IndependentColumns:
     """
 
     domain: Domain
-    sides: Mapping[str, NDArray[np.float64]]
+    sides: Mapping[str, Floats]
     total: float
 
     @property
@@ -75,7 +75,7 @@ class IndependentColumns:
         )
         return CodedTable(self.domain, columns)
 
-    def given(self, weights: Mapping[str, NDArray[np.float64]]) -> IndependentColumns:
+    def given(self, weights: Mapping[str, Floats]) -> IndependentColumns:
         """The columns with their codes weighed: exact.
 
         Raises:
@@ -106,7 +106,7 @@ def _columns(targets: ConsistentTargets) -> IndependentColumns:
     return IndependentColumns(targets.domain, sides, targets.total)
 
 
-def independent_marginals(measurements: Measurements) -> Callable[[Clique], NDArray[np.float64]]:
+def independent_marginals(measurements: Measurements) -> Callable[[Clique], Floats]:
     """Any marginal as the product of the whole one-way marginals measured, in records, flattened in C order.
 
     Guarantee: post-processing; costs no privacy.
@@ -116,7 +116,7 @@ def independent_marginals(measurements: Measurements) -> Callable[[Clique], NDAr
     whole = tuple(a for a in measurements.answers if len(a.clique) == 1 and isinstance(a.query, Identity))
     columns = _columns(consistent(Measurements(measurements.domain, whole, measurements.public_total)))
 
-    def marginal(clique: Clique) -> NDArray[np.float64]:
+    def marginal(clique: Clique) -> Floats:
         if not columns.total > 0:
             return np.zeros(columns.domain.cells(clique))
         return product([columns.sides[n] for n in clique], columns.total).ravel()

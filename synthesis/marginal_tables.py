@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.cell_sums import ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity
@@ -35,10 +35,10 @@ class MarginalTable:
     """
 
     clique: Clique
-    noisy: NDArray[np.float64]
+    noisy: Floats
     noisy_error: float
-    consistent: NDArray[np.float64]
-    consistent_error: NDArray[np.float64]
+    consistent: Floats
+    consistent_error: Floats
 
 
 def marginal_tables(measurements: Measurements) -> list[MarginalTable]:
@@ -62,7 +62,7 @@ def marginal_tables(measurements: Measurements) -> list[MarginalTable]:
     return tables
 
 
-def _errors(measurements: Measurements, settled: ConsistentTargets) -> dict[Clique, NDArray[np.float64]]:
+def _errors(measurements: Measurements, settled: ConsistentTargets) -> dict[Clique, Floats]:
     """The root mean squared error of each cell: √(v + (m − c)² + s²/n) for a consistent cell c of n.
 
     A cell is what its answers and a prior of all cells of the marginal leave (mean m, variance v; `likeliest`): the

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mechanisms.public.arrays import Floats, Ints
 
 
-def systematic(values: NDArray[np.float64], count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def systematic(values: Floats, count: int, rng: np.random.Generator) -> Ints:
     """Whole numbers in proportion to `values`, summing to `count`, each within one of its exact share, unbiased.
 
     Systematic sampling: one uniform offset for all cells, so that small cells are kept with their probability.
@@ -19,7 +20,7 @@ def systematic(values: NDArray[np.float64], count: int, rng: np.random.Generator
     return np.asarray(np.diff(np.minimum(grid, count), prepend=0), np.int64)
 
 
-def codes_of(values: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def codes_of(values: Floats, rows: int, rng: np.random.Generator) -> Ints:
     """`rows` cell numbers in random order, with frequencies in proportion to `values` (uniform where all are 0)."""
     weights = values if values.sum() > 0 else np.ones_like(values)
     codes = np.repeat(np.arange(values.size), systematic(weights.ravel(), rows, rng))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from evaluation.counts import Table, counted_over, paired_cells, sampled_sets
 from evaluation.readings.distance_ends import DistanceEnds, expected_tvd
 from evaluation.readings.reading import Ends
+from mechanisms.public.arrays import Codes, Ints
 from mechanisms.public.coded_table import AnyTable, CodedTable, code_dtype, count_cliques
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.files import JsonDict
@@ -161,7 +162,7 @@ def bucket_tables(real: Table, others: Sequence[Table], *, m: int = 10, apart: b
     return [cast(Table, _mapped(table, Domain(tuple(attributes)), mappings)) for table in tables]
 
 
-def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsignedinteger]]) -> AnyTable:
+def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[Codes]) -> AnyTable:
     """A table over buckets; of rows that lie elsewhere the counts over codes are summed over buckets."""
     if isinstance(table, CodedTable):
         columns = tuple(mapping[column] for mapping, column in zip(mappings, table.columns, strict=True))
@@ -170,9 +171,7 @@ def _mapped(table: AnyTable, domain: Domain, mappings: Sequence[NDArray[np.unsig
     return counted_over(table, domain, sources)
 
 
-def _mapping(
-    attribute: Attribute, counts: list[NDArray[np.int64]], m: int, apart: bool
-) -> tuple[NDArray[np.unsignedinteger], int, int]:
+def _mapping(attribute: Attribute, counts: list[Ints], m: int, apart: bool) -> tuple[Codes, int, int]:
     """Code → bucket, how many buckets, how many of them on a line.
 
     Args:
@@ -195,7 +194,7 @@ def _mapping(
     return mapping.astype(code_dtype(size)), size, line
 
 
-def frequent(codes: NDArray[np.int64], counts: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def frequent(codes: Ints, counts: Ints, most: int) -> Ints:
     """The codes that are told apart, in their order: of more than `most` the most frequent, with room for the rest."""
     return codes if len(codes) <= most else np.sort(np.argsort(-counts, kind="stable")[: most - 1])
 
@@ -215,7 +214,7 @@ def quantile_edges(values: Values, counts: NDArray[np.number], m: int) -> Values
     return edges
 
 
-def apart_edges(counts: NDArray[np.number], m: int) -> NDArray[np.int64]:
+def apart_edges(counts: NDArray[np.number], m: int) -> Ints:
     """The inner edges of at most m + 1 buckets of places on a line; a place with over 2/m of the records is one alone.
 
     What lies between two such places is cut at quantiles, into buckets in proportion to its records.

@@ -18,10 +18,9 @@ from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import all_distances, places
 from evaluation.verdict.rare_matches import Share, clopper_pearson, per_unit
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
-
-Floats = NDArray[np.float64]
 
 ATTACKS = ("distance", "density", "classifier")
 #: Intervals hold for all attacks together.
@@ -169,7 +168,7 @@ def _by_classifier(
     return first, second
 
 
-def _of_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _of_units(unit: Ints, most: int, rng: np.random.Generator) -> Flags:
     """Which rows are those of so many random units at most."""
     names, number = np.unique(unit, return_inverse=True)
     chosen = np.zeros(names.size, bool)

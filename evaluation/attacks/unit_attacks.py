@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from evaluation.core_metrics import AttackSettings, InferenceSettings, SinglingOutSettings
@@ -17,7 +16,8 @@ from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends
 from evaluation.verdict.drift import one_each
 from evaluation.verdict.near_rows import APART, RowPlaces, all_distances, nearest_rows, places
-from evaluation.verdict.rare_matches import wilson
+from evaluation.verdict.rare_matches import Units, wilson
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
 
@@ -35,7 +35,7 @@ class Sides:
     training: CodedTable
     holdout: CodedTable
     synthetic: CodedTable
-    units: tuple[NDArray[np.int64], NDArray[np.int64]]
+    units: Units
     several: bool
 
     def targets(self, count: int, rng: np.random.Generator) -> tuple[CodedTable, CodedTable]:
@@ -74,7 +74,7 @@ def sides_of(inputs: Inputs, own: AttackSettings, rng: np.random.Generator) -> S
     return Sides(cut[0], cut[1], synthetic, (ids[0][chosen[0]], ids[1][chosen[1]]), has_units)
 
 
-def _whole_units(unit: NDArray[np.int64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _whole_units(unit: Ints, most: int, rng: np.random.Generator) -> Ints:
     numbers = int(unit.max(initial=-1)) + 1
     if numbers <= most:
         return np.arange(unit.size)
@@ -232,7 +232,7 @@ def _part(column: int, value: int, ordered: int, median: float) -> tuple[int, st
     return column, "==" if value >= ordered else ">=" if value > median else "<=", value
 
 
-def _meets(table: CodedTable, condition: Condition) -> NDArray[np.bool_]:
+def _meets(table: CodedTable, condition: Condition) -> Flags:
     """Which rows meet a condition; what is other or missing lies on no line."""
     met = np.ones(table.rows, bool)
     for i, sign, value in condition:
@@ -268,7 +268,7 @@ def linkage_of(inputs: Inputs) -> ReadScore:
     return guessed("linkage", result, {**result.to_json(), "parts": [list(p) for p in halves]}, sides.counts())
 
 
-def _linked(parts: list[RowPlaces], targets: NDArray[np.int64], synthetic: NDArray[np.int64]) -> int:
+def _linked(parts: list[RowPlaces], targets: Ints, synthetic: Ints) -> int:
     """How many targets have a synthetic row that is among the nearest by both parts."""
     linked = 0
     for apart in zip(*(all_distances(p.only(targets), p.only(synthetic)) for p in parts), strict=True):
@@ -321,13 +321,13 @@ def attribute_inference(inputs: Inputs) -> ReadScore:
     return guessed(attack, risks[worst], {"column": worst, "columns": columns}, sides.counts())
 
 
-def _nearest(targets: CodedTable, synthetic: CodedTable, names: tuple[str, ...]) -> NDArray[np.int64]:
+def _nearest(targets: CodedTable, synthetic: CodedTable, names: tuple[str, ...]) -> Ints:
     both = places([t.over(names) for t in (targets, synthetic)])
     asked, pool = both.only(np.arange(targets.rows)), both.only(np.arange(targets.rows, both.rows))
     return nearest_rows(asked, pool).index
 
 
-def _right(targets: CodedTable, guesses: CodedTable, name: str, synthetic: CodedTable) -> NDArray[np.bool_]:
+def _right(targets: CodedTable, guesses: CodedTable, name: str, synthetic: CodedTable) -> Flags:
     attribute = targets.domain[name]
     truth, guess = targets.column(name).astype(np.int64), guesses.column(name).astype(np.int64)
     if attribute.ordered < 2:

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from evaluation.metric import Inputs, ReadScore
 from evaluation.readings.reading import Ends, Z, mean_ends
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.files import JsonDict
-
-Floats = NDArray[np.float64]
 
 #: Draws that tell what a second sample would cover, and how far a coverage moves.
 DRAWS = 200
@@ -97,8 +96,6 @@ def _covered(real: NDArray[Any], synthetic: NDArray[Any], sizes: tuple[int, int]
     return np.asarray(np.minimum(p, q).sum(axis=1) / p.sum(axis=1))
 
 
-Counts = NDArray[np.int64]
-
 #: A value lies outside where it is farther from the quartiles than so many times their distance (Tukey 1977).
 FENCE = 1.5
 #: The values on a side of the fences are taken in so many regions of about as many real records.
@@ -111,7 +108,7 @@ TOGETHER = 0.1
 LEAST = 5
 
 
-def rare_regions(counts: Counts, numbers: Floats | None = None) -> list[Counts]:
+def rare_regions(counts: Ints, numbers: Floats | None = None) -> list[Ints]:
     """The codes, ascending, of each rare region of a column, some of synthetic values alone; no two share one.
 
     Args:
@@ -130,14 +127,14 @@ def rare_regions(counts: Counts, numbers: Floats | None = None) -> list[Counts]:
     return [region for codes in outer for region in _side(codes, counts)]
 
 
-def _rare_values(counts: Counts) -> list[Counts]:
+def _rare_values(counts: Ints) -> list[Ints]:
     codes = np.flatnonzero((counts >= LEAST) & (counts <= RARE * counts.sum()))
     codes = codes[np.argsort(counts[codes], kind="stable")]
     codes = codes[np.cumsum(counts[codes]) <= TOGETHER * counts.sum()]
     return [*np.sort(codes)[:, None]]
 
 
-def _side(codes: Counts, counts: Counts) -> list[Counts]:
+def _side(codes: Ints, counts: Ints) -> list[Ints]:
     """The regions of the codes beyond a fence, which are given from the outermost inwards."""
     reached = np.cumsum(counts[codes])
     codes = codes[reached <= TOGETHER * counts.sum()]

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.coded_table import CodedTable
-
-Floats = NDArray[np.float64]
 
 #: Columns without an order and with more codes are taken as numbers: trees split categories of at most so many.
 CATEGORIES = 255
@@ -32,7 +31,7 @@ def features(table: CodedTable, left_out: str | None = None) -> NDArray[np.float
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def unordered(table: CodedTable, left_out: str | None = None) -> NDArray[np.bool_]:
+def unordered(table: CodedTable, left_out: str | None = None) -> Flags:
     """Which of the features are categories."""
     chosen = [a for a in table.domain.attributes if a.name != left_out]
     return np.array([a.ordered == 0 and a.size <= CATEGORIES for a in chosen], bool)
@@ -79,7 +78,7 @@ def boosted_trees(
         return [np.asarray(getattr(trees, method)(rows), np.float64) for rows in asked]
 
 
-def auc_with_error(ours: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[float, float]:
+def auc_with_error(ours: Floats, others: Floats) -> tuple[float, float]:
     """How often a score of ours is above one of the others' (ties count half), and its standard error.
 
     Source: DeLong et al. 1988, from placements.

@@ -27,10 +27,9 @@ from evaluation.metric import Inputs, ReadScore
 from evaluation.outcome import plain
 from evaluation.products import inner, times
 from evaluation.readings.reading import Ends, Z
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
-
-Floats = NDArray[np.float64]
 
 #: Targets with more numbers are predicted as numbers; others have at most so many classes, the rest is one.
 CLASSES = 10
@@ -112,9 +111,7 @@ def _target(
     return _as_classes(name, seen, labels, coarse[0].domain[name].size, seed)
 
 
-def _as_classes(
-    name: str, seen: list[Learner], labels: list[NDArray[np.int64]], size: int, seed: int
-) -> list[JsonDict]:
+def _as_classes(name: str, seen: list[Learner], labels: list[Ints], size: int, seed: int) -> list[JsonDict]:
     classes, truth = np.unique(labels[2]), labels[2]
     row: JsonDict = {"target": name, "kind": "classes", "classes": classes.size, "reason": ""}
     if classes.size < 2:
@@ -162,7 +159,6 @@ def _split(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, Cod
 
 
 Features = NDArray[np.float32]
-Labels = NDArray[np.int64]
 
 MODELS = ("linear", "trees")
 #: Ridge penalty, in records per column of zeros and ones.
@@ -181,9 +177,9 @@ class Learner:
 
     linear: Features
     trees: Features
-    categories: NDArray[np.bool_]
+    categories: Flags
 
-    def at(self, rows: NDArray[np.bool_]) -> Learner:
+    def at(self, rows: Flags) -> Learner:
         """Some rows."""
         return Learner(self.linear[rows], self.trees[rows], self.categories)
 
@@ -193,7 +189,7 @@ class Learner:
         return {"max_iter": 50, "max_depth": 6, "categorical_features": self.categories}
 
 
-def class_shares(model: str, learned: Learner, labels: Labels, asked: Learner, size: int, seed: int) -> Floats:
+def class_shares(model: str, learned: Learner, labels: Ints, asked: Learner, size: int, seed: int) -> Floats:
     """(asked rows, size) what a model that learned labels gives each class: larger is likelier."""
     classes = np.unique(labels)
     shares = np.zeros((len(asked.trees), size))
@@ -226,7 +222,7 @@ def _ridge(x: Features, y: Floats, asked: Features) -> Floats:
     return np.asarray(times(asked - middle, weights) + level)
 
 
-def class_quality(shares: Floats, truth: Labels, classes: Labels) -> dict[str, float]:
+def class_quality(shares: Floats, truth: Ints, classes: Ints) -> dict[str, float]:
     """Accuracy, its mean over the classes, the mean of the classes' F1 and of their areas under the ROC curve.
 
     Args:
@@ -243,7 +239,7 @@ def class_quality(shares: Floats, truth: Labels, classes: Labels) -> dict[str, f
     return {"balanced": balanced, "accuracy": float(right.mean()), "f1": float(np.mean(f1)), "auc": float(np.mean(auc))}
 
 
-def lost_class_error(real: Floats, synthetic: Floats, truth: Labels, classes: Labels) -> float:
+def lost_class_error(real: Floats, synthetic: Floats, truth: Ints, classes: Ints) -> float:
     """The standard error of the difference of two models' balanced accuracies, had other test records been drawn."""
     apart = (real.argmax(axis=1) == truth).astype(float) - (synthetic.argmax(axis=1) == truth)
     variance = math.fsum(float(apart[truth == c].var()) / (truth == c).sum() for c in classes)

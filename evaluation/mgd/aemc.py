@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evaluation.core_metrics import SOLVERS
 from evaluation.counts import Cells
 from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
 from evaluation.mgd.aemc_graph import MOST_ARCS, Axis, FlowParts, graph_size, split
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.errors import UserError, check_names
 
 Solver = Literal["auto", "flow"]
@@ -139,13 +140,7 @@ def _note(axes: Sequence[Axis], alpha: float) -> str:
 
 
 def _solve(
-    cells: Cells,
-    parts: FlowParts,
-    chosen: NDArray[np.int64],
-    used: Sequence[Axis],
-    delta: float,
-    alpha: float,
-    solver: Solver,
+    cells: Cells, parts: FlowParts, chosen: Ints, used: Sequence[Axis], delta: float, alpha: float, solver: Solver
 ) -> tuple[float, float, str]:
     """Cost, error bound and solver of the parts whose mass moves along the same axes."""
     width = math.prod(a.length for a in used)
@@ -162,9 +157,7 @@ def _solve(
     return cost, error, "simplex" if simplex else "flow"
 
 
-def dense_parts(
-    cells: Cells, parts: FlowParts, chosen: NDArray[np.int64], used: Sequence[Axis]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def dense_parts(cells: Cells, parts: FlowParts, chosen: Ints, used: Sequence[Axis]) -> tuple[Floats, Floats]:
     """Synthetic and true counts of some parts with the same moving axes, parts × cells."""
     width = math.prod(a.length for a in used)
     p, q = np.zeros((2, chosen.size, width))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from evaluation.mgd.aemc_graph import MOST_ARCS, TRIANGLE_SLACK, Axis, Graph, Weight, graph_of, rational
 from evaluation.mgd.network_simplex import network_simplex
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import WEIGHT_BITS
 
@@ -38,20 +39,12 @@ class Flow:
 
     cost: float
     error: float
-    along: NDArray[np.float64]
-    removed: NDArray[np.float64]
-    added: NDArray[np.float64]
+    along: Floats
+    removed: Floats
+    added: Floats
 
 
-def flow_cost(
-    p: NDArray[np.float64],
-    q: NDArray[np.float64],
-    axes: Sequence[Axis],
-    delta: float,
-    alpha: float,
-    *,
-    keep: bool = False,
-) -> Flow:
+def flow_cost(p: Floats, q: Floats, axes: Sequence[Axis], delta: float, alpha: float, *, keep: bool = False) -> Flow:
     """The least cost of parts with the same moving axes.
 
     Args:
@@ -72,9 +65,7 @@ def flow_cost(
     return Flow(cost, error, along, removed, added)
 
 
-def simplex_cost(
-    p: NDArray[np.float64], q: NDArray[np.float64], axes: Sequence[Axis], delta: float, alpha: float
-) -> tuple[float, float]:
+def simplex_cost(p: Floats, q: Floats, axes: Sequence[Axis], delta: float, alpha: float) -> tuple[float, float]:
     """The same as `flow_cost` by our network simplex, with its error bound; paths and trees only."""
     graph = graph_of(axes)
     counts, costs, error = _scaled(graph, p, q, axes, delta, alpha)
@@ -87,7 +78,7 @@ def simplex_cost(
 
 
 def _scaled(
-    graph: Graph, p: NDArray[np.float64], q: NDArray[np.float64], axes: Sequence[Axis], delta: float, alpha: float
+    graph: Graph, p: Floats, q: Floats, axes: Sequence[Axis], delta: float, alpha: float
 ) -> tuple[_Counts, _Costs, float]:
     """Whole counts and costs, and the most by which they change the cost."""
     total = float(p.sum() + q.sum()) + delta * q.size
@@ -101,7 +92,7 @@ def _scaled(
     return counts, costs, error + costs.alpha_error * float(p.sum() + q.sum())
 
 
-def _exact_units(p: NDArray[np.float64], q: NDArray[np.float64], delta: float) -> int:
+def _exact_units(p: Floats, q: Floats, delta: float) -> int:
     """The least units per record in which all counts are whole; 0 where there are none."""
     fine = rational(delta).denominator
     for units in (fine, math.lcm(fine, 2**WEIGHT_BITS)):
@@ -114,14 +105,14 @@ def _exact_units(p: NDArray[np.float64], q: NDArray[np.float64], delta: float) -
 class _Counts:
     """Whole numbers of `units` per record, parts × cells, and by how many records they are off in total."""
 
-    have: NDArray[np.int64]
-    low: NDArray[np.int64]
-    high: NDArray[np.int64]
+    have: Ints
+    low: Ints
+    high: Ints
     units: int
     error: float
 
     @staticmethod
-    def of(p: NDArray[np.float64], q: NDArray[np.float64], delta: float, exact: int, bits: float) -> _Counts:
+    def of(p: Floats, q: Floats, delta: float, exact: int, bits: float) -> _Counts:
         """In exact units where these fit, else in the finest power of 2 that does."""
         if bits < 0:
             fix = "fewer or coarser cells, or a larger α"
@@ -144,7 +135,7 @@ class _Counts:
 class _Costs:
     """Whole numbers of `units` per unit of distance, and by how much one of them may be off."""
 
-    costs: NDArray[np.int64]
+    costs: Ints
     alpha: int
     units: int
     error: float
@@ -168,7 +159,7 @@ class _Costs:
         return _Costs(np.array(scaled, np.int64), price, units, float(off), float(abs(top - Fraction(price, units))))
 
 
-def _solve(graph: Graph, counts: _Counts, costs: _Costs, keep: bool) -> tuple[Fraction, tuple[NDArray[np.int64], ...]]:
+def _solve(graph: Graph, counts: _Counts, costs: _Costs, keep: bool) -> tuple[Fraction, tuple[Ints, ...]]:
     """One flow over copies of the graph with one bank, which takes what is free at no cost.
 
     In some optimum a cell removes at most what it has beyond q + Δ, and adds at most what it lacks of q − Δ: removing
@@ -186,7 +177,7 @@ def _solve(graph: Graph, counts: _Counts, costs: _Costs, keep: bool) -> tuple[Fr
     moving = solver.add_arcs_with_capacity_and_unit_cost(tail, head, np.full(tail.size, total), price)
     last = (shift + graph.last).ravel()
 
-    def bank_arcs(capacity: NDArray[np.int64], cost: int, *, out: bool) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def bank_arcs(capacity: Ints, cost: int, *, out: bool) -> tuple[Ints, NDArray[np.int32]]:
         cell = np.flatnonzero(capacity > 0)
         ends = (last[cell], np.full(cell.size, bank, np.int32))
         source, target = ends if out else ends[::-1]

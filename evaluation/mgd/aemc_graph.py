@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.counts import Cells
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.errors import UserError
 
 Weight = Fraction | float
@@ -49,8 +50,8 @@ class Axis:
     kind: Kind = "fixed"
     length: int = 0
     weight: Weight = Fraction(0)
-    parents: tuple[NDArray[np.int64], ...] = ()
-    distances: NDArray[np.float64] | None = None
+    parents: tuple[Ints, ...] = ()
+    distances: Floats | None = None
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 <= self.length <= self.size:
@@ -70,7 +71,7 @@ class Axis:
         return Axis(size, "path" if length > 1 else "fixed", length, weight)
 
     @staticmethod
-    def tree(size: int, parents: Sequence[NDArray[np.int64] | Sequence[int]], weight: Weight) -> Axis:
+    def tree(size: int, parents: Sequence[Ints | Sequence[int]], weight: Weight) -> Axis:
         """A hierarchy of depth t: leaves whose lowest common ancestor is at level s are weight · (t − s) / t apart.
 
         Raises:
@@ -88,7 +89,7 @@ class Axis:
         return Axis(size, "tree" if length > 1 else "fixed", length, weight, levels)
 
     @staticmethod
-    def matrix(size: int, distances: NDArray[np.float64], weight: Weight = Fraction(1)) -> Axis:
+    def matrix(size: int, distances: Floats, weight: Weight = Fraction(1)) -> Axis:
         """Explicit distances ≥ 0 with a diagonal of 0, times the weight; np.inf forbids a movement.
 
         Raises:
@@ -121,7 +122,7 @@ class Axis:
         return rational(self.weight) / (2 * self.depth if self.kind == "tree" else max(self.length - 1, 1))
 
     @cached_property
-    def parent(self) -> NDArray[np.int64]:
+    def parent(self) -> Ints:
         """Of a tree: the parent of each node; leaves first, then level by level, the root (parent −1) last."""
         counts = [level.size for level in self.parents]
         starts = np.cumsum(counts)
@@ -136,7 +137,7 @@ class Axis:
         return not any((d > d[:, k, None] + d[None, k, :] + TRIANGLE_SLACK).any() for k in range(len(d)))
 
     @cached_property
-    def table(self) -> NDArray[np.float64]:
+    def table(self) -> Floats:
         """Of a matrix: its weighted distances, length × length."""
         assert self.distances is not None
         with np.errstate(invalid="ignore"):
@@ -193,9 +194,9 @@ class _Line:
     """The arcs along one axis."""
 
     nodes: int
-    tail: NDArray[np.int64]
-    head: NDArray[np.int64]
-    cost: NDArray[np.int64]
+    tail: Ints
+    head: Ints
+    cost: Ints
     costs: tuple[Weight, ...]
     hops: int
 
@@ -258,9 +259,7 @@ def graph_of(axes: Sequence[Axis]) -> Graph:
     return Graph(grid.size * (layer + 1), *every, tuple(costs), first, last, hops)
 
 
-def _arcs(
-    grid: NDArray[np.int64], number: int, line: _Line, first_cost: int, ahead: int, shift: int = 0
-) -> tuple[NDArray[np.int64], ...]:
+def _arcs(grid: Ints, number: int, line: _Line, first_cost: int, ahead: int, shift: int = 0) -> tuple[Ints, ...]:
     """The arcs of one axis at every place of the others; `ahead` is added to the head, `shift` to both ends."""
     rows = np.moveaxis(grid, number, 0).reshape(grid.shape[number], -1)
     tail, head = rows[line.tail].ravel() + shift, rows[line.head].ravel() + shift + ahead
@@ -268,7 +267,7 @@ def _arcs(
     return tail, head, cost, np.full(tail.size, number)
 
 
-def _stay(nodes: NDArray[np.int64], ahead: int, number: int, cost: int) -> tuple[NDArray[np.int64], ...]:
+def _stay(nodes: Ints, ahead: int, number: int, cost: int) -> tuple[Ints, ...]:
     """What does not move along this axis goes to the next copy at no cost."""
     return nodes, nodes + ahead, np.full(nodes.size, cost), np.full(nodes.size, number)
 
@@ -286,12 +285,12 @@ class FlowParts:
     """
 
     alone: float
-    starts: NDArray[np.int64]
-    order: NDArray[np.int64]
-    place: NDArray[np.int64]
-    pattern: NDArray[np.int64]
+    starts: Ints
+    order: Ints
+    place: Ints
+    pattern: Ints
 
-    def groups(self) -> list[tuple[tuple[int, ...], NDArray[np.int64]]]:
+    def groups(self) -> list[tuple[tuple[int, ...], Ints]]:
         """The moving axes of each pattern, with the numbers of its parts."""
         groups = []
         for bits in np.unique(self.pattern):

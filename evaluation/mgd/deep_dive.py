@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from evaluation.counts import Cells, paired_cells
 from evaluation.mgd.marginal_difference import MGDResult
 from evaluation.mgd.movements import Movements, movements
 from evaluation.mgd.targets import TargetMarginal, at_levels, axes_at, cell_labels
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
@@ -170,18 +170,16 @@ def _moved(
     return pd.DataFrame({**origin, **end, "records": moves.mass[rows], "cost": moves.cost[rows] / truth})
 
 
-def _columns(
-    names: Sequence[str], labels: Sequence[Sequence[str]], cells: Cells, ids: NDArray[np.int64]
-) -> dict[str, list[str]]:
+def _columns(names: Sequence[str], labels: Sequence[Sequence[str]], cells: Cells, ids: Ints) -> dict[str, list[str]]:
     codes = np.unravel_index(ids, cells.shape)
     return {name: [text[c] for c in code] for name, text, code in zip(names, labels, codes, strict=True)}
 
 
-def _at(cells: Cells, counts: NDArray[np.float64], ids: NDArray[np.int64]) -> NDArray[np.float64]:
+def _at(cells: Cells, counts: Floats, ids: Ints) -> Floats:
     """Counts of some cells; 0 where a cell is not occupied."""
     place = np.minimum(np.searchsorted(cells.ids, ids), max(cells.ids.size - 1, 0))
     return np.where(cells.ids[place] == ids, counts[place], 0.0)
 
 
-def _share(costs: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+def _share(costs: Floats, total: float) -> Floats:
     return costs / total if total > 0 else np.zeros_like(costs)

@@ -16,6 +16,7 @@ from evaluation.counts import Cells, paired_cells
 from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
 from evaluation.mgd.targets import TargetMarginal, Targets, at_levels, axis_at
 from evaluation.readings.reading import Ends, Z
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import AnyTable, CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
@@ -210,7 +211,6 @@ def _shown(weight: Any) -> Any:
     return "inf" if weight is None else float(weight)
 
 
-Floats = NDArray[np.float64]
 #: The cost of a marginal's cells.
 Cost = Callable[[Cells], Aemc]
 
@@ -330,7 +330,7 @@ class DrawnCounts:
         if self._table is not None:
             self._drawn = rng.integers(0, table.rows, rows)
             self._mark = rng.random(rows)
-            self._alone: dict[str, NDArray[np.int64]] = {}
+            self._alone: dict[str, Ints] = {}
 
     def counts(self, clique: Clique, cells: Cells, records: Floats) -> Floats:
         """Of one marginal, in its shape.

@@ -17,13 +17,12 @@ from evaluation.counts import Cells
 from evaluation.mgd.aemc import check_graph, check_settings, dense_parts
 from evaluation.mgd.aemc_flow import Flow, flow_cost
 from evaluation.mgd.aemc_graph import Axis, FlowParts, graph_of, split
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.jit import compiled
 
 #: Masses below this, in records, are rounding; weights are multiples of 2^-20.
 NO_FLOW = 1e-9
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 #: Source, target, mass and cost of movements.
 _Columns = tuple[Ints, Ints, Floats, Floats]
 
@@ -48,21 +47,21 @@ class Movements:
     along: tuple[float, ...]
     adding: float
     removing: float
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    mass: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    ids: NDArray[np.int64]
-    added: NDArray[np.float64]
-    removed: NDArray[np.float64]
-    contribution: NDArray[np.float64]
+    source: Ints
+    target: Ints
+    mass: Floats
+    cost: Floats
+    ids: Ints
+    added: Floats
+    removed: Floats
+    contribution: Floats
 
-    def of_cells(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+    def of_cells(self, ids: Ints) -> Ints:
         """The numbers of the movements from or to these cells, the dearest first."""
         places = np.flatnonzero(np.isin(self.source, ids) | np.isin(self.target, ids))
         return places[np.argsort(-self.cost[places], kind="stable")]
 
-    def top(self, count: int) -> NDArray[np.int64]:
+    def top(self, count: int) -> Ints:
         """Places in `ids` of the cells that contribute most."""
         return np.argsort(-self.contribution, kind="stable")[:count]
 
@@ -122,9 +121,7 @@ def _sum_up(
     )
 
 
-def _names(
-    cells: Cells, parts: FlowParts, chosen: NDArray[np.int64], moving: tuple[int, ...], used: Sequence[Axis]
-) -> NDArray[np.int64]:
+def _names(cells: Cells, parts: FlowParts, chosen: Ints, moving: tuple[int, ...], used: Sequence[Axis]) -> Ints:
     """The numbers of all cells of some parts, parts × cells."""
     steps = [math.prod(cells.shape[i + 1 :]) for i in moving]
     offset = np.zeros(1, np.int64)
@@ -135,7 +132,7 @@ def _names(
     return np.asarray(base[:, None] + offset, np.int64)
 
 
-def _moves(flow: Flow, used: Sequence[Axis], names: NDArray[np.int64]) -> tuple[_Columns, NDArray[np.float64]]:
+def _moves(flow: Flow, used: Sequence[Axis], names: Ints) -> tuple[_Columns, Floats]:
     """The movements of parts with the same moving axes, and what they cost along each of these axes."""
     graph = graph_of(used)
     price = np.array([float(c) for c in graph.costs])[graph.cost]

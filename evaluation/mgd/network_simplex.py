@@ -11,12 +11,12 @@ trees; an entering arc is the best of a block of √arcs.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.jit import compiled
 
 #: Whole numbers of 64 bits throughout, so that each loop is compiled once.
-Table = NDArray[np.int64]
+Table = Ints
 
 #: The row of the edges with the cost of one unit, behind those of their two ends.
 PRICE = 2

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.counts import Table, counted_over
 from evaluation.mgd.aemc_graph import Axis
+from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import CodedTable, CountedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, check_names, did_you_mean
@@ -219,7 +219,7 @@ def at_levels(table: Table, schema: Schema, targets: Sequence[TargetMarginal]) -
         if level < schema[name].hierarchy.depth
     }
     attributes = list(table.domain.attributes)
-    coarser: list[tuple[str, NDArray[np.int64]]] = []
+    coarser: list[tuple[str, Ints]] = []
     for name, level in level_of:
         labels, above = nodes_at(schema[name], level)
         nodes, special = len(labels), table.domain[name].size - len(above)
@@ -273,7 +273,7 @@ def grouped(column: Column) -> bool:
     return column.hierarchy.ordered and column.distances is None and len(column.hierarchy.leaves) > MOST_GROUPS
 
 
-def nodes_at(column: Column, level: int) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+def nodes_at(column: Column, level: int) -> tuple[tuple[str, ...], Ints]:
     """The names of the nodes of a level of a column's hierarchy, and the node above each value code."""
     hierarchy = column.hierarchy
     if level != GROUPS:

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import apart_edges
 from evaluation.values.value_tables import NOBODY
+from mechanisms.public.arrays import Flags, Floats, Ints
 
 Codes = NDArray[np.integer]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 #: Differences of equal steps are equal, as far as floating point goes (parts of a day).
 DIGITS = 6
 
@@ -40,7 +39,7 @@ class RowColumn:
     fixed: bool = False
     gap: int | None = None
 
-    def at(self, rows: Ints | NDArray[np.bool_]) -> RowColumn:
+    def at(self, rows: Ints | Flags) -> RowColumn:
         """Some of the rows."""
         return replace(self, codes=self.codes[rows], buckets=self.buckets[rows])
 
@@ -63,7 +62,7 @@ class PersonRows:
     def __repr__(self) -> str:
         return f"PersonRows({len(self.owner)} rows × {len(self.columns)} columns)"
 
-    def at(self, rows: Ints | NDArray[np.bool_]) -> PersonRows:
+    def at(self, rows: Ints | Flags) -> PersonRows:
         """Some of the rows."""
         order = None if self.order is None else self.order[rows]
         return PersonRows(self.owner[rows], tuple(c.at(rows) for c in self.columns), order)
@@ -87,7 +86,7 @@ class PersonRows:
         return self.at(at[np.count_nonzero(self.owner == NOBODY) :])
 
     @cached_property
-    def follows(self) -> NDArray[np.bool_]:
+    def follows(self) -> Flags:
         """Of each row but the first, whether the row before is of the same person: a step of that person."""
         return np.asarray(self.owner[1:] == self.owner[:-1])
 
@@ -272,7 +271,7 @@ def _size(codes: Codes) -> int:
     return int(codes.max()) + 1 if len(codes) else 0
 
 
-def _marks(person: Ints, codes: Codes, persons: int) -> NDArray[np.bool_]:
+def _marks(person: Ints, codes: Codes, persons: int) -> Flags:
     """Whether each person (a row) has each code (a column)."""
     size = _size(codes)
     marks = np.zeros(persons * size, bool)

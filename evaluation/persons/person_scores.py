@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from evaluation.core_metrics import PersonsSettings
 from evaluation.metric import Inputs, Options
 from evaluation.persons.person_figures import (
-    Floats,
     Level,
     PersonFigures,
     PersonRows,
@@ -25,6 +24,7 @@ from evaluation.persons.person_figures import (
 )
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import NOBODY
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema

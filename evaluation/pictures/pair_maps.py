@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import apart_edges
 from evaluation.counts import row_shares
 from evaluation.cube import map_cubes
 from evaluation.metric import MapColumns, Options
 from evaluation.readings.distance_ends import expected_tvd
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import AnyTable, CodedTable, count_cliques
 from mechanisms.public.domain import Clique
 from mechanisms.public.files import Json, JsonDict
@@ -26,8 +26,6 @@ WORST, DEPENDENT, CELLS = 4, 2, 10
 ASKED = "asked for"
 #: A pair is looked at in more cells than are drawn, but not in more than these.
 COUNTED = 4_000_000
-
-Ints = NDArray[np.int64]
 
 
 def chosen_pairs(
@@ -210,7 +208,7 @@ def named(column: Column, labels: tuple[object, ...]) -> list[str]:
     return [names.get(str(label), str(label)) for label in labels]
 
 
-def _kinds_apart(real: NDArray[np.float64], synthetic: NDArray[np.float64]) -> NDArray[np.float64]:
+def _kinds_apart(real: Floats, synthetic: Floats) -> Floats:
     """Total variation distance along the last axis: two empty rows are alike, an empty one and another are apart."""
     one_empty = (real.sum(axis=-1) > 0) != (synthetic.sum(axis=-1) > 0)
     apart = np.abs(row_shares(real) - row_shares(synthetic)).sum(axis=-1) / 2

@@ -21,6 +21,7 @@ from evaluation.products import inner, times
 from evaluation.readings.distance_ends import expected_tvd
 from evaluation.score import Scorecard
 from evaluation.tvd import Tvd
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import AnyTable, CodedTable, count_cliques
 from mechanisms.public.domain import Attribute
 from mechanisms.public.files import JsonDict
@@ -39,7 +40,7 @@ def pictures(
     *,
     declared: Schema,
     places: tuple[str, str] | None = None,
-    numbers: tuple[Sequence[str], tuple[NDArray[np.float64], NDArray[np.float64]]] | None = None,
+    numbers: tuple[Sequence[str], tuple[Floats, Floats]] | None = None,
 ) -> JsonDict:
     """What there is to draw of the two tables, by the name of the picture.
 
@@ -116,8 +117,6 @@ def _axes(real: CodedTable, synthetic: CodedTable, options: Options) -> JsonDict
     same = {n: t for n, t in tables.items() if t is not None and t.domain == real.domain}
     return principal_axes(same, seed=options.seed)
 
-
-Floats = NDArray[np.float64]
 
 #: Columns that are drawn, at most; points of a curve; a column with fewer distinct values has bars alone.
 COLUMNS, POINTS, FEWEST = 24, 80, 30

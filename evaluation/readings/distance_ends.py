@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.products import times
 from evaluation.readings.reading import Ends, ends_around
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique
 from mechanisms.public.jit import compiled
-
-Floats = NDArray[np.float64]
 
 #: Random rows of each table and draws of their weights that tell how far a mean distance moves; and so many marginals.
 ROWS, DRAWS, MARGINALS = 1_000, 40, 100
@@ -36,7 +34,7 @@ def expected_tvd(shares: Floats, rows: int, other_rows: int) -> float:
     return min(1.0, 0.5 * spread * float(np.sqrt(shares * (1 - shares)).sum()))
 
 
-def independent_tvd(shape: Sequence[int], ids: NDArray[np.int64], shares: Floats, rows: int) -> float:
+def independent_tvd(shape: Sequence[int], ids: Ints, shares: Floats, rows: int) -> float:
     """About the TVD of `rows` records with independent columns against the real ones.
 
     A cell's |deviation + noise| is taken as the root of deviation² + 2/π · variance: exact without either. Where no
@@ -92,7 +90,7 @@ class DistanceEnds:
         self._honest: Floats = np.ascontiguousarray(weights[0].T * math.sqrt((1 / n + 1 / m) / rows[0]))
         self._sums = np.zeros((2, DRAWS))
 
-    def add(self, clique: Clique, shape: Sequence[int], ids: NDArray[np.int64], p: Floats, q: Floats) -> None:
+    def add(self, clique: Clique, shape: Sequence[int], ids: Ints, p: Floats, q: Floats) -> None:
         """A marginal of which real (q) and synthetic (p) shares are known, at cells that are sorted."""
         self.expected.append(expected_tvd(q, *self.sizes))
         if clique not in self.chosen:
@@ -115,21 +113,21 @@ class DistanceEnds:
         return ends if self.width > 1 else replace(ends, limits=SINGLE_LIMITS, poor_is="no overlap")
 
 
-def sampled(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, NDArray[np.int64]]:
+def sampled(table: CodedTable, rng: np.random.Generator) -> tuple[CodedTable, Ints]:
     """At most ROWS random rows, and where they stand."""
     rows = np.sort(rng.choice(table.rows, min(ROWS, table.rows), replace=False))
     return table.at(rows), rows
 
 
-def _cells(table: CodedTable, clique: Clique, shape: Sequence[int], ids: NDArray[np.int64]) -> NDArray[np.int64]:
+def _cells(table: CodedTable, clique: Clique, shape: Sequence[int], ids: Ints) -> Ints:
     """Where each row's cell stands among the ids."""
     codes = tuple(table.column(name).astype(np.int64) for name in clique)
     return np.searchsorted(ids, np.ravel_multi_index(codes, tuple(shape)))
 
 
-def _summed(places: NDArray[np.int64], weights: Floats, cells: int) -> tuple[NDArray[np.int64] | slice, Floats]:
+def _summed(places: Ints, weights: Floats, cells: int) -> tuple[Ints | slice, Floats]:
     """Cells, among them all that occur, and (cells, draws) sums of the (rows, draws) weights of their rows."""
-    at: NDArray[np.int64] | slice = slice(None)
+    at: Ints | slice = slice(None)
     if cells > FEW_CELLS:
         at, places = np.unique(places, return_inverse=True)
         cells = at.size
@@ -139,7 +137,7 @@ def _summed(places: NDArray[np.int64], weights: Floats, cells: int) -> tuple[NDA
 
 
 @compiled
-def _add_up(places: NDArray[np.int64], weights: Floats, sums: Floats) -> None:
+def _add_up(places: Ints, weights: Floats, sums: Floats) -> None:
     for i in range(places.size):
         for draw in range(weights.shape[1]):
             sums[places[i], draw] += weights[i, draw]
@@ -211,11 +209,7 @@ def correlation_ends(
 
 
 def _influence(
-    pair: Correlated,
-    table: CodedTable,
-    buckets: CodedTable,
-    rows: NDArray[np.int64],
-    numbers: Mapping[str, Floats],
+    pair: Correlated, table: CodedTable, buckets: CodedTable, rows: Ints, numbers: Mapping[str, Floats]
 ) -> Floats:
     """By how much each row moves the pair's correlation, as of the sample."""
     a, b, kind, *_ = pair
@@ -238,7 +232,7 @@ def _of_pearson(x: Floats, y: Floats) -> Floats:
     return out
 
 
-def _of_cramer(one: NDArray[np.int64], two: NDArray[np.int64], shape: tuple[int, ...]) -> Floats:
+def _of_cramer(one: Ints, two: Ints, shape: tuple[int, ...]) -> Floats:
     """The derivative of √(φ² / k) with respect to the share of each row's cell.
 
     Near independence V is the length of a long random vector, which moves by a factor of √½ less than its derivative.

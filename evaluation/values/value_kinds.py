@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.spellings import ISO, reader, spelled_yes_or_no
 from mechanisms.public.tables.text_forms import (
@@ -26,7 +27,6 @@ from mechanisms.public.tables.text_forms import (
 from mechanisms.public.tables.value_dictionaries import Dictionary
 
 Kind = Literal["number", "date", "category", "flag", "id"]
-Floats = NDArray[np.float64]
 
 #: A column of texts is of a kind where at least this share of its values can be read so.
 MOSTLY = 0.95
@@ -83,7 +83,7 @@ def kind_of(name: str, dictionary: Dictionary) -> ValueKind:
     return _kind_of_texts(name, np.asarray(values.to_pandas(), object), counts)
 
 
-def _kind_of_texts(name: str, texts: NDArray[np.object_], counts: NDArray[np.int64]) -> ValueKind:
+def _kind_of_texts(name: str, texts: NDArray[np.object_], counts: Ints) -> ValueKind:
     filled = ~_gaps(texts)
     texts, counts = texts[filled], counts[filled]
     if not len(texts):
@@ -108,7 +108,7 @@ def _kind_of_texts(name: str, texts: NDArray[np.object_], counts: NDArray[np.int
     return ValueKind("id" if different else "category")
 
 
-def _mostly(read: NDArray[np.bool_], texts: NDArray[np.object_], counts: NDArray[np.int64]) -> bool:
+def _mostly(read: Flags, texts: NDArray[np.object_], counts: Ints) -> bool:
     share = counts[read].sum() / counts.sum()
     words = texts[~read]
     return bool(share >= (WITH_WORDS if few_words(words[:4].tolist()) else MOSTLY))
@@ -120,14 +120,14 @@ def _codes(numbers: Floats) -> bool:
     return bool(len(finite) > 2 and far_flung(len(finite), np.ptp(finite)) and (finite == np.round(finite)).all())
 
 
-def _kind_of_numbers(name: str, numbers: Floats, counts: NDArray[np.int64]) -> Kind:
+def _kind_of_numbers(name: str, numbers: Floats, counts: Ints) -> Kind:
     """Zeros and ones are a flag; whole numbers that count the rows are an id."""
     if len(numbers) == 2 and set(numbers) == {0.0, 1.0}:
         return "flag"
     return "id" if _counted_on(name, numbers, counts) else "number"
 
 
-def _counted_on(name: str, numbers: Floats, counts: NDArray[np.int64]) -> bool:
+def _counted_on(name: str, numbers: Floats, counts: Ints) -> bool:
     """Whether whole numbers that all differ count the rows, or are called an id."""
     rows = int(counts.sum())
     if rows < FEW_ROWS or len(numbers) < DIFFERENT * rows or not (numbers == np.round(numbers)).all():
@@ -136,7 +136,7 @@ def _counted_on(name: str, numbers: Floats, counts: NDArray[np.int64]) -> bool:
     return bool(named or (len(numbers) == rows and np.ptp(numbers) < 1.02 * rows))
 
 
-def _gaps(texts: NDArray[np.object_]) -> NDArray[np.bool_]:
+def _gaps(texts: NDArray[np.object_]) -> Flags:
     """Which texts mean that there is no value."""
     return np.fromiter((t.strip() in GAPS or not t.strip() for t in texts), bool, len(texts))
 
@@ -162,7 +162,7 @@ def _moments(texts: NDArray[np.object_], forms: tuple[str, ...]) -> Floats:
     return seconds
 
 
-def as_numbers(values: pa.Array, kind: ValueKind) -> tuple[Floats, NDArray[np.bool_]]:
+def as_numbers(values: pa.Array, kind: ValueKind) -> tuple[Floats, Flags]:
     """The number behind each value (dates: seconds from 1970-01-01), NaN where it is none; and which are gaps."""
     if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
         moments = np.asarray(values.cast(pa.timestamp("us")).to_numpy(zero_copy_only=False), "datetime64[s]")

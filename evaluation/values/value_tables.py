@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import apart_edges, frequent
 from evaluation.values.value_kinds import Kind, ValueKind, as_numbers, as_texts
+from mechanisms.public.arrays import Codes, Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.column import Column
@@ -59,7 +60,7 @@ class ValueColumn:
         return Attribute(self.name, max(k + len(self.specials), 1), k if self.on_a_line else 0)
 
     @property
-    def numbers(self) -> NDArray[np.float64]:
+    def numbers(self) -> Floats:
         """The number of each code; NaN for what has none."""
         numbers = np.full(self.attribute.size, np.nan)
         if self.on_a_line:
@@ -103,7 +104,7 @@ class Values:
     def __getitem__(self, name: str) -> ValueColumn:
         return next(c for c in self.columns if c.name == name)
 
-    def set_aside(self, aside: NDArray[np.bool_] | None) -> Values:
+    def set_aside(self, aside: Flags | None) -> Values:
         """With these rows of the real table as the holdout; None: nothing was set aside."""
         if aside is None:
             return self
@@ -134,7 +135,7 @@ def value_tables(
         notices: what is known already.
     """
     columns, lines = [], list(notices)
-    codes: dict[str, list[NDArray[np.unsignedinteger]]] = {name: [] for name in tables}
+    codes: dict[str, list[Codes]] = {name: [] for name in tables}
     for name, kind in kinds.items():
         column, coded = _pooled(name, kind, {t: own[name] for t, own in tables.items()}, lines)
         columns.append(column)
@@ -146,7 +147,7 @@ def value_tables(
 
 def _pooled(
     name: str, kind: ValueKind, own: Mapping[str, Dictionary], lines: list[str]
-) -> tuple[ValueColumn, dict[str, NDArray[np.unsignedinteger]]]:
+) -> tuple[ValueColumn, dict[str, Codes]]:
     """One column of all tables over the values that occur in any of them."""
     read = {table: _read(d, kind) for table, d in own.items()}
     values, there = _distinct([v[~(odd | gap)] for v, odd, gap in read.values()], kind)
@@ -169,7 +170,7 @@ def _pooled(
     return column, coded
 
 
-def _read(dictionary: Dictionary, kind: ValueKind) -> tuple[NDArray[Any], NDArray[np.bool_], NDArray[np.bool_]]:
+def _read(dictionary: Dictionary, kind: ValueKind) -> tuple[NDArray[Any], Flags, Flags]:
     """The values of a dictionary; which of them are of no such kind, and which mean that there is none."""
     if kind.on_a_line:
         numbers, gaps = as_numbers(dictionary.values, kind)
@@ -179,7 +180,7 @@ def _read(dictionary: Dictionary, kind: ValueKind) -> tuple[NDArray[Any], NDArra
     return texts, np.zeros(len(texts), bool), gaps
 
 
-def _distinct(parts: Sequence[NDArray[Any]], kind: ValueKind) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _distinct(parts: Sequence[NDArray[Any]], kind: ValueKind) -> tuple[NDArray[Any], Ints]:
     """The distinct values of all parts in their order, and where each one of the parts stands among them."""
     every = np.concatenate(parts)
     if kind.on_a_line:
@@ -215,7 +216,7 @@ def bucketed(values: Values, name: str) -> tuple[Schema, dict[str, CodedTable]]:
     return schema, coded
 
 
-def _on_line(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+def _on_line(column: ValueColumn, counts: Ints) -> tuple[list[str], Ints]:
     """Names of buckets, and the bucket of each value."""
     k = len(column.values)
     starts = np.arange(1, k) if k <= BUCKETS else apart_edges(counts, BUCKETS)
@@ -224,7 +225,7 @@ def _on_line(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[list[str],
     return names, np.searchsorted(starts, np.arange(k), side="right")
 
 
-def _listed(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
+def _listed(column: ValueColumn, counts: Ints) -> tuple[list[str], Ints]:
     """Names of the most frequent values and of the rest, and the place of each value among them."""
     k = len(column.values)
     often = frequent(np.arange(k), counts, CATEGORIES)
@@ -233,7 +234,7 @@ def _listed(column: ValueColumn, counts: NDArray[np.int64]) -> tuple[list[str], 
     return [column.label(int(i)) for i in often] + ([OTHERS] if k > CATEGORIES else []), mapping
 
 
-def _specials(column: ValueColumn, mapping: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _specials(column: ValueColumn, mapping: Ints, size: int) -> Ints:
     """The mapping of all codes: what is no value comes behind the values."""
     whole = np.concatenate([mapping, size + np.arange(len(column.specials))])
     return whole if len(whole) == column.attribute.size else np.zeros(column.attribute.size, np.int64)
@@ -267,10 +268,8 @@ def _unlike(names: list[str], taken: list[str]) -> tuple[str, ...]:
 #: The number of a row without a subject.
 NOBODY = -1
 
-Numbers = NDArray[np.int64]
 
-
-def numbered(*tables: NDArray[np.object_]) -> list[Numbers]:
+def numbered(*tables: NDArray[np.object_]) -> list[Ints]:
     """A number for each row's subject, from 0 in the order of the subjects of all tables; NOBODY where there is none.
 
     Subjects that are all numbers are in the order of numbers, others in that of their texts, as pandas sorts them in
@@ -288,7 +287,7 @@ def numbered(*tables: NDArray[np.object_]) -> list[Numbers]:
     return np.split(np.asarray(codes, np.int64), np.cumsum([len(t) for t in tables])[:-1])
 
 
-def as_units(tables: list[Numbers]) -> list[Numbers]:
+def as_units(tables: list[Ints]) -> list[Ints]:
     """The same for privacy units: a row without a subject is a unit of its own."""
     whole = np.concatenate(tables)
     alone = whole == NOBODY

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.verdict.near_rows import RowPlaces, nearest_rows
-from evaluation.verdict.rare_matches import Pool
+from evaluation.verdict.rare_matches import Pool, Units
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import first_few
 
@@ -74,7 +74,7 @@ def drift(
     training: CodedTable,
     holdout: CodedTable,
     pool: Pool,
-    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
+    units: Units | None,
     rng: np.random.Generator,
     near: tuple[RowPlaces, int],
 ) -> Drift:
@@ -104,7 +104,7 @@ def at_least(count: int, of: int, chance: float) -> float:
     return 1.0 if count <= 0 else float(betainc(count, of - count + 1, chance))
 
 
-def equal_pairs(pool: Pool, units: tuple[NDArray[np.int64], NDArray[np.int64]] | None) -> tuple[int, int]:
+def equal_pairs(pool: Pool, units: Units | None) -> tuple[int, int]:
     """Of the values that exactly two rows of the pool have: how many stand on both sides, and how many on one.
 
     Two rows of one unit are no pair.
@@ -119,7 +119,7 @@ def equal_pairs(pool: Pool, units: tuple[NDArray[np.int64], NDArray[np.int64]] |
     return int(across.sum()), int((~across).sum())
 
 
-def one_each(unit: NDArray[np.int64] | None, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def one_each(unit: Ints | None, rows: int, rng: np.random.Generator) -> Ints:
     """One random row of each unit, in random order."""
     order = rng.permutation(rows)
     if unit is None:
@@ -128,10 +128,7 @@ def one_each(unit: NDArray[np.int64] | None, rows: int, rng: np.random.Generator
 
 
 def drifting_columns(
-    training: CodedTable,
-    holdout: CodedTable,
-    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
-    rng: np.random.Generator,
+    training: CodedTable, holdout: CodedTable, units: Units | None, rng: np.random.Generator
 ) -> tuple[tuple[str, float], ...]:
     """The columns whose values differ by more than chance in one row of each unit: a chi-square test of each."""
     each = (None, None) if units is None else units
@@ -148,7 +145,7 @@ def drifting_columns(
     return tuple((name, distance) for _, name, distance in sorted(drifting, key=lambda d: (d[0], -d[2])))
 
 
-def _homogeneity(counts: NDArray[np.int64], *, ordered: bool) -> tuple[float, float]:
+def _homogeneity(counts: Ints, *, ordered: bool) -> tuple[float, float]:
     """p and total variation distance of two rows of counts, merged until each group is expected often enough."""
     from scipy.special import chdtrc  # slow to import
 
@@ -184,7 +181,7 @@ def same_side(rows: RowPlaces, training: int, rng: np.random.Generator) -> float
     nearest = nearest_rows(rows.only(order), rows.only(order), same=True).index
     side = order < training
 
-    def alike(labels: NDArray[np.bool_]) -> float:
+    def alike(labels: Flags) -> float:
         return float((labels == labels[nearest]).mean())
 
     drawn = np.array([alike(rng.permutation(side)) for _ in range(SPLITS)])

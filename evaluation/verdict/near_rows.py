@@ -12,6 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.jit import compiled
 
@@ -62,7 +63,7 @@ class RowPlaces:
     others: Places
     apart: int = APART
 
-    def only(self, rows: NDArray[np.int64]) -> RowPlaces:
+    def only(self, rows: Ints) -> RowPlaces:
         """Some of the rows."""
         ordered, others = (np.ascontiguousarray(part[:, rows]) for part in (self.ordered, self.others))
         return replace(self, ordered=ordered, others=others)
@@ -98,7 +99,7 @@ def places(tables: list[CodedTable]) -> RowPlaces:
     return RowPlaces(lines, values)
 
 
-def _numbered(codes: NDArray[np.int64]) -> NDArray[np.uint8]:
+def _numbered(codes: Ints) -> NDArray[np.uint8]:
     counts = np.bincount(codes)
     order = np.argsort(-counts, kind="stable")
     numbers = np.full(counts.size, APART)
@@ -118,12 +119,12 @@ class Neighbours:
         outstanding_of: the same of those rows alone that are at least twice as far from the next one.
     """
 
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
-    ties: NDArray[np.int64]
-    index: NDArray[np.int64]
-    nearest_of: NDArray[np.float64]
-    outstanding_of: NDArray[np.float64]
+    first: Ints
+    second: Ints
+    ties: Ints
+    index: Ints
+    nearest_of: Floats
+    outstanding_of: Floats
 
 
 def nearest_rows(asked: RowPlaces, pool: RowPlaces, *, same: bool = False) -> Neighbours:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 
 #: Random splits of a Monte Carlo test; the least p is 1 / (1 + DRAWS).
@@ -26,6 +27,8 @@ TOLERATED = 1.0
 NORMAL_95 = 1.959963984540054
 
 Number = TypeVar("Number", np.int64, np.float64)
+#: The number of each row's unit, of the training and of the holdout rows.
+Units = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,7 @@ def wilson(share: float, of: float, z: float = NORMAL_95) -> tuple[float, float]
     return (share + z2 / 2) / (1 + z2), math.sqrt(z2 * (share * (1 - share) + z2 / 4)) / (1 + z2)
 
 
-def split_p(
-    training: NDArray[np.int64], holdout: NDArray[np.int64], rng: np.random.Generator, *, epsilon: float = 0.0
-) -> float:
+def split_p(training: Ints, holdout: Ints, rng: np.random.Generator, *, epsilon: float = 0.0) -> float:
     """How likely a random split gives training units so much weight or more, by `DRAWS` random splits.
 
     Exact in level whatever the sizes (Phipson and Smyth 2010). With ε above 0: at most how likely a release that is
@@ -123,7 +124,7 @@ class Excess:
     p_beyond: float
 
 
-def excess(training: NDArray[np.float64], holdout: NDArray[np.float64]) -> Excess | None:
+def excess(training: Floats, holdout: Floats) -> Excess | None:
     """The share of the weight on training units; None where there is no weight.
 
     The variance is that of sampling without replacement from the units. Weights above `CUT` times their mean count as
@@ -149,7 +150,7 @@ def excess(training: NDArray[np.float64], holdout: NDArray[np.float64]) -> Exces
     return Excess(share, low, high, expected, float(ndtr(-gap / math.sqrt(variance))), allowed, beyond)
 
 
-def per_unit(weights: NDArray[Number], unit: NDArray[np.int64] | None) -> NDArray[Number]:
+def per_unit(weights: NDArray[Number], unit: Ints | None) -> NDArray[Number]:
     """The weights of rows added up by unit; as they are where a row is a unit."""
     if unit is None:
         return weights
@@ -193,9 +194,9 @@ class Pool:
 
     tables: tuple[CodedTable, CodedTable]
     sums: Sums
-    value: NDArray[np.int64]
-    repeats: NDArray[np.int64]
-    first: NDArray[np.int64]
+    value: Ints
+    repeats: Ints
+    first: Ints
 
     @classmethod
     def of(cls, training: CodedTable, holdout: CodedTable) -> Pool:
@@ -214,7 +215,7 @@ class Pool:
         """The training rows, and the holdout's."""
         return slice(None, self.training), slice(self.training, None)
 
-    def column(self, i: int) -> NDArray[np.unsignedinteger]:
+    def column(self, i: int) -> Codes:
         """A column of both tables."""
         return np.concatenate([np.asarray(t.columns[i]) for t in self.tables])
 
@@ -232,7 +233,7 @@ def column_marks(table: CodedTable, i: int) -> Sums:
     return np.random.default_rng((0, i)).integers(0, 2**64, table.domain.attributes[i].size, np.uint64)
 
 
-def natural_rates(pool: Pool, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.float64]:
+def natural_rates(pool: Pool, rows: Ints, rng: np.random.Generator) -> Floats:
     """About how many other rows of the pool one would expect to equal each of these rows, by nature.
 
     Its twins, and its neighbours (rows that differ in one column) times the ratio of twins to neighbours that random
@@ -245,7 +246,7 @@ def natural_rates(pool: Pool, rows: NDArray[np.int64], rng: np.random.Generator)
     return np.asarray(twins[rows] + min(ratio, 1.0) * near[: rows.size])
 
 
-def neighbours(pool: Pool, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def neighbours(pool: Pool, rows: Ints) -> Ints:
     """For each of these rows, how many rows of the pool differ from it in exactly one column."""
     counts = np.zeros(rows.size, np.int64)
     width = len(pool.tables[0].columns)
@@ -278,15 +279,15 @@ class MatchTest:
     """
 
     pool: Pool
-    matched: NDArray[np.bool_]
-    weights: NDArray[np.int64]
-    candidates: NDArray[np.int64]
-    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None
+    matched: Flags
+    weights: Ints
+    candidates: Ints
+    units: Units | None
     synthetic_rows: int
     repeats: float
     p: float
 
-    def flagged(self, matched: NDArray[np.bool_], rng: np.random.Generator) -> bool:
+    def flagged(self, matched: Flags, rng: np.random.Generator) -> bool:
         """Whether these matched rows are copies.
 
         They are where more training rows are matched than in a random split, and the excess is half a per cent of the
@@ -310,12 +311,7 @@ class MatchTest:
         return self.flagged(values[self.pool.value], rng)
 
 
-def match_test(
-    pool: Pool,
-    synthetic: CodedTable,
-    rng: np.random.Generator,
-    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
-) -> MatchTest:
+def match_test(pool: Pool, synthetic: CodedTable, rng: np.random.Generator, units: Units | None = None) -> MatchTest:
     """The test of matches; a natural match weighs little, one that nature hardly makes weighs much.
 
     A training row is copied with some chance c, and is matched by nature at the rate λ: the weight is the logarithm of
@@ -338,14 +334,7 @@ def match_test(
     return MatchTest(pool, matched, weights, candidates, units, synthetic.rows, repeats, p)
 
 
-def _p(
-    weighed: NDArray[np.int64],
-    pool: Pool,
-    units: tuple[NDArray[np.int64], NDArray[np.int64]] | None,
-    rng: np.random.Generator,
-    *,
-    epsilon: float = 0.0,
-) -> float:
+def _p(weighed: Ints, pool: Pool, units: Units | None, rng: np.random.Generator, *, epsilon: float = 0.0) -> float:
     sides = (weighed[: pool.training], weighed[pool.training :])
     each = (None, None) if units is None else units
     training, holdout = (per_unit(side, unit) for side, unit in zip(sides, each, strict=True))

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.metric import ROW_FACTS, Options
 from evaluation.verdict.drift import Drift, at_least, drift, one_each
@@ -20,6 +19,7 @@ from evaluation.verdict.rare_matches import (
     MatchTest,
     Pool,
     Share,
+    Units,
     clopper_pearson,
     excess,
     least_noticed,
@@ -27,11 +27,11 @@ from evaluation.verdict.rare_matches import (
     per_unit,
     row_sums,
 )
+from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import JsonDict
 
 Result = Literal["passed", "failed", "not judged"]
-Units = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: Levels of the two tests of distances; with that of the matches they add up to 0.0015, so that of 400 exchangeable
 #: tables more than two are flagged in at most one case of forty. Matches are few, and have most of it.
@@ -237,7 +237,7 @@ def _distances(
     """The two tests of distances, among all real rows where possible, and the drift, on samples of whole units."""
     width, real = len(pool.tables[0].domain), tables["training"].rows + tables["holdout"].rows
     searched, asked_rows = affordable_search(real, width)
-    each: dict[str, NDArray[np.int64] | None] = dict.fromkeys(tables)
+    each: dict[str, Ints | None] = dict.fromkeys(tables)
     each |= {} if units is None else {"training": units[0], "holdout": units[1]}
     most = {n: -(-t.rows * searched // real) for n, t in tables.items()} | {"synthetic": asked_rows}
     chosen = {name: _sampled(table.rows, each[name], most[name], rng) for name, table in tables.items()}
@@ -258,7 +258,7 @@ def _distances(
     return results[0], results[1], moved, {name: table.rows for name, table in cut.items()}
 
 
-def _sampled(rows: int, unit: NDArray[np.int64] | None, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _sampled(rows: int, unit: Ints | None, most: int, rng: np.random.Generator) -> Ints:
     """About so many rows at most: of whole units, in the order of the table."""
     if rows <= most:
         return np.arange(rows)

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mechanisms.public.arrays import Floats
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import QueryMatrix
 
 #: What a model says about a marginal: clique → expected records per cell, flattened in C order.
-Expected = Callable[[Clique], NDArray[np.float64]]
+Expected = Callable[[Clique], Floats]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
@@ -54,12 +55,12 @@ class CodedTable:
     def column(self, name: str) -> NDArray[np.unsignedinteger]:
         return self.columns[self.domain.index(name)]
 
-    def at(self, rows: NDArray[np.int64] | slice) -> CodedTable:
+    def at(self, rows: Ints | slice) -> CodedTable:
         """Some of the rows, in the order asked for."""
         weights = None if self.weights is None else self.weights[rows]
         return CodedTable(self.domain, tuple(np.asarray(c[rows]) for c in self.columns), weights)
 
-    def parted(self, aside: NDArray[np.bool_]) -> tuple[CodedTable, CodedTable]:
+    def parted(self, aside: Flags) -> tuple[CodedTable, CodedTable]:
         """The rows that were not set aside, and those that were."""
         return self.at(np.flatnonzero(~aside)), self.at(np.flatnonzero(aside))
 
@@ -85,7 +86,7 @@ class CountedTable:
     domain: Domain
     rows: int
     weighted: bool
-    count: Callable[[Sequence[Clique]], list[NDArray[np.int64]]]
+    count: Callable[[Sequence[Clique]], list[Ints]]
 
     def __repr__(self) -> str:
         return f"CountedTable({self.rows} rows × {len(self.domain)} columns, weighted={self.weighted})"
@@ -102,8 +103,6 @@ def check_same_domain(one: AnyTable, other: AnyTable) -> None:
         raise UserError("the two tables have different columns or codes", where="the two tables", fix=fix)
 
 
-#: One number per cell of a marginal, or per answer.
-Values = NDArray[np.float64]
 #: Rows per step: a step's columns and keys stay in the processor's cache.
 STEP = 1 << 16
 #: Codes that 16 bits hold.
@@ -123,20 +122,20 @@ def extend_keys(keys: NDArray[np.signedinteger[Any]], column: NDArray[np.unsigne
 
 @compiled
 def _tally_pair(
-    counts: NDArray[np.int64], first: NDArray[np.unsignedinteger], second: NDArray[np.unsignedinteger], size: int
+    counts: Ints, first: NDArray[np.unsignedinteger], second: NDArray[np.unsignedinteger], size: int
 ) -> None:
     for i in range(len(first)):
         counts[np.int64(first[i]) * size + np.int64(second[i])] += 1
 
 
 @compiled
-def _tally(counts: NDArray[np.int64], keys: NDArray[np.int64], rows: int) -> None:
+def _tally(counts: Ints, keys: Ints, rows: int) -> None:
     for i in range(rows):
         counts[keys[i]] += 1
 
 
 @compiled
-def _tally_weighted(counts: NDArray[np.int64], keys: NDArray[np.int64], weights: NDArray[np.uint32]) -> None:
+def _tally_weighted(counts: Ints, keys: Ints, weights: NDArray[np.uint32]) -> None:
     for i in range(len(weights)):
         counts[keys[i]] += np.int64(weights[i])
 
@@ -156,7 +155,7 @@ def in_batches(domain: Domain, cliques: Sequence[Clique], most: int) -> Iterator
         yield batch
 
 
-def count_cliques(table: AnyTable, cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+def count_cliques(table: AnyTable, cliques: Sequence[Clique]) -> list[Ints]:
     """Counts of each clique, flattened in C order: whole rows, or units of 2**-WEIGHT_BITS records where weighted.
 
     Cost: one pass over the rows, about a nanosecond per row, marginal and attribute; memory: the cells counted.
@@ -174,7 +173,7 @@ def count_cliques(table: AnyTable, cliques: Sequence[Clique]) -> list[NDArray[np
     return counts
 
 
-def add_counts(counts: Sequence[NDArray[np.int64]], table: CodedTable, cliques: Sequence[Clique]) -> None:
+def add_counts(counts: Sequence[Ints], table: CodedTable, cliques: Sequence[Clique]) -> None:
     """Add the counts of each clique, as of `count_cliques`, to those of other rows.
 
     Each of the table's threads takes a share of the marginals, and all rows.
@@ -189,7 +188,7 @@ def add_counts(counts: Sequence[NDArray[np.int64]], table: CodedTable, cliques: 
             done.result()
 
 
-def _add(jobs: Sequence[tuple[NDArray[np.int64], tuple[int, ...]]], table: CodedTable) -> None:
+def _add(jobs: Sequence[tuple[Ints, tuple[int, ...]]], table: CodedTable) -> None:
     """Add the counts of some marginals, given by the places of their columns."""
     sizes = [a.size for a in table.domain.attributes]
     used = sorted({place for _, places in jobs for place in places})
@@ -216,7 +215,7 @@ def _short(column: NDArray[np.unsignedinteger], size: int) -> NDArray[np.unsigne
     return column.astype(np.uint16) if size <= SHORT else column.astype(np.uint32)
 
 
-def count_sparse(table: AnyTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def count_sparse(table: AnyTable, clique: Clique) -> tuple[Ints, Ints]:
     """The occupied cells of one marginal: their flat numbers, ascending, and their counts as in `count_cliques`.
 
     Cost: a sort of the rows; memory: 16 bytes a row. For marginals with too many cells to hold.

@@ -9,8 +9,8 @@ from statistics import NormalDist
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.units import Norm
 
@@ -40,7 +40,7 @@ class NoiseLaw:
     stddev: float
     mean_abs: float
     pure: bool
-    simulate: Callable[[np.random.Generator, float, int], NDArray[np.float64]]
+    simulate: Callable[[np.random.Generator, float, int], Floats]
 
     def __post_init__(self) -> None:
         one_of(self.norm, get_args(Norm), f"norm of the noise {self.name}")

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.noise_kinds import NOISE_KINDS, NoiseKind
@@ -32,7 +32,7 @@ class NoisyMarginal:
 
     clique: Clique
     query: QueryMatrix
-    values: NDArray[np.float64]
+    values: Floats
     noise: NoiseKind
     scale: float
     event: str
@@ -51,7 +51,7 @@ class NoisyMarginal:
         return NOISE_KINDS[self.noise].mean_abs * self.scale
 
 
-def averaged(answers: Sequence[NoisyMarginal]) -> tuple[NDArray[np.float64], float]:
+def averaged(answers: Sequence[NoisyMarginal]) -> tuple[Floats, float]:
     """The mean of answers to one query, weighed by 1/σ², and its standard deviation."""
     precision = np.array([a.stddev**-2 for a in answers])
     mean = sum(p * a.values for p, a in zip(precision, answers, strict=True)) / precision.sum()
@@ -72,8 +72,8 @@ class NoisyDistances:
     """
 
     cliques: tuple[Clique, ...]
-    whole: NDArray[np.bool_]
-    values: NDArray[np.float64]
+    whole: Flags
+    values: Floats
     answers: int
     noise: NoiseKind
     scale: float

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import BoughtBefore, PairOffer, allocate
 from mechanisms.public.designs.dense import combined_questions
@@ -40,8 +40,6 @@ from mechanisms.selection.context import Context, Part
 from mechanisms.selection.fixed import Fixed
 from mechanisms.selection.questions import LEAST_PART, WHOLE, ask_given, spend_together
 from mechanisms.selection.screening import screen_others, screened, second_part
-
-Values = NDArray[np.float64]
 
 #: Parts of the budget for one-way marginals, the first screening, and all that these decide, at ε of at most C
 #: (decision 047: least error over the tables of the grid).
@@ -212,12 +210,12 @@ def _near_copies(view: PairView, offer: PairOffer, finer: Mapping[Clique, QueryM
     return near
 
 
-def _on_line(attribute: Attribute, groups: NDArray[np.int64]) -> int:
+def _on_line(attribute: Attribute, groups: Ints) -> int:
     """How many groups of codes lie on the attribute's line."""
     return int(groups[attribute.ordered - 1]) + 1 if attribute.ordered else 0
 
 
-def _measured_before(context: Context, view: PairView, expected: Mapping[Clique, Values]) -> BoughtBefore:
+def _measured_before(context: Context, view: PairView, expected: Mapping[Clique, Floats]) -> BoughtBefore:
     """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
     noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.answers_so_far}
     weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T

@@ -8,10 +8,10 @@ from functools import cache
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.accountants.accountant import Accountant
 from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.arrays import Floats
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import QueryMatrix
@@ -68,7 +68,7 @@ class Reserve:
     power: float
     accountant: Accountant
 
-    def noise(self, parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    def noise(self, parts: Floats) -> Floats:
         """The mean absolute noise of an answer, in records, from its part of the reserve."""
         return np.asarray(self.event.mean_abs / self.accountant.strength(parts))
 
@@ -127,7 +127,7 @@ class Context(Protocol):
         queries: Mapping[Clique, QueryMatrix] | None = None,
         *,
         below: float = 0.0,
-    ) -> NDArray[np.float64] | None:
+    ) -> Floats | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost.
 
         Args:

@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.designs.dense import combined_questions, whole_questions
 from mechanisms.public.designs.pair_view import joining
@@ -117,7 +117,7 @@ def penalized(
     return context.score(candidates, lambda: expected)
 
 
-def capped_noise(expected: NDArray[np.float64], noise: float) -> float:
+def capped_noise(expected: Floats, noise: float) -> float:
     """What noise adds to a marginal, in records, where no cell errs by more than its records may be off by.
 
     Σ over cells of min(noise, e + min(2e, √e)): a cell that should hold e records, fewer than the noise, comes out as

@@ -8,16 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.designs.allocation import BoughtBefore, PairOffer, Shares, allocate
 from mechanisms.public.designs.deviations import PairCells
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, TreeModel, shrunk
 from mechanisms.public.units import MAX_SCALE
 from mechanisms.selection.base import SCORES
 from mechanisms.selection.context import Context, Part
-
-Values = NDArray[np.float64]
 
 #: The second screening asks max(`AGAIN` × pairs, `LEAST_AGAIN`) pairs, the most promising ones.
 AGAIN = 1 / 2
@@ -45,7 +43,7 @@ class Screening:
 
     view: PairView
     cells: Sequence[PairCells]
-    more: Values
+    more: Floats
     stddev: float
 
     @cached_property
@@ -93,7 +91,7 @@ def _screen_again(context: Context, first: Screening, part: float) -> Screening:
     return replace(first, more=more, stddev=second * math.sqrt(weight))
 
 
-def _expected_alone(view: PairView, cells: Sequence[PairCells]) -> Values:
+def _expected_alone(view: PairView, cells: Sequence[PairCells]) -> Floats:
     """The distances that chance makes of pairs that are independent."""
     return np.array([c.base(view.level) for c in cells])
 

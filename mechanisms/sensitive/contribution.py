@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.errors import UserError, check_names, one_of
 from mechanisms.public.tables.scan import DATES, DURATION, INTEGERS, UTC, UTC_NS, Source, literal
 from mechanisms.public.units import ID_RULES, MAX_RECORDS, NO_UNIT, WEIGHT_BITS, Clip, MissingUnit
@@ -139,7 +140,7 @@ class UnitSizes:
         alone: rows without an id.
     """
 
-    sizes: NDArray[np.int64]
+    sizes: Ints
     alone: int
 
     @property
@@ -170,7 +171,7 @@ def check_sizes(unit: PrivacyUnit, sizes: UnitSizes) -> None:
 
 def clip_records(
     units: Path, source: Source, unit: PrivacyUnit, rows: int, key: bytes
-) -> tuple[NDArray[np.bool_] | None, NDArray[np.uint32] | None]:
+) -> tuple[Flags | None, NDArray[np.uint32] | None]:
     """Which records count, and how much.
 
     Args:
@@ -200,9 +201,7 @@ def clip_records(
     return ~away if away.any() else None, weights
 
 
-def set_aside_units(
-    units: Path, source: Source, unit: PrivacyUnit, rows: int, key: bytes, share: float
-) -> NDArray[np.bool_]:
+def set_aside_units(units: Path, source: Source, unit: PrivacyUnit, rows: int, key: bytes, share: float) -> Flags:
     """Which rows belong to units that are set aside: each unit by its own coin, a keyed hash of its id.
 
     Guarantee: the coins are secret, independent of each other and of the data; whatever is computed from the other
@@ -222,7 +221,7 @@ def set_aside_units(
     return held
 
 
-def set_aside_rows(units: Path, source: Source, rows: int, key: bytes, share: float) -> NDArray[np.bool_]:
+def set_aside_rows(units: Path, source: Source, rows: int, key: bytes, share: float) -> Flags:
     """Which of the rows without an id are set aside, each by its own coin: of its content, and its number among equals.
 
     Guarantee: as of `set_aside_units`; of equal rows the last number comes or goes where one of them does, so that one
@@ -276,7 +275,7 @@ def unit_sizes(units: Path, source: Source, unit: PrivacyUnit, aside: Aside | No
     return UnitSizes(np.array(sizes, np.int64).reshape(-1, 2), alone)
 
 
-def unit_numbers(source: Source, unit: PrivacyUnit) -> NDArray[np.int64]:
+def unit_numbers(source: Source, unit: PrivacyUnit) -> Ints:
     """A number per row of the table for its unit, a fresh one without an id. NOT private: for internal/ alone.
 
     Cost: one pass over the column; memory: its texts.
@@ -300,7 +299,7 @@ def _forms(source: Source, unit: PrivacyUnit) -> Any:
     return pa.chunked_array(forms, pa.large_string())
 
 
-def numbers_of_units(sources: Sequence[Source], unit: PrivacyUnit) -> list[NDArray[np.int64]]:
+def numbers_of_units(sources: Sequence[Source], unit: PrivacyUnit) -> list[Ints]:
     """As `unit_numbers`, for tables of real rows one after the other: a unit has the same number in all of them."""
     import pyarrow as pa
 
@@ -309,7 +308,7 @@ def numbers_of_units(sources: Sequence[Source], unit: PrivacyUnit) -> list[NDArr
     return np.split(numbers, np.cumsum([*map(len, forms)])[:-1])
 
 
-def numbers_of(forms: Any, *, alone: bool) -> NDArray[np.int64]:
+def numbers_of(forms: Any, *, alone: bool) -> Ints:
     """A number for each of the ids, as of `unit_forms`; for a row without one a fresh number if `alone`, else −1."""
     codes = forms.combine_chunks().dictionary_encode().indices
     numbers = np.array(codes.cast("int64").fill_null(-1), np.int64)
@@ -318,7 +317,7 @@ def numbers_of(forms: Any, *, alone: bool) -> NDArray[np.int64]:
     return numbers
 
 
-def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> NDArray[np.int64]:
+def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> Ints:
     """How many units have R records, R = 1 … `most`; a unit with more counts under the last. NOT private.
 
     Guarantee: a unit counts in one cell, or in none (it has no record, or was set aside), whatever the others are.
@@ -333,7 +332,7 @@ def counted_units(sizes: UnitSizes, unit: PrivacyUnit, most: int) -> NDArray[np.
     return histogram
 
 
-def _marked(source: Source, sql: str, rows: int, first: Sequence[str] = ()) -> NDArray[np.bool_]:
+def _marked(source: Source, sql: str, rows: int, first: Sequence[str] = ()) -> Flags:
     """(rows,) true for those whose numbers a query gives."""
     marked = np.zeros(rows, np.bool_)
     for (row,) in _columns(source, sql, first):
@@ -341,6 +340,6 @@ def _marked(source: Source, sql: str, rows: int, first: Sequence[str] = ()) -> N
     return marked
 
 
-def _columns(source: Source, sql: str, first: Sequence[str] = ()) -> Iterator[tuple[NDArray[np.int64], ...]]:
+def _columns(source: Source, sql: str, first: Sequence[str] = ()) -> Iterator[tuple[Ints, ...]]:
     for batch in source.batches(sql, first=first):
         yield tuple(column.to_numpy(zero_copy_only=False).astype(np.int64) for column in batch.columns)

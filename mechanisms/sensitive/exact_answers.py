@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import AnyTable, count_cliques, in_batches
 from mechanisms.public.domain import Clique
 from mechanisms.public.files import Json, JsonDict
@@ -24,7 +24,7 @@ LIMIT = 1 << 60
 LARGEST = SATURATED - LIMIT
 
 
-def exact_marginals(table: AnyTable, cliques: Sequence[Clique], *, batch_cells: int) -> Iterator[NDArray[np.int64]]:
+def exact_marginals(table: AnyTable, cliques: Sequence[Clique], *, batch_cells: int) -> Iterator[Ints]:
     """Each clique's counts in units of 2**-WEIGHT_BITS records, flattened in C order, in the order asked. NOT private.
 
     Args:
@@ -48,8 +48,8 @@ class ExactAnswers:
         UserError: answers beyond LARGEST.
     """
 
-    whole: NDArray[np.int64]
-    rest: NDArray[np.int64]
+    whole: Ints
+    rest: Ints
     bits: int
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class ExactAnswers:
             raise too_many_records(f"an answer is beyond {LARGEST / 2**WEIGHT_BITS:.3g} records")
 
     @classmethod
-    def of(cls, query: QueryMatrix, marginal: NDArray[np.int64]) -> ExactAnswers:
+    def of(cls, query: QueryMatrix, marginal: Ints) -> ExactAnswers:
         """A query's answers to counts in units of 2**-WEIGHT_BITS records.
 
         Q(2ᵇ u + v) = 2ᵇ Q u + Q v: each part fits 63 bits where the product of the whole need not.
@@ -87,7 +87,7 @@ def check_drawable(event: NoiseEvent) -> None:
     check_scale(event.scale, MAX_UNITS * 2.0**-WEIGHT_BITS)
 
 
-def noisy(exact: ExactAnswers, event: NoiseEvent, source: NoiseSource) -> NDArray[np.float64]:
+def noisy(exact: ExactAnswers, event: NoiseEvent, source: NoiseSource) -> Floats:
     """The answers with noise, in records. Charge the event before the call.
 
     Guarantee: a function of the rounded output of the continuous mechanism. Its sum with the answers is exact, and is
@@ -122,7 +122,7 @@ class NoisyNumbers(JsonAnswer):
         numbers = isinstance(values, list) and [type(v) for v in values] == [float] * self.size
         return numbers and {k: answer.get(k) for k in facts} == facts
 
-    def exact(self, whole: NDArray[np.int64], sensitivity: float) -> Exact[ExactAnswers]:
+    def exact(self, whole: Ints, sensitivity: float) -> Exact[ExactAnswers]:
         """Numbers in units of 2**-WEIGHT_BITS records, and how far they move together, in the event's norm."""
         return Exact(ExactAnswers(whole, np.zeros_like(whole), 0), sensitivity)
 

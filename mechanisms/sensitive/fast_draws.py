@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.jit import compiled
 
 Pieces = NDArray[np.uint32]
@@ -24,12 +25,7 @@ _ZERO = np.uint64(0)
 
 @compiled
 def fill(
-    normal: bool,
-    pieces: Pieces,
-    at: int,
-    scale: tuple[np.uint64, int, int],
-    draws: NDArray[np.int64],
-    done: int,
+    normal: bool, pieces: Pieces, at: int, scale: tuple[np.uint64, int, int], draws: Ints, done: int
 ) -> tuple[int, int]:
     """Draws from pieces[at:] into draws[:, done:], until one is open or pieces are missing.
 

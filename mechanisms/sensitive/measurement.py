@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge, PlannedMeasurement
 from mechanisms.accounting.thresholds import weight_of
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.discovery.discovery_questions import OF_UNITS, VALUES
 from mechanisms.public.files import Json, JsonDict
@@ -76,7 +76,7 @@ class MarginalQuestion:
         asked = (planned.clique, planned.event.id, planned.event.kind, planned.event.scale)
         return same and facts == asked and answer.values.shape == (planned.query.rows,)
 
-    def exact(self, counts: NDArray[np.int64]) -> Exact[ExactAnswers]:
+    def exact(self, counts: Ints) -> Exact[ExactAnswers]:
         """The exact answers to counts in units of 2**-WEIGHT_BITS records."""
         return Exact(ExactAnswers.of(self.matrix, counts), self.needed)
 
@@ -220,9 +220,9 @@ def discover(
     source: NoiseSource,
     *,
     answers_dir: Path,
-    histogram: NDArray[np.int64] | None = None,
+    histogram: Ints | None = None,
     progress: Progress | None = None,
-) -> dict[str, NDArray[np.float64] | tuple[str, ...] | None]:
+) -> dict[str, Floats | tuple[str, ...] | None]:
     """Column → the noisy counts of its leaf tree, or its values; None where they were charged and lost.
 
     Guarantee: the answers together cost what the ledger's plan says, for its unit and neighbouring relation. Every
@@ -259,7 +259,7 @@ def discover(
     return {name: _answer(answer) for name, answer in zip(named, answers, strict=True)}
 
 
-def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict[str, NDArray[np.int64]]:
+def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict[str, Ints]:
     """Constants of the unit → how many units have each leaf, as the table counted its persons."""
     asked = (c.discovery_question for c in charges)
     trees = {a.column: a.tree for a in asked if a.once and a.tree is not None}
@@ -271,7 +271,7 @@ def _of_constants(table: PrivateTable, charges: Sequence[PlannedCharge]) -> dict
     return dict(zip(trees, np.split(table.persons, np.cumsum(sizes)[:-1]), strict=True))
 
 
-def _bucketed(histogram: NDArray[np.int64] | None, charges: Sequence[PlannedCharge]) -> NDArray[np.int64]:
+def _bucketed(histogram: Ints | None, charges: Sequence[PlannedCharge]) -> Ints:
     """How many units have so many records, in the buckets that the plan asks for."""
     asked = next(c.discovery_question.sizes for c in charges if c.discovery_question.sizes is not None)
     if histogram is None:
@@ -279,7 +279,7 @@ def _bucketed(histogram: NDArray[np.int64] | None, charges: Sequence[PlannedChar
     return asked.bucketed(histogram)
 
 
-def _answer(answer: Any) -> NDArray[np.float64] | tuple[str, ...] | None:
+def _answer(answer: Any) -> Floats | tuple[str, ...] | None:
     if answer is None:
         return None
     return answer.values if isinstance(answer, NoisyMarginal) else tuple(answer[VALUES])
@@ -308,7 +308,7 @@ class ValueWeights:
     """
 
     texts: tuple[str, ...]
-    units: NDArray[np.int64]
+    units: Ints
 
     def __repr__(self) -> str:
         return f"ValueWeights({len(self.texts)} values)"

@@ -10,9 +10,9 @@ from functools import partial
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent
+from mechanisms.public.arrays import Ints
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
 from mechanisms.public.units import MAX_UNITS, check_scale
@@ -36,7 +36,7 @@ WORDS = 10
 MAX_SPLIT = 32
 
 #: (stream, how many, scale, split) → the draws in two parts.
-Sampler = Callable[[Reader, int, Dyadic, int], tuple[NDArray[np.int64], NDArray[np.int64]]]
+Sampler = Callable[[Reader, int, Dyadic, int], tuple[Ints, Ints]]
 
 
 class NoiseSource(Protocol):
@@ -83,9 +83,7 @@ def _once(served: set[str], event_id: str) -> None:
     served.add(event_id)
 
 
-def split_noise(
-    event: NoiseEvent, size: int, source: NoiseSource, *, bits: int, split: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def split_noise(event: NoiseEvent, size: int, source: NoiseSource, *, bits: int, split: int) -> tuple[Ints, Ints]:
     """`size` independent draws in lattice units of 2**-bits records: the continuous law, rounded to the nearest.
 
     Guarantee: exactly that law, given uniform words (proof: docs/decisions/028-exact-noise.md). The answers it is
@@ -120,9 +118,7 @@ def _is_draws(draws: object, size: int, split: int) -> bool:
     return not size or bool(draws[1].min() >= 0 and draws[1].max() < 1 << split)
 
 
-def drawn(
-    reader: Reader, size: int, scale: Dyadic, split: int, *, normal: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def drawn(reader: Reader, size: int, scale: Dyadic, split: int, *, normal: bool) -> tuple[Ints, Ints]:
     """`size` normal or Laplace draws: in compiled loops as far as these decide them, each other one by `signed`."""
     draws, done = np.empty((2, size), np.int64), 0
     terms = (np.uint64(scale.mantissa), 2 * PIECE - scale.exponent, split)
@@ -143,7 +139,7 @@ def symmetric(half: Half) -> Sampler:
         half: draws |Z| at scale 1 exactly, as `deviates.exponential` does for Laplace noise.
     """
 
-    def sample(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def sample(reader: Reader, size: int, scale: Dyadic, split: int) -> tuple[Ints, Ints]:
         draws = [signed(reader, half, scale, split=split) for _ in range(size)]
         whole, rest = np.array(draws, dtype=np.int64).reshape(size, 2).T
         return whole, rest

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Exponential, NoiseEvent, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import PlannedCharge
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.coded_table import (
     BATCH_CELLS,
@@ -52,10 +52,10 @@ class PrivateCounts:
 
     table: PrivateTable
     batch_cells: int
-    _counts: dict[Clique, NDArray[np.int64]] = field(default_factory=dict, repr=False)
+    _counts: dict[Clique, Ints] = field(default_factory=dict, repr=False)
     _cells: int = field(default=0, repr=False)
 
-    def of(self, cliques: Sequence[Clique]) -> Iterator[NDArray[np.int64]]:
+    def of(self, cliques: Sequence[Clique]) -> Iterator[Ints]:
         """Each clique's counts in lattice units, in the order asked."""
         if len(set(cliques)) < len(cliques):
             raise ValueError("a marginal is asked for twice")
@@ -192,7 +192,7 @@ def noisy_scores(
     source: NoiseSource,
     *,
     path: Path,
-) -> NDArray[np.float64] | None:
+) -> Floats | None:
     """Scores of weight 1 with noise, in records, in the order of the cliques; None where they were charged and lost.
 
     InDif here is d(a, b) = ‖M_ab − E_ab‖₁ in counts, with E_ab = N̂ p̂_a p̂_b from noisy one-way marginals and the noisy

@@ -13,10 +13,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_questions import counted_questions, times_of
-from mechanisms.public.persons.tally import Ints, Persons, Sheet, sheet_of, stacked, tally
+from mechanisms.public.persons.tally import Persons, Sheet, sheet_of, stacked, tally
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.fine_columns import without_fine
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
@@ -48,7 +49,7 @@ NOBODY, ONE_UNIT = -1, 1.01
 
 
 def person_counts(
-    table: UnitRows, schema: Schema, plain: CodedTable, *, key: bytes, aside: NDArray[np.bool_] | None = None
+    table: UnitRows, schema: Schema, plain: CodedTable, *, key: bytes, aside: Flags | None = None
 ) -> Ints:
     """(cells,) the exact counts of all questions about persons (`counted_questions`), one after the other.
 
@@ -81,7 +82,7 @@ def person_counts(
     return tally(Persons(codes, times, constants, members, starts), sheet)
 
 
-def _owners_and_values(table: UnitRows, columns: Sequence[Column]) -> tuple[Ints, dict[str, NDArray[np.float64]]]:
+def _owners_and_values(table: UnitRows, columns: Sequence[Column]) -> tuple[Ints, dict[str, Floats]]:
     """(rows,) a number for each row's unit, NOBODY where none counts; and the values of some columns, NaN for none."""
     import pyarrow as pa
 
@@ -149,11 +150,11 @@ class PrivateTable:
     unit: PrivacyUnit
     encoding: EncodingReport
     complete: bool
-    aside: NDArray[np.bool_] | None = None
-    sizes: NDArray[np.int64] | None = None
-    histogram: NDArray[np.int64] | None = None
+    aside: Flags | None = None
+    sizes: Ints | None = None
+    histogram: Ints | None = None
     folder: Path | None = None
-    persons: NDArray[np.int64] | None = None
+    persons: Ints | None = None
 
     @property
     def max_records(self) -> int:

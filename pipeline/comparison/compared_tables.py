@@ -52,12 +52,11 @@ class Comparison:
             facts = {"table": name, **promise_of(card), "rows": card.rows["synthetic"]}
             facts["privacy"] = None if card.privacy is None else card.privacy.result
             for metric, outcome in card.outcomes.items():
-                read = outcome.reading
-                ends = None if read is None else read.ends
+                ends = None if outcome.reading is None else outcome.reading.ends
                 rows.append(
                     {**facts, "metric": metric, "goal": outcome.metric.goal, "score": outcome.score}
                     | {k: None if ends is None else getattr(ends, k) for k in ("low", "high", "honest")}
-                    | {"label": "" if read is None else read.label, "reason": outcome.reason}
+                    | {"label": outcome.label, "reason": outcome.reason}
                 )
         return pd.DataFrame(rows)
 
@@ -136,8 +135,7 @@ def with_one_reference(cards: Mapping[str, Scorecard]) -> dict[str, Scorecard]:
     """
     outcomes: dict[str, dict[str, Outcome]] = {name: dict(card.outcomes) for name, card in cards.items()}
     for metric in {m: None for own in outcomes.values() for m in own}:
-        readings = {t: r for t, own in outcomes.items() if (r := own[metric].reading) is not None}
-        readings = {t: r for t, r in readings.items() if r.ends.honest is not None}
+        readings = {t: r for t, own in outcomes.items() if (r := own[metric].reading) and r.ends.honest is not None}
         if len(readings) < 2:
             continue
         most = max(readings, key=lambda t: cards[t].rows["synthetic"])
@@ -275,9 +273,9 @@ def tables_section(compared: Comparison, frame: pd.DataFrame) -> Section:
         cells: list[Cell] = [name]
         for metric in shown:
             outcome = card.outcomes[metric]
-            label = "" if outcome.reading is None else outcome.reading.label
             value = "" if outcome.score is None else f"{outcome.score:,.4g}"
-            cells.append(Words(value, label, style if (style := LABELS.get(label, "")) == "failed" else ""))
+            style = "failed" if LABELS.get(outcome.label) == "failed" else ""
+            cells.append(Words(value, outcome.label, style))
         lines.append(tuple(cells))
     head = ("table", "ε", "privacy against a holdout", "accuracy", "a second sample's")
     parts = {"table": Table(head, rows), "scores": Table(("table", *shown), lines)}

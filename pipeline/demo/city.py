@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.schema.table_schema import load_schema
 from pipeline.conf_folder import SCHEMAS
 
@@ -31,7 +32,6 @@ PRIORITIES = 5
 #: Longest response, in minutes.
 LONGEST = 120
 
-Numbers = NDArray[np.float64]
 Codes = NDArray[np.integer]
 MIDDLE = np.array([(BOX[0] + BOX[1]) / 2, (BOX[2] + BOX[3]) / 2])
 KM = np.array([77.2, 111.2])  # per degree, at this latitude
@@ -46,7 +46,7 @@ def draw(odds: Codes, context: Codes | int, size: int, rng: np.random.Generator)
     return odds.ravel()[np.multiply(context, width, dtype=np.int64) + place]
 
 
-def odds(weights: Numbers, *, bits: int) -> Codes:
+def odds(weights: Floats, *, bits: int) -> Codes:
     """For each context a row of equally likely outcomes, in proportion to weights, rounded to multiples of 2**-bits.
 
     Args:
@@ -85,7 +85,7 @@ class City:
     neighbourhoods: tuple[str, ...]
     types: tuple[str, ...]
     quarter: Codes
-    corners: Numbers
+    corners: Floats
     kind: Codes
     calls: Codes
     home: Codes
@@ -136,7 +136,7 @@ def build_city() -> City:
     )
 
 
-def town_map() -> tuple[Codes, Numbers]:
+def town_map() -> tuple[Codes, Floats]:
     """The quarter of each neighbourhood and its middle in km: a sunflower, cut into quarters as a town grows."""
     count = sum(QUARTERS.values())
     turn, far = np.arange(count) * np.pi * (3 - np.sqrt(5)), 9.3 * np.sqrt((np.arange(count) + 0.5) / count)
@@ -254,7 +254,7 @@ def _channels() -> Codes:
     return odds((kinds[:, None] * groups[None]).reshape(-1, 5), bits=10)
 
 
-def _minutes(way: Numbers) -> NDArray[np.float32]:
+def _minutes(way: Floats) -> NDArray[np.float32]:
     """Minutes to get ready, by priority, and for the way (km), by hour."""
     ready = np.array([3.2, 4.5, 7.0, 13.0, 24.0])
     slow = np.ones(24)

@@ -11,6 +11,7 @@ import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
 from mechanisms.public.progress import Progress
@@ -172,5 +173,5 @@ def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Gener
     }
 
 
-def _happens(probability: float | NDArray[np.float32], size: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _happens(probability: float | NDArray[np.float32], size: int, rng: np.random.Generator) -> Flags:
     return rng.random(size, dtype=np.float32) < probability

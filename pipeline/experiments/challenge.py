@@ -13,10 +13,10 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.metric import Options
 from evaluation.metrics import column_roles, find
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import JsonDict, stored_values, write_whole
@@ -208,7 +208,7 @@ def _generate(config: Config, schema: Schema, path: Path, *, progress: Progress)
     write_coded(stand_in(schema, settings.rows, seed), schema, path, seed, unit, settings.per_subject)
 
 
-def _subjects(config: Config, source: Source) -> NDArray[np.int64] | None:
+def _subjects(config: Config, source: Source) -> Ints | None:
     """A number per row for its unit, as a run tells units apart, where one column names it."""
     unit = config.privacy.unit
     return None if unit is None or unit == RECORD else unit_numbers(source, PrivacyUnit(unit))
@@ -241,7 +241,7 @@ def _rows(config: Config, world: World, folder: RunFolder, variant: Variant) -> 
     return compared(world.schema, done.measurements, methods, rows=rows, seed=seed, score=score, facts=facts)
 
 
-def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> NDArray[np.bool_]:
+def _aside(released: Config, world: World, home: RunFolder, folder: RunFolder) -> Flags:
     """Which rows of the table a release set aside: its own coins again, from the secret key that it keeps."""
     key = bytes.fromhex(json.loads(home.manifest.read_text(encoding="utf-8"))["once"]["key"])
     unit, share = build_unit(released.privacy, released.data), float(released.evaluation.holdout or 0)

@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.metric import Inputs, Metric, Options
 from evaluation.metrics import METRICS
 from evaluation.outcome import Outcome, compute, floor
 from evaluation.values.value_tables import Values
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import check_names
 from mechanisms.public.files import Json, JsonDict
@@ -121,18 +121,14 @@ class World:
     holdout: CodedTable | None
     subjects: np.ndarray | None
 
-    def without(self, aside: NDArray[np.bool_]) -> World:
+    def without(self, aside: Flags) -> World:
         """The truth of a release that set these rows aside."""
         rest, held = self.real.parted(aside)
         return replace(self, real=rest, holdout=held, subjects=None if self.subjects is None else self.subjects[~aside])
 
 
 def values_of(
-    real: Source,
-    synthetic: Source,
-    schema: Schema,
-    metrics: Sequence[str],
-    aside: NDArray[np.bool_] | None,
+    real: Source, synthetic: Source, schema: Schema, metrics: Sequence[str], aside: Flags | None
 ) -> Values | None:
     """Both tables as values, the rows that were set aside as a holdout; None where no metric asks for values.
 
@@ -197,10 +193,10 @@ def generalized(table: CodedTable, k: int, rng: np.random.Generator) -> CodedTab
     return CodedTable(table.domain, tuple(m.astype(c.dtype) for m, c in zip(anonymous, table.columns, strict=True)))
 
 
-def _lower_half(codes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _lower_half(codes: Ints) -> Flags:
     """Codes up to the median, or below it where that parts them more evenly."""
     median = np.sort(codes)[(codes.size - 1) // 2]
-    parts: list[NDArray[np.bool_]] = [codes <= median, codes < median]
+    parts: list[Flags] = [codes <= median, codes < median]
     return min(parts, key=lambda part: abs(int(part.sum()) - codes.size / 2))
 
 

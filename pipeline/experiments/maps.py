@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.cube import cubes_from_arrays
 from evaluation.papers.challenges.range_query import pie_chart_counts
 from evaluation.papers.ncript.combined_loss import ncript
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import JsonDict, stored_values, write_whole
 from mechanisms.public.schema.code_labels import code_names
@@ -51,24 +51,22 @@ from pipeline.settings.config import Config, PrivacyConfig
 from pipeline.settings.specs import build_specs, settled
 from pipeline.stage_bars import Stages
 
-Histogram = NDArray[np.float64]
 
-
-def sprint1(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
+def sprint1(truth: Floats, noisy: Floats) -> dict[str, float | None]:
     """The official score of sprint 1, summed over places and times, and its mean."""
     shape = (-1, truth.shape[-1])
     result = pie_chart_counts(truth.reshape(shape), noisy.reshape(shape))
     return {"sprint1": result.score, "sprint1_mean": result.mean}
 
 
-def ncript_parts(truth: Histogram, noisy: Histogram) -> dict[str, float | None]:
+def ncript_parts(truth: Floats, noisy: Floats) -> dict[str, float | None]:
     """The mean of each of N-CRiPT's losses over all rows (a place and time each), and of their weighted total."""
     result = ncript(cubes_from_arrays(truth, np.round(noisy)))
     return {name.upper(): float(values.mean()) for name, values in result.parts.items()} | {"total": result.score}
 
 
 #: A noisy map → its scores by name.
-Scorer = Callable[[Histogram], Scores]
+Scorer = Callable[[Floats], Scores]
 #: Metric → what makes its scorer from the true map and the settings, and whether high or low is good.
 SCORERS: dict[str, tuple[Callable[[TemporalMap, MapSettings], Scorer], str]] = {
     "sprint1": (lambda world, _: partial(sprint1, world.histogram), "high"),

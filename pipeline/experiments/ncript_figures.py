@@ -11,19 +11,17 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
 from evaluation.cube import cubes_from_arrays
 from evaluation.papers.ncript.combined_loss import ncript
 from evaluation.papers.ncript.ncript_rows import heavy_hitters, jsd
 from evaluation.score import BANNER
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict, write_whole
 from mechanisms.public.text_table import markdown
 from pipeline.experiments.experiment_settings import save, write_rows
 from pipeline.experiments.gallery.published import Beside, shown
-
-Histogram = NDArray[np.float64]
 
 #: The losses of Table 2, and of Figure 2 (the source leaves the horizontal correlation out for its cost).
 LOSSES = ("JSD", "BP", "JD", "HH", "HC", "VC", "Total")
@@ -57,7 +55,7 @@ class Table2:
                 raise UserError(f"got {dict(row)}", where="experiment.table2", fix=fix)
 
 
-def facts_of(truth: Histogram, noisy: Histogram, table: Table2) -> JsonDict:
+def facts_of(truth: Floats, noisy: Floats, table: Table2) -> JsonDict:
     """All that table and figures need of one noisy map, as JSON values.
 
     Args:

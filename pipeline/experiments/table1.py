@@ -8,7 +8,6 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from evaluation.counts import cells_in_records
@@ -22,6 +21,7 @@ from evaluation.papers.challenges.range_query import (
     range_answers,
     relative_error,
 )
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError, require_columns
@@ -33,19 +33,18 @@ from pipeline.experiments.experiment_settings import MapSettings, settings_of
 from pipeline.experiments.gallery.published import Published
 from pipeline.settings.config import Config
 
-Histogram = NDArray[np.float64]
 #: Metric → score; None where it is undefined.
 Scores = dict[str, float | None]
 
 
-def table1_scorer(world: TemporalMap, settings: MapSettings) -> Callable[[Histogram], Scores]:
+def table1_scorer(world: TemporalMap, settings: MapSettings) -> Callable[[Floats], Scores]:
     """What scores a noisy map (months × places × categories, in records): the range queries are drawn once."""
     names, truth = world.domain.names, world.histogram
     count, share, seed = settings.queries, settings.share, settings.query_seed
     queries = answerable_queries(world.table, names, count=count, share=share, seed=seed)
     answers = range_answers(queries, *occupied(world.table, names))
 
-    def scores(noisy: Histogram) -> Scores:
+    def scores(noisy: Floats) -> Scores:
         shape, cells = (-1, noisy.shape[-1]), np.nonzero(noisy)
         pie = pie_chart_counts(truth.reshape(shape), noisy.reshape(shape))
         noisy_answers = range_answers(queries, np.stack(cells).astype(np.int64), noisy[cells])
@@ -64,7 +63,7 @@ def _mgd(costs: Scores) -> float | None:
     return weighted(defined) if len(defined) == len(costs) else None
 
 
-def marginal_costs(world: TemporalMap, noisy: Histogram, delta: float) -> Scores:
+def marginal_costs(world: TemporalMap, noisy: Floats, delta: float) -> Scores:
     """The AEMC of every marginal with the default weights: ordered attributes finite, all others ∞."""
     costs: Scores = {}
     for name in MARGINALS:
@@ -165,11 +164,11 @@ class TemporalMap:
     table: CodedTable
 
     @cached_property
-    def histogram(self) -> NDArray[np.float64]:
+    def histogram(self) -> Floats:
         """Months × places × categories, in records."""
         return self.counted(self.table)
 
-    def counted(self, table: CodedTable) -> NDArray[np.float64]:
+    def counted(self, table: CodedTable) -> Floats:
         """The same of another table over these columns."""
         return cells_in_records(table, self.domain.names)
 

@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import write_whole
 from mechanisms.public.release import Measurements, PrivacyStatement
@@ -39,7 +39,7 @@ from pipeline.statement.statement import Bought, Declared, make_statement
 from pipeline.statement.words import words_of
 
 #: A synthetic histogram (months × places × categories, in records), and what was promised for this one table, in words.
-NoisyMap = tuple[NDArray[np.float64], str]
+NoisyMap = tuple[Floats, str]
 
 
 @dataclass(eq=False)

@@ -8,15 +8,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from pipeline.inference.marginal_estimates import NOTHING, MarginalEstimate, ReleaseEvidence, summed
-
-Labels = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +26,14 @@ class Coarse:
     """
 
     counts: MarginalEstimate
-    labels: Mapping[str, Labels]
+    labels: Mapping[str, Ints]
 
     @classmethod
     def every_code(cls, counts: MarginalEstimate, domain: Domain) -> Coarse:
         """Counts of a marginal's own cells: each code is a group."""
         return cls(counts, {n: np.arange(domain[n].size) for n in counts.clique})
 
-    def over(self, name: str, bins: Labels) -> Coarse:
+    def over(self, name: str, bins: Ints) -> Coarse:
         """The same over the fine cells of a column, by the bin of each."""
         return replace(self, labels={**self.labels, name: self.labels[name][bins]})
 
@@ -51,30 +48,30 @@ class Coarse:
         return tuple(int(self.labels[n].max()) + 1 for n in self.counts.clique)
 
     @cached_property
-    def place(self) -> Labels:
+    def place(self) -> Ints:
         """Per fine cell of the marginal its coarse cell."""
         place = np.zeros(1, np.int64)
         for name, groups in zip(self.counts.clique, self.shape, strict=True):
             place = (place[:, None] * groups + self.labels[name][None, :]).ravel()
         return place
 
-    def cells(self, members: Values) -> Values:
+    def cells(self, members: Floats) -> Floats:
         """The coarse cells in which a set of fine cells (0 and 1) lies."""
         return np.minimum(np.bincount(self.place, members, minlength=self.counts.values.size), 1.0)
 
-    def holds_whole(self, cells: Values) -> bool:
+    def holds_whole(self, cells: Floats) -> bool:
         """Whether a set of fine cells (0 and 1) is one of coarse cells."""
         inside = np.bincount(self.place, cells, minlength=self.counts.values.size)
         return bool(((inside == 0) | (inside == np.bincount(self.place))).all())
 
-    def within(self, name: str, ones: Values | None) -> Values:
+    def within(self, name: str, ones: Floats | None) -> Floats:
         """Per code of a column its share of its group, by the column's own counts; even shares without them."""
         labels = self.labels[name]
         counts = np.ones(labels.size) if ones is None else np.maximum(ones, 0.0)
         sums = np.bincount(labels, counts)[labels]
         return np.where(sums > 0, counts / np.maximum(sums, 1e-300), 1 / np.bincount(labels)[labels])
 
-    def spread(self, ones: Mapping[str, Values | None]) -> Values:
+    def spread(self, ones: Mapping[str, Floats | None]) -> Floats:
         """The fine cells, as if the columns were independent inside each coarse cell.
 
         Args:
@@ -102,7 +99,7 @@ def coarse_marginal(measurements: Measurements, clique: Clique) -> Coarse | None
     return max(candidates, key=lambda c: c.counts.values.size) if candidates else None
 
 
-def _labels(answer: NoisyMarginal, clique: Clique) -> dict[str, Labels]:
+def _labels(answer: NoisyMarginal, clique: Clique) -> dict[str, Ints]:
     assert isinstance(answer.query, MergedQuery)
     return {n: own for n, own in zip(answer.clique, answer.query.labels, strict=True) if n in clique}
 
@@ -130,19 +127,19 @@ class Limits:
         groups: where the marginal was asked over coarser values: each cell's coarse cell, and their least counts.
     """
 
-    low: Values
-    high: Values
+    low: Floats
+    high: Floats
     shape: tuple[int, ...]
     total: tuple[float, float]
-    inside: Mapping[Clique, tuple[Values, Values]]
-    groups: tuple[NDArray[np.int64], Values] | None = None
+    inside: Mapping[Clique, tuple[Floats, Floats]]
+    groups: tuple[Ints, Floats] | None = None
 
     @property
     def sources(self) -> tuple[Clique, ...]:
         """The sub-marginals; empty: the answers tell none, and the total is all that is known."""
         return tuple(n for n in self.inside if n)
 
-    def least_sum(self, members: Values) -> float:
+    def least_sum(self, members: Floats) -> float:
         """The least sum of a set of cells (0 and 1).
 
         The bound is the largest over cells of sub-marginals, coarse cells and the total that meet the set: their least
@@ -203,8 +200,8 @@ def _with_coarse(limits: Limits, coarse: Coarse, alpha: float) -> Limits:
 
 
 def _lower(
-    clique: Clique, shape: tuple[int, ...], lows: Mapping[Clique, Values], highs: Mapping[Clique, Values]
-) -> Values:
+    clique: Clique, shape: tuple[int, ...], lows: Mapping[Clique, Floats], highs: Mapping[Clique, Floats]
+) -> Floats:
     low = np.zeros(shape)
     covering = [p for p in itertools.combinations(lows, 2) if set(p[0]) | set(p[1]) == set(clique)]
     for one, other in covering[:MAX_PAIRS]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from pipeline.inference.coarse_answers import Coarse, Limits, cell_limits
@@ -49,7 +49,7 @@ def group_intervals(
     return [line for line in lines if line is not None]
 
 
-def column_counts(evidence: ReleaseEvidence, names: Sequence[str]) -> dict[str, Values | None]:
+def column_counts(evidence: ReleaseEvidence, names: Sequence[str]) -> dict[str, Floats | None]:
     """Per column its own counts; None where no answer tells them."""
     marginals = {n: evidence.alone(n) for n in names}
     return {n: None if marginal is None else marginal.values for n, marginal in marginals.items()}
@@ -66,8 +66,8 @@ def _of_whole_cells(
     question: EstimateQuestion,
     coarse: Coarse,
     groups: Groups,
-    members: Values,
-    spread: Values,
+    members: Floats,
+    spread: Floats,
 ) -> Interval | None:
     """None for a group that coarse cells cut, or whose values in a cell only partly count."""
     if not (coarse.holds_whole(members) and coarse.holds_whole(members * groups.counted)):
@@ -92,12 +92,8 @@ def _of_whole_cells(
 
 
 def _cells(
-    evidence: ReleaseEvidence,
-    question: EstimateQuestion,
-    coarse: Coarse,
-    groups: Groups,
-    counted: Values,
-) -> tuple[BinValues, Values, float]:
+    evidence: ReleaseEvidence, question: EstimateQuestion, coarse: Coarse, groups: Groups, counted: Floats
+) -> tuple[BinValues, Floats, float]:
     """Of the coarse cells whose fine ones belong to the group and count.
 
     Args:
@@ -133,7 +129,7 @@ def _cells(
     return BinValues(inside, *ends), np.clip(means[own], *ends), error
 
 
-def _figure(question: EstimateQuestion, groups: Groups, members: Values, counts: Values) -> float | None:
+def _figure(question: EstimateQuestion, groups: Groups, members: Floats, counts: Floats) -> float | None:
     """The figure of a group by counts of its fine cells; None without any record."""
     inside = members * groups.counted
     if question.what == "count":
@@ -171,7 +167,7 @@ def limit_intervals(
 
 
 def _extremes(
-    question: EstimateQuestion, groups: Groups, members: Values, limits: Limits, total: float
+    question: EstimateQuestion, groups: Groups, members: Floats, limits: Limits, total: float
 ) -> tuple[float, float]:
     """The least and the largest figure of a group of at least `total` records that the limits of its cells leave."""
     inside = members * groups.counted > 0
@@ -184,7 +180,7 @@ def _extremes(
     return least_ratio(small, least, most, total), -least_ratio(-large, least, most, total)
 
 
-def least_ratio(values: Values, least: Values, most: Values, total: float) -> float:
+def least_ratio(values: Floats, least: Floats, most: Floats, total: float) -> float:
     """The least Σ v·m / Σ m with every m between its limits and Σ m ≥ total: small values weigh most."""
     order = np.argsort(values, kind="stable")
     v, lo, hi = values[order], least[order], np.maximum(most, least)[order]
@@ -201,7 +197,7 @@ def least_ratio(values: Values, least: Values, most: Values, total: float) -> fl
 
 
 def _quantile_ends(
-    least: Values, most: Values, small: Values, large: Values, part: float, total: float
+    least: Floats, most: Floats, small: Floats, large: Floats, part: float, total: float
 ) -> tuple[float, float]:
     """The bins in which a quantile may lie: where the share up to a bin may reach it, and the share before may not."""
     order = np.argsort(small, kind="stable")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.bins import Bins, FloatGrid
 from mechanisms.public.schema.column import DATE_KINDS, Column
@@ -18,10 +18,8 @@ from mechanisms.public.schema.fine_cells import from_edge
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.text_forms import NumberForm
 
-Weights = NDArray[np.float64]
 
-
-def code_weights(schema: Schema, name: str, value: Any) -> Weights:
+def code_weights(schema: Schema, name: str, value: Any) -> Floats:
     """How much of each code of a column a condition holds: 1, 0, or the part of a bin that it cuts.
 
     Args:
@@ -134,7 +132,7 @@ def _number(column: Column, item: Any, *, last: bool) -> float | None:
         return None
 
 
-def _range(column: Column, low: float, high: float) -> Weights:
+def _range(column: Column, low: float, high: float) -> Floats:
     """The part of each bin between two ends, as if its values were spread evenly, as they are drawn."""
     grid, weights = column.grid, np.zeros(column.size)
     if isinstance(grid, FloatGrid):

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError, one_of, require_columns
 from mechanisms.public.files import is_number
@@ -132,12 +131,12 @@ class BinValues:
         low, high: the least and the largest number of the bin; 0 where `counted` is 0.
     """
 
-    counted: Values
-    low: Values
-    high: Values
+    counted: Floats
+    low: Floats
+    high: Floats
 
     @property
-    def middle(self) -> Values:
+    def middle(self) -> Floats:
         return (self.low + self.high) / 2
 
     def at_midpoints(self) -> BinValues:
@@ -160,16 +159,16 @@ class Groups(BinValues):
         codes: the values of the column's codes; None where the question is about no values of one column.
     """
 
-    group: NDArray[np.int64]
+    group: Ints
     count: int
     codes: BinValues | None = None
 
-    def of(self, place: int) -> Values:
+    def of(self, place: int) -> Floats:
         """Per cell 1 where it belongs to a group, else 0."""
         return np.asarray(self.group == place, np.float64)
 
     @property
-    def members(self) -> Iterator[Values]:
+    def members(self) -> Iterator[Floats]:
         """The cells of each group; one at a time, for there may be many of both."""
         return (self.of(place) for place in range(self.count))
 
@@ -193,7 +192,7 @@ def groups_of(schema: Schema, question: EstimateQuestion, clique: Clique, own: C
     return Groups(values.counted[code], values.low[code], values.high[code], group, count, values)
 
 
-def codes_of(shape: Sequence[int], clique: Clique) -> dict[str, NDArray[np.int64]]:
+def codes_of(shape: Sequence[int], clique: Clique) -> dict[str, Ints]:
     """Column → its code in each cell, flattened in C order."""
     flat = np.indices(tuple(shape)).reshape(len(shape), math.prod(shape))
     return dict(zip(clique, flat, strict=True))
@@ -225,7 +224,7 @@ def bin_values(column: Column, what: str) -> BinValues:
     return BinValues(counted, np.concatenate([low, behind]), np.concatenate([high, behind]))
 
 
-def _ends(column: Column, what: str) -> tuple[Values, Values]:
+def _ends(column: Column, what: str) -> tuple[Floats, Floats]:
     if column.values:
         try:
             numbers = np.array([float(t) for t in column.values])

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.column import Column
@@ -200,7 +200,7 @@ def _test(schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate
 
 
 def equal_means(
-    counts: MarginalEstimate, members: Sequence[Values], values: Values, *, sampling: bool
+    counts: MarginalEstimate, members: Sequence[Floats], values: Floats, *, sampling: bool
 ) -> tuple[float, int, float]:
     """A score test: for a common mean μ the sums Σ (v − μ)·count of all groups have mean 0.
 
@@ -229,10 +229,10 @@ def equal_means(
     of = [members[i] for i in part]
     records = np.maximum(counts.values, 0.0) if sampling else np.zeros_like(counts.values)
 
-    def weights(mu: float) -> Values:
+    def weights(mu: float) -> Floats:
         return np.array([m * (values - mu) for m in of])
 
-    def covariance(mu: float) -> Values:
+    def covariance(mu: float) -> Floats:
         own = weights(mu)
         return counts.covariance(own) + (own * records) @ own.T
 
@@ -254,7 +254,7 @@ def equal_means(
     return least, degrees, chance
 
 
-def _drawn_chance(counts: MarginalEstimate, weights: Values, covariance: Values, slope: Values, least: float) -> float:
+def _drawn_chance(counts: MarginalEstimate, weights: Floats, covariance: Floats, slope: Floats, least: float) -> float:
     """How many draws of the noise make the groups' sums as long as `least`, less what a common mean explains.
 
     Where the drawing of records adds to the covariance, this is the smaller part of the chance.

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.candidates import Expected
-from mechanisms.public.coded_table import Values
 from mechanisms.public.designs.deviations import PairCells, side_error
 from mechanisms.public.domain import Clique
 from mechanisms.public.noise_kinds import GAUSSIAN, NOISE_KINDS
@@ -59,13 +59,13 @@ class SharedNoise:
 
     term: NoiseTerm
     many: int
-    taken: Callable[[Values], Values]
-    solve: Callable[[Values], Values]
-    errors: Values
+    taken: Callable[[Floats], Floats]
+    solve: Callable[[Floats], Floats]
+    errors: Floats
     squares: float | None = None
 
     @classmethod
-    def of_answers(cls, weights: Values, term: NoiseTerm) -> SharedNoise:
+    def of_answers(cls, weights: Floats, term: NoiseTerm) -> SharedNoise:
         """Of weighted sums of answers (cells × answers)."""
         errors = np.asarray(math.sqrt(term.variance) * np.linalg.norm(weights, axis=1))
         return cls(term, weights.shape[1], lambda rows: rows @ weights, lambda rows: rows @ weights.T, errors)
@@ -80,11 +80,11 @@ class SharedNoise:
     def gaussian(self) -> bool:
         return self.term.noise == GAUSSIAN.name
 
-    def moved(self, weights: Values) -> Values:
+    def moved(self, weights: Floats) -> Floats:
         """Weighted sums of the cells (sums × cells) as sums of independent noise of variance 1."""
         return np.asarray(math.sqrt(self.term.variance) * self.taken(weights))
 
-    def draw(self, rng: np.random.Generator, rows: int) -> Values:
+    def draw(self, rng: np.random.Generator, rows: int) -> Floats:
         """The noise of all cells, so many times."""
         return self.solve(self.term.draw(rng, rows * self.many).reshape(rows, self.many))
 
@@ -111,13 +111,13 @@ class MarginalEstimate:
     """
 
     clique: Clique
-    values: Values
+    values: Floats
     terms: tuple[NoiseTerm, ...]
     sources: tuple[Clique, ...]
     shared: SharedNoise | None = None
 
     @property
-    def errors(self) -> Values:
+    def errors(self) -> Floats:
         """The standard error of each cell, in records."""
         if self.shared is None:
             return np.full(self.values.size, stddev_of(self.terms))
@@ -130,20 +130,20 @@ class MarginalEstimate:
             return self.shared.gaussian
         return all(t.noise == GAUSSIAN.name for t in self.terms)
 
-    def spread(self, weights: Values) -> float:
+    def spread(self, weights: Floats) -> float:
         """The standard error of a weighted sum of the cells, in records."""
         if self.shared is None:
             return stddev_of(self.terms) * float(np.linalg.norm(weights))
         return float(np.linalg.norm(self.shared.moved(weights.reshape(1, -1))))
 
-    def covariance(self, weights: Values) -> Values:
+    def covariance(self, weights: Floats) -> Floats:
         """The covariance of several weighted sums of the cells (sums × cells), in records²."""
         if self.shared is None:
             return stddev_of(self.terms) ** 2 * (weights @ weights.T)
         moved = self.shared.moved(weights)
         return np.asarray(moved @ moved.T)
 
-    def reach(self, alpha: float) -> Values:
+    def reach(self, alpha: float) -> Floats:
         """Per cell t with P(some cell's |noise| > its t) ≤ α, in records (Bonferroni)."""
         each = alpha / max(self.values.size, 1)
         if self.shared is None:
@@ -161,7 +161,7 @@ class MarginalEstimate:
         sums = [np.abs(noise).sum(axis=1) for noise in self.draws(draws_of_sum(self.shared.many))]
         return quantile_above(np.concatenate(sums), alpha)
 
-    def draws(self, count: int = DRAWS) -> Iterator[Values]:
+    def draws(self, count: int = DRAWS) -> Iterator[Floats]:
         """So many draws of the cells' noise by a public seed, some rows of all cells at a time."""
         if self.shared is not None:
             return in_blocks(self.shared.draw, self.shared.many, count)
@@ -204,7 +204,7 @@ class CountEstimate(NamedTuple):
     sources: tuple[Clique, ...]
 
 
-def count_estimate(measurements: Measurements, weights: Mapping[str, Values]) -> CountEstimate | None:
+def count_estimate(measurements: Measurements, weights: Mapping[str, Floats]) -> CountEstimate | None:
     """How many records there are, each counted by the product of its codes' weights; None where no answer tells it.
 
     From all answers that tell it, weighted by precision; as of `marginal_estimate` where its columns are made of parts.

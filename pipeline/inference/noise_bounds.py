@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NOISE_KINDS, NoiseKind
 
 #: Up to so many cells Σ |noise| is simulated; beyond, its mean and variance bound it.
@@ -27,7 +27,7 @@ BLOCK = 2_000_000
 #: Draws by which the mean |noise| of sums without a formula is known.
 MEAN_DRAWS = 1_000_000
 #: Draws the noise of all cells so many times.
-Draw: TypeAlias = Callable[[np.random.Generator, int], Values]
+Draw: TypeAlias = Callable[[np.random.Generator, int], Floats]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class NoiseTerm:
     def variance(self) -> float:
         return self.many * (NOISE_KINDS[self.noise].stddev * self.scale) ** 2
 
-    def draw(self, rng: np.random.Generator, size: int) -> Values:
+    def draw(self, rng: np.random.Generator, size: int) -> Floats:
         """So many independent sums; of Laplace noise as the difference of two gamma variables, which is the same."""
         if self.noise == LAPLACE.name:
             return np.asarray(self.scale * (rng.gamma(self.many, size=size) - rng.gamma(self.many, size=size)))
@@ -151,7 +151,7 @@ def draws_of_sum(cells: int) -> int:
     return min(max(BLOCK // max(cells, 1), FEWEST_DRAWS), DRAWS)
 
 
-def in_blocks(draw: Draw, many: int, draws: int = DRAWS) -> Iterator[Values]:
+def in_blocks(draw: Draw, many: int, draws: int = DRAWS) -> Iterator[Floats]:
     """So many draws by a public seed, some rows at a time; `many` numbers make one of them."""
     rng, step = np.random.default_rng(SEED), max(BLOCK // max(many, 1), 1)
     return (draw(rng, min(step, draws - start)) for start in range(0, draws, step))
@@ -166,7 +166,7 @@ def _mean_abs(terms: Sequence[NoiseTerm]) -> float:
     return min(float(draws.mean()) + 4 / math.sqrt(MEAN_DRAWS), 1.0)
 
 
-def quantile_above(draws: Values, alpha: float) -> float:
+def quantile_above(draws: Floats, alpha: float) -> float:
     """A number that is exceeded with probability at most α: an order statistic above the quantile of the draws.
 
     The number of draws above the true quantile is binomial; a part of α makes up for that, a larger one of fewer.

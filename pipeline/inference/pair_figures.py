@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import Schema
 from pipeline.inference.coarse_answers import Coarse
@@ -32,9 +32,9 @@ class ValueAxis:
             is known from the column's own counts.
     """
 
-    counted: Values
-    values: Values
-    off: Values
+    counted: Floats
+    values: Floats
+    off: Floats
     whole: float | None = None
 
 
@@ -142,7 +142,7 @@ def odds_ratios(schema: Schema, question: EstimateQuestion, marginal: Coarse, gr
     return lines
 
 
-def _dichotomy(schema: Schema, question: EstimateQuestion, name: str) -> tuple[Values, Values]:
+def _dichotomy(schema: Schema, question: EstimateQuestion, name: str) -> tuple[Floats, Floats]:
     """Per code 1 where it has the value that is asked for; and 1 where it counts: all but missing, of two values both.
 
     Raises:
@@ -164,7 +164,7 @@ def _dichotomy(schema: Schema, question: EstimateQuestion, name: str) -> tuple[V
     return weights, counted
 
 
-def _odds_ratio(counts: MarginalEstimate, has: Values, has_not: Values, one: Values, *, sampling: bool) -> Interval:
+def _odds_ratio(counts: MarginalEstimate, has: Floats, has_not: Floats, one: Floats, *, sampling: bool) -> Interval:
     def shares(alpha: float) -> list[Interval]:
         return [ratio_interval(Sums(counts, cells, sampling, alpha), one, one) for cells in (has, has_not)]
 

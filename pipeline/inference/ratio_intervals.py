@@ -9,7 +9,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.release import Measurements
 from pipeline.inference.marginal_estimates import MarginalEstimate
 from pipeline.inference.noise_bounds import widest_reach
@@ -35,22 +35,22 @@ class Sums:
     """
 
     counts: MarginalEstimate
-    cells: Values
+    cells: Floats
     sampling: bool
     alpha: float = ALPHA
 
     @cached_property
-    def _drawn(self) -> Values:
+    def _drawn(self) -> Floats:
         return np.maximum(self.counts.values, 0.0) if self.sampling else np.zeros_like(self.counts.values)
 
-    def value(self, weights: Values) -> float:
+    def value(self, weights: Floats) -> float:
         return float(weights @ self.counts.values)
 
-    def error(self, weights: Values) -> float:
+    def error(self, weights: Floats) -> float:
         """The standard error of a weighted sum of cells."""
         return math.sqrt(self.counts.spread(weights) ** 2 + float(weights**2 @ self._drawn))
 
-    def far(self, weights: Values) -> float:
+    def far(self, weights: Floats) -> float:
         """How many standard errors a weighted sum may be off on one side, at α/2: 1.96 for Gaussian noise at 5 %."""
         normal = NormalDist().inv_cdf(1 - self.alpha / 2)
         if self.counts.gaussian or not self.counts.spread(weights):
@@ -69,7 +69,7 @@ class Interval:
     error: float | None = None
 
 
-def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values) -> Interval:
+def sum_interval(sums: Sums, weights: Floats, upper: Floats, middle: Floats) -> Interval:
     """A weighted sum of counts that are not negative: far below 0, noise leaves as much open as at 0.
 
     Where records are drawn, a number is tested with the variance that it has itself, not with that of the records seen,
@@ -81,7 +81,7 @@ def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values) -> 
     far = sums.far(middle)
     shift = far**2 / 2 if sums.sampling else 0.0
 
-    def reach(value: float, of: Values) -> float:
+    def reach(value: float, of: Floats) -> float:
         drawn = max(value, 0.0) + shift / 2 if sums.sampling else 0.0
         return far * math.hypot(sums.counts.spread(of), math.sqrt(drawn))
 
@@ -90,7 +90,7 @@ def sum_interval(sums: Sums, weights: Values, upper: Values, middle: Values) -> 
     return Interval(sums.value(middle), low, high, sums.error(middle))
 
 
-def ratio_interval(sums: Sums, low: Values, high: Values, middle: Values | None = None) -> Interval:
+def ratio_interval(sums: Sums, low: Floats, high: Floats, middle: Floats | None = None) -> Interval:
     """Σ v·count / Σ count over the group's cells, with v of each cell somewhere between `low` and `high`.
 
     The lower end is the least μ that a one-sided test at 2.5 % of Σ (low − μ)·count = 0 does not refuse, the upper one
@@ -117,7 +117,7 @@ def ratio_interval(sums: Sums, low: Values, high: Values, middle: Values | None 
 
 
 def fieller(
-    sums: Sums, above: Values, below: Values, values: tuple[float, float], far: float | None = None
+    sums: Sums, above: Floats, below: Floats, values: tuple[float, float], far: float | None = None
 ) -> tuple[float, float] | None:
     """The least and the largest ratio ρ of two sums that a test of a − ρb = 0 does not refuse.
 
@@ -148,7 +148,7 @@ def fieller(
     return ratio + (middle - root) / square, ratio + (middle + root) / square
 
 
-def quantile_interval(sums: Sums, low: Values, high: Values, part: float) -> Interval:
+def quantile_interval(sums: Sums, low: Floats, high: Floats, part: float) -> Interval:
     """The value below which this part of the group's records lies, on bins.
 
     The interval runs over every bin that two one-sided tests at 2.5 % leave: that not too few records lie up to its
@@ -180,7 +180,7 @@ def quantile_interval(sums: Sums, low: Values, high: Values, part: float) -> Int
     return Interval(value, min(ends[0], value), max(ends[1], value))
 
 
-def quantile_on_bins(counts: Values, low: Values, high: Values, part: float) -> float | None:
+def quantile_on_bins(counts: Floats, low: Floats, high: Floats, part: float) -> float | None:
     """A quantile of counts on bins in their order, on a straight line inside its bin; None without any record."""
     counts = np.maximum(counts, 0.0)
     if counts.sum() <= 0:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from mechanisms.public.coded_table import CodedTable, Values, count_cliques
+from mechanisms.public.arrays import Floats
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.designs.deviations import ABSOLUTE, by_chance
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
@@ -137,7 +138,7 @@ def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Pair]:
         yield pair, min(moved / (2 * records), 1.0), query, True
 
 
-def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Values, Values]]:
+def _pairs(measurements: Measurements) -> Iterator[tuple[Clique, QueryMatrix, Floats, Floats]]:
     """Each measured pair once: what was asked of its cells, the answers, and the noise of each."""
     varied, done = set(varied_columns(measurements.domain)), set[Clique]()
     whole = replace(measurements, answers=tuple(a for a in measurements.answers if isinstance(a.query, Identity)))

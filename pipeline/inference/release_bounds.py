@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from mechanisms.public.coded_table import CodedTable, Values, count_cliques, in_batches
+from mechanisms.public.arrays import Floats
+from mechanisms.public.coded_table import CodedTable, count_cliques, in_batches
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json
@@ -134,7 +135,7 @@ def error_bounds(measurements: Measurements, synthetic: CodedTable, cliques: Seq
     scale = scale_of(evidence)
     for batch in in_batches(synthetic.domain, cliques, BATCH):
         for clique, counts in zip(batch, count_cliques(synthetic, batch), strict=True):
-            shares: Values = counts / rows
+            shares: Floats = counts / rows
             yield error_bound(evidence, measurements.domain.canonical(clique), shares, scale)
 
 
@@ -241,7 +242,7 @@ def scale_of(evidence: ReleaseEvidence) -> ErrorScale:
     return ErrorScale(value, max(float(total.values[0]) - reach, 0.0), value + reach, alpha)
 
 
-def error_bound(evidence: ReleaseEvidence, clique: Clique, shares: Values, scale: ErrorScale) -> ErrorBound:
+def error_bound(evidence: ReleaseEvidence, clique: Clique, shares: Floats, scale: ErrorScale) -> ErrorBound:
     """A 95 % bound on the error of one marginal of the synthetic table.
 
     Guarantee: post-processing; costs no privacy. The probability is that of the noise, over all that was drawn for
@@ -268,7 +269,7 @@ def error_bound(evidence: ReleaseEvidence, clique: Clique, shares: Values, scale
     return ErrorBound(clique, how, None, error, scale.tvd(error), limits.sources)
 
 
-def measured_error(marginal: MarginalEstimate, synthetic: Values, alpha: float) -> float:
+def measured_error(marginal: MarginalEstimate, synthetic: Floats, alpha: float) -> float:
     """t with P(‖M − synthetic‖₁ > t) ≤ α, whatever the synthetic counts are, in records.
 
     ‖M − s‖₁ ≤ ‖s − y⁺‖₁ + ‖y⁺ − M‖₁, and ‖y⁺ − M‖₁ = ‖y − M‖₁ − Σ y⁻ as M ≥ 0: what the noise spent on negative
@@ -281,7 +282,7 @@ def measured_error(marginal: MarginalEstimate, synthetic: Values, alpha: float) 
 
 
 def scored_error(
-    evidence: ReleaseEvidence, clique: Clique, synthetic: Values, alpha: float, most: float
+    evidence: ReleaseEvidence, clique: Clique, synthetic: Floats, alpha: float, most: float
 ) -> float | None:
     """t with P(‖M − synthetic‖₁ > t) ≤ α by the released distance from independence; None where there is none.
 
@@ -308,7 +309,7 @@ def scored_error(
     return distance + float(np.abs(expected - synthetic).sum())
 
 
-def limit_error(low: Values, high: Values, total: tuple[float, float], synthetic: Values) -> float:
+def limit_error(low: Floats, high: Floats, total: tuple[float, float], synthetic: Floats) -> float:
     """The largest ‖M − synthetic‖₁ that limits of the cells and of their sum leave, in records, from above.
 
     The least of three bounds: cell by cell; by what both have in common, N + S − 2 Σ min(low, s); and by what M may

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.drafts.seen import SPIKE, ZEROS_APART
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import CROWDED, USUAL_FINE, bins_of_several, finest, log_cut
@@ -18,7 +18,7 @@ from mechanisms.public.tables.text_forms import NumberForm
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
 
 
-def crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
+def crowded_bin(column: Column, values: Ints, present: int) -> list[str]:
     """One bin of several values with nearly all rows, as a run says it once its budget is spent."""
     several, top = bins_of_several(column), int(values.argmax())
     as_it_stands = column.discover is None and log_cut(column) is column  # a run keeps these bins
@@ -28,7 +28,7 @@ def crowded_bin(column: Column, values: NDArray[np.int64], present: int) -> list
     return [f"{problem}: inside it, pairs tell nothing apart. bins: {{edges: […]}} with several edges there tells more"]
 
 
-def spikes(column: Column, texts: Mapping[str, int], counts: NDArray[np.int64]) -> list[str]:
+def spikes(column: Column, texts: Mapping[str, int], counts: Ints) -> list[str]:
     """Frequent numbers that share a bin: one that no fine cells keep, and 0, which pairs do not tell from the others.
 
     Args:
@@ -72,7 +72,7 @@ def empty_codes(column: Column) -> list[str]:
     return [f"{problem}: noise falls into all; {ends}, bins: {{count: {many}}} has one for each multiple"]
 
 
-def wide_bins(column: Column, values: NDArray[np.int64], present: int) -> list[str]:
+def wide_bins(column: Column, values: Ints, present: int) -> list[str]:
     """The first or the last bin with few rows over most of the range."""
     edges = column.grid.edges
     if column.bins is None or column.size < 3 or len(values) < 2 or edges is None:

@@ -8,9 +8,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mechanisms.public.arrays import Ints
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.drafts.text_guess import BELOW, BELOW_ZERO
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
@@ -245,7 +243,7 @@ def unlisted_hint(column: Column, texts: Mapping[str, int], share: float) -> lis
     return [loss, *(h for h in _texts(column, texts) if "spellings" in h)]
 
 
-def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFacts, lost: int) -> list[str]:
+def hints_on_values(column: Column, counts: Ints, facts: ColumnFacts, lost: int) -> list[str]:
     """Questions about values that are placed: constants, wide bins, spellings, ids.
 
     Args:
@@ -278,7 +276,7 @@ def hints_on_values(column: Column, counts: NDArray[np.int64], facts: ColumnFact
     return hints + (facts.of_their_own if several else [])
 
 
-def _constant(column: Column, values: NDArray[np.int64], present: int, rows: int) -> list[str]:
+def _constant(column: Column, values: Ints, present: int, rows: int) -> list[str]:
     if not present:
         return ["empty throughout: kind: constant measures nothing and invents nothing"]
     top = int(values.argmax())

@@ -8,8 +8,8 @@ from datetime import date
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS, Look
 from mechanisms.public.drafts.rule_guess import is_amount
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
@@ -210,7 +210,7 @@ def mixed_units(source: Source, column: Column) -> list[str]:
     return [f"{how}: two units, {words}? One unit in the table" for words in units]
 
 
-def gaps_among_numbers(source: Source, column: Column, counts: NDArray[np.int64], seen: Numbers) -> list[str]:
+def gaps_among_numbers(source: Source, column: Column, counts: Ints, seen: Numbers) -> list[str]:
     """Numbers such as -999 or 9999999 that lie apart from all others, or 8 and 9 above answers from 1 to 5.
 
     Args:
@@ -296,7 +296,7 @@ def far_bounds(source: Source, column: Column) -> list[str]:
     return []
 
 
-def _answers(column: Column, values: NDArray[np.int64], asked: Collection[str]) -> list[str]:
+def _answers(column: Column, values: Ints, asked: Collection[str]) -> list[str]:
     """Codes of no answer beside a scale: 9, or 8 and 9, above 1 to 5; 77, 88 and 99 above 0 to 10; -1, -2 and -8."""
     edges = plain_edges(column) if column.kind == "integer" else None
     if edges is None or len(edges) != len(values) + 1 or np.any(np.diff(edges) > 1):

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Ints
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
@@ -101,7 +101,7 @@ def write_rows(
 
 def _drawn(schema: Schema, domain: Domain, rows: int, rng: np.random.Generator) -> CodedTable:
     """Rows of what is synthesized, or of columns: values evenly, *other* and *missing* now and then."""
-    columns: list[NDArray[np.unsignedinteger]] = []
+    columns: list[Codes] = []
     for attribute in domain.attributes:
         own = attribute.name in schema.domain.names and schema.domain[attribute.name].size == attribute.size
         values = schema[attribute.name].value_codes if own else attribute.size
@@ -113,7 +113,7 @@ def _drawn(schema: Schema, domain: Domain, rows: int, rng: np.random.Generator) 
     return CodedTable(domain, tuple(columns))
 
 
-def _owners(rows: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _owners(rows: int, most: int, rng: np.random.Generator) -> Ints:
     """(rows,) numbers of units, of one to `most` records each."""
     sizes: list[int] = []
     left = rows

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.pictures.validity import rows_in_zeros
+from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
@@ -114,7 +114,7 @@ def _ruled(schema: Schema, *columns: str) -> bool:
     return any({*columns} <= {*clique}.union(*(m for m in mapped if m & {*clique})) for clique, _ in schema.rules.zeros)
 
 
-def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
+def _code_batches(coded: CodedTable, columns: Sequence[Column]) -> Iterator[dict[str, Ints]]:
     for first in range(0, coded.rows, BATCH):
         part = slice(first, first + BATCH)
         yield {c.name: np.asarray(coded.column(c.name)[part]).astype(np.int64) for c in columns}

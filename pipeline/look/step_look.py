@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.order_guess import ASCENDING
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, is_amount, is_listed
@@ -20,18 +20,18 @@ COUNTED = 0.9
 #: Pairs of columns are looked at in so many records.
 MOST = 1 << 17
 #: The rows, person by person and in order; and whether the row behind each of these is of the same person.
-Following = tuple[NDArray[np.int64], NDArray[np.bool_]]
+Following = tuple[Ints, Flags]
 
 
 def steps_look(
-    schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64], following: Following
+    schema: Schema, declared: PersonUnit, coded: CodedTable, owners: Ints, following: Following
 ) -> list[str]:
     """Numbers that never fall, states that are handed on, and values that no person has twice."""
     hints = _never_falling(schema, declared, coded, following) + _handed_on(schema, declared, coded, following)
     return hints + _never_twice(schema, declared, coded, owners)
 
 
-def sizes_look(schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64]) -> list[str]:
+def sizes_look(schema: Schema, declared: PersonUnit, coded: CodedTable, owners: Ints) -> list[str]:
     """Constants that say how many records a person has, as the size of a household: a release has another number."""
     _, first, sizes = np.unique(owners, return_index=True, return_counts=True)
     hints, several = [], sizes > 1
@@ -98,7 +98,7 @@ def _handed_on(schema: Schema, declared: PersonUnit, coded: CodedTable, followin
     return hints
 
 
-def _never_twice(schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64]) -> list[str]:
+def _never_twice(schema: Schema, declared: PersonUnit, coded: CodedTable, owners: Ints) -> list[str]:
     """Columns of which hardly any person has a value twice, though many would by chance: a study's visits, terms."""
     apart = {*declared.constant, *(name for s in schema.rules.steps if not s.gives for name in s.takes)}
     hints = []

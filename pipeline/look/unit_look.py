@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import CODES, KIN
@@ -272,7 +273,7 @@ def persons_look(source: Source, schema: Schema, unit: PrivacyUnit, coded: Coded
 
 
 def _of_constants(
-    schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64], several: int
+    schema: Schema, declared: PersonUnit, coded: CodedTable, owners: Ints, several: int
 ) -> tuple[list[str], list[str]]:
     """Persons whose records say several values of a constant; hints, and warnings."""
     hints, warnings = [], []
@@ -305,9 +306,7 @@ def _of_constants(
     return hints, warnings
 
 
-def _of_order(
-    source: Source, schema: Schema, declared: PersonUnit, coded: CodedTable, owners: NDArray[np.int64]
-) -> list[str]:
+def _of_order(source: Source, schema: Schema, declared: PersonUnit, coded: CodedTable, owners: Ints) -> list[str]:
     """What the order of a person's records leaves to the order of the file, and records that never overlap."""
     if not declared.order:
         return ["unit: no order: the records of each person stand in the order of the file"]
@@ -315,7 +314,7 @@ def _of_order(
     numbers = [c for c in columns if c.kind in ORDERED_KINDS and c.width is None]
     groups = [g.columns for g in schema.rules.ordered if declared.order[0] in g.columns]
     ends = [schema[n] for names in groups for n in names[names.index(declared.order[0]) + 1 :]]
-    read: list[dict[str, NDArray[np.float64]]] = list(value_batches(source, [*numbers, *ends])) if numbers else []
+    read: list[dict[str, Floats]] = list(value_batches(source, [*numbers, *ends])) if numbers else []
     keys: list[NDArray[Any]] = []
     hints = []
     for column in columns:

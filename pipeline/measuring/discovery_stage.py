@@ -6,11 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mechanisms.accounting.events import as_noise
 from mechanisms.accounting.plan import PlannedCharge
+from mechanisms.public.arrays import Floats
 from mechanisms.public.discovery.discovered_columns import discovered_schema
 from mechanisms.public.discovery.discovery_questions import ASSUMED, OF_UNITS
 from mechanisms.public.files import JsonDict
@@ -86,7 +84,7 @@ def discovered(state: State) -> Discovered:
     return Discovered(whole, plan, answered, None if asked is None else discovered_bound(asked, answers[OF_UNITS]))
 
 
-def discovered_bound(charge: PlannedCharge, answer: NDArray[np.float64] | Sequence[str] | None) -> JsonDict:
+def discovered_bound(charge: PlannedCharge, answer: Floats | Sequence[str] | None) -> JsonDict:
     """How many records of a unit count, C, as noisy counts of units say: these, per bucket, and what they chose.
 
     Where they were charged and lost, it is the assumed one.

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.events import NoiseEvent, as_choice, as_noise
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan, PlannedMeasurement
+from mechanisms.public.arrays import Floats
 from mechanisms.public.candidates import Candidate, Expected
 from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.domain import Clique, Domain
@@ -139,7 +139,7 @@ class AdaptiveRun:
         queries: Mapping[Clique, QueryMatrix] | None = None,
         *,
         below: float = 0.0,
-    ) -> NDArray[np.float64] | None:
+    ) -> Floats | None:
         """Noisy distances of the true marginals from the expected ones, in records; None where they were lost."""
         asked, event = queries or {}, self.event(payment, len(cliques))
         scores = self.score(lambda: {c: Candidate(c, asked.get(c), below=below) for c in cliques}, expected)
@@ -245,7 +245,7 @@ def _released_distances(
     steps: AdaptiveRun,
     cliques: Sequence[Clique],
     queries: Mapping[Clique, QueryMatrix],
-    values: NDArray[np.float64],
+    values: Floats,
     expected: Expected,
     event: NoiseEvent,
 ) -> NoisyDistances | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.designs.deviations import ABSOLUTE, side_error
 from mechanisms.public.designs.pair_view import MOST_PAIRS, passed_over_line
 from mechanisms.public.domain import Clique
@@ -245,7 +245,7 @@ def _one_way(
     return tuple(noisy), tuple(sparse), fullest
 
 
-def _mostly_noise(counts: Values, error: Values | float, total: float) -> bool:
+def _mostly_noise(counts: Floats, error: Floats | float, total: float) -> bool:
     """Whether counts with these standard errors tell next to nothing of so many records, or persons."""
     held = np.clip(counts, 0.0, None)
     held *= min(total / max(float(held.sum()), 1.0), 1.0)

@@ -107,12 +107,12 @@ def _accuracy(card: Scorecard) -> list[str]:
 
 def _weak(outcome: Outcome) -> bool:
     """Whether the score is nearer to that of unrelated columns than to a second sample's."""
-    return outcome.reading is not None and outcome.reading.label in {"weak", "worse than unrelated columns"}
+    return outcome.label in {"weak", "worse than unrelated columns"}
 
 
 def _label(outcome: Outcome) -> str:
     """How the score reads, after a semicolon; empty where nothing tells."""
-    return "" if outcome.reading is None or not outcome.reading.label else f"; {outcome.reading.label}"
+    return f"; {outcome.label}" if outcome.label else ""
 
 
 def _floor(outcome: Outcome) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.correlation import RECORDS, correlation_maps
 from evaluation.learning.features import some_rows
 from evaluation.score import Scorecard
 from evaluation.values.value_tables import DAY, ValueColumn, Values, shown
+from mechanisms.public.arrays import Codes, Floats
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.release import Measurements
@@ -53,7 +53,7 @@ class FirstLook:
     numbers: Sequence[Json]
     groups: Sequence[Json]
     names: tuple[str, ...]
-    values: tuple[NDArray[np.float64], NDArray[np.float64]] | None
+    values: tuple[Floats, Floats] | None
     moments: Mapping[str, int] = field(default_factory=dict)
 
     def added_to(self, card: Scorecard, real: CodedTable, synthetic: CodedTable) -> Scorecard:
@@ -68,9 +68,7 @@ class FirstLook:
         return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=(*card.notices, *far))
 
 
-def far_figures(
-    numbers: Sequence[Json], names: Sequence[str], real: NDArray[np.float64], *, as_many: bool
-) -> list[str]:
+def far_figures(numbers: Sequence[Json], names: Sequence[str], real: Floats, *, as_many: bool) -> list[str]:
     """Sentences on columns of numbers whose means lie far from the real ones; the farthest first.
 
     A reader of amounts takes the mean and the total in per cent of the real ones; of numbers on both sides of 0, whose
@@ -193,15 +191,13 @@ def value_look(values: Values, schema: Schema, coded: Sequence[CodedTable], grou
     return FirstLook(numbers, rows, names, sample, moments={c.name: 1 for c in columns if c.kind == "date"})
 
 
-def _groups(
-    columns: Sequence[ValueColumn], table: CodedTable, groups: NDArray[np.unsignedinteger]
-) -> dict[int, dict[str, JsonDict]]:
+def _groups(columns: Sequence[ValueColumn], table: CodedTable, groups: Codes) -> dict[int, dict[str, JsonDict]]:
     """Each code of the rows' groups → column → its figures."""
     inside = {int(code): groups == code for code in np.unique(groups)}
     return {code: {c.name: _summary(c, table.column(c.name)[rows]) for c in columns} for code, rows in inside.items()}
 
 
-def _summary(column: ValueColumn, codes: NDArray[np.unsignedinteger]) -> JsonDict:
+def _summary(column: ValueColumn, codes: Codes) -> JsonDict:
     """Rows, count, share missing, mean, standard deviation and quantiles (between neighbours, linearly)."""
     k = len(column.values)
     counts = np.bincount(codes, minlength=column.attribute.size)[:k]
@@ -224,7 +220,7 @@ def _value_as_text(column: ValueColumn, value: float, unit: int) -> float | str:
     return shown("date", round(value / unit) * unit) if column.kind == "date" else float(value)
 
 
-def _sample(columns: Sequence[ValueColumn], table: CodedTable) -> NDArray[np.float64]:
+def _sample(columns: Sequence[ValueColumn], table: CodedTable) -> Floats:
     """(rows, columns) values of at most RECORDS random rows."""
     some = some_rows(table, RECORDS, np.random.default_rng(0))
     return np.stack([c.numbers[some.column(c.name)] for c in columns], axis=1)

@@ -7,10 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evaluation.attacks.promise_bounds import AttackPromise
+from mechanisms.public.arrays import Ints
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.plain_files import read_mapping
@@ -168,7 +166,7 @@ def facts_of(statement: Json) -> ReleaseFacts:
     return ReleaseFacts(private, protected(statement), str(statement["neighbouring"]), reasons, unit, held, aside)
 
 
-def units_of(release: ReleaseFacts, sources: Sequence[Source]) -> list[NDArray[np.int64]] | None:
+def units_of(release: ReleaseFacts, sources: Sequence[Source]) -> list[Ints] | None:
     """The unit of each row of tables of real records, in the same numbers; None where no column of all tells it."""
     unit = release.of
     if unit.column is None or any(unit.column not in source.names for source in sources):

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.domain import Clique, Domain, subsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity
@@ -78,7 +78,7 @@ class Target:
     """
 
     clique: Clique
-    values: NDArray[np.float64]
+    values: Floats
     stddev: float
     answers: int | None = None
 
@@ -95,7 +95,7 @@ class Target:
         cells = min(self.values.size, float(self.values.sum()))
         return self.stddev * math.sqrt(self.answers / max(cells, self.answers))
 
-    def sums(self, clique: Clique) -> NDArray[np.float64]:
+    def sums(self, clique: Clique) -> Floats:
         """Its marginal on some of its attributes."""
         return np.asarray(self.values.sum(axis=_others(self.clique, clique)))
 
@@ -109,7 +109,7 @@ class ConsistentTargets:
     marginals: tuple[Target, ...]
     zeros: tuple[Impossible, ...] = ()
 
-    def one_way(self, name: str) -> NDArray[np.float64]:
+    def one_way(self, name: str) -> Floats:
         """The marginal of one attribute: from the most precise target that has it, uniform where none has."""
         size = self.domain[name].size
         having = [t for t in self.marginals if name in t.clique]
@@ -165,7 +165,7 @@ def estimated(evidence: Sequence[Evidence], total: float, overlaps: dict[Clique,
         sides = [ones.get(n, np.full(k, total / k)) for n, k in zip(e.clique, e.shape, strict=True)]
         start.append(product(sides, total))
 
-    def project(changes: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    def project(changes: list[Floats]) -> list[Floats]:
         targets = [Target(e.clique, c * e.stddev, e.stddev) for e, c in zip(evidence, changes, strict=True)]
         return [t.values / t.stddev for t in agreed(targets, 0.0, overlaps)]
 
@@ -209,7 +209,7 @@ def overlaps_of(domain: Domain, cliques: Sequence[Clique]) -> dict[Clique, list[
 
 def _settled(
     linear: ConsistentTargets, evidence: Sequence[Evidence], overlaps: Sequence[Clique]
-) -> dict[Clique, NDArray[np.float64]]:
+) -> dict[Clique, Floats]:
     """Non-negative values of every attribute, overlap and clique, each with the sides settled before it.
 
     Args:
@@ -222,7 +222,7 @@ def _settled(
         for name in target.clique:
             having[name].append(target)
     other = {e.clique: e for e in evidence if not e.whole}
-    settled: dict[Clique, NDArray[np.float64]] = {}
+    settled: dict[Clique, Floats] = {}
     for clique in sorted(cliques, key=lambda s: (len(s), axes(s))):
         source = _most_precise([t for t in having[clique[0]] if set(clique) <= set(t.clique)])
         settled[clique] = _one(linear, clique, source, other.get(clique), settled)
@@ -230,12 +230,8 @@ def _settled(
 
 
 def _one(
-    linear: ConsistentTargets,
-    clique: Clique,
-    source: Target,
-    other: Evidence | None,
-    settled: dict[Clique, NDArray[np.float64]],
-) -> NDArray[np.float64]:
+    linear: ConsistentTargets, clique: Clique, source: Target, other: Evidence | None, settled: dict[Clique, Floats]
+) -> Floats:
     values = source.sums(clique)
     impossible = impossible_cells(linear.domain, linear.zeros, clique)
     inner = [s for s in subsets(clique)[:-1] if s in settled]

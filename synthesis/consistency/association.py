@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Flags, Floats
 from synthesis.consistency.evidence import Evidence
 from synthesis.consistency.projection import raked
 
@@ -19,7 +18,7 @@ MOST_CELLS = 1 << 18
 CORRECTIONS, ROUNDS = 3, 6
 
 
-def associated(evidence: Evidence, base: Values, ordered: tuple[int, ...]) -> Values | None:
+def associated(evidence: Evidence, base: Floats, ordered: tuple[int, ...]) -> Floats | None:
     """The marginal with the sides of `base` in which ordered codes go together as the answers say, by one correlation.
 
     Each column is taken as a normal score cut at its own quantiles; the pair of scores has that correlation at which
@@ -47,7 +46,7 @@ def associated(evidence: Evidence, base: Values, ordered: tuple[int, ...]) -> Va
     products, even = np.zeros(base.shape), base.copy()
     products[line], even[line] = np.multiply.outer(*scores), np.multiply.outer(*sides) / total
 
-    def answered(cells: Values) -> Values:
+    def answered(cells: Floats) -> Floats:
         return evidence.answer(cells) * evidence.stddev
 
     held = answered(even)
@@ -70,7 +69,7 @@ def _limited(correlation: float) -> float:
     return max(-MOST_CORRELATION, min(correlation, MOST_CORRELATION))
 
 
-def _normal_scores(side: Values) -> Values:
+def _normal_scores(side: Floats) -> Floats:
     """Of each code the normal quantile of its middle, less their mean over the records."""
     from scipy.special import ndtri  # not loaded by a plan
 
@@ -79,9 +78,7 @@ def _normal_scores(side: Values) -> Values:
     return np.asarray(scores - scores @ side / side.sum())
 
 
-def _copula(
-    possible: NDArray[np.bool_], sides: tuple[Values, Values], scores: list[Values], correlation: float
-) -> Values:
+def _copula(possible: Flags, sides: tuple[Floats, Floats], scores: list[Floats], correlation: float) -> Floats:
     """Records per cell: the density of two normal scores, multiplied until it has the sides."""
     one, other = np.ix_(*scores)
     exponent = correlation * one * other - correlation**2 * (one**2 + other**2) / 2

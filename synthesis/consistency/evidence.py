@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal, averaged
@@ -19,15 +19,15 @@ CONDITION = 1e8
 
 
 def least_squares(
-    forward: Callable[[Values], Values],
-    backward: Callable[[Values], Values],
-    goal: Values,
+    forward: Callable[[Floats], Floats],
+    backward: Callable[[Floats], Floats],
+    goal: Floats,
     size: int,
     *,
     tolerance: float,
     steps: int,
     condition: float = CONDITION,
-) -> Values:
+) -> Floats:
     """The `size` numbers x that bring Ax closest to the goal, of least norm among them (Fong & Saunders 2011, LSMR).
 
     Args:
@@ -41,7 +41,7 @@ def least_squares(
     return np.asarray(solved[0], np.float64)
 
 
-def least_weights(query: QueryMatrix, target: Values) -> Values | None:
+def least_weights(query: QueryMatrix, target: Floats) -> Floats | None:
     """The least weights w of the answers with Qᵀw = the wanted cells (so Private-PGM estimates a total); None: none."""
     weights = least_squares(query.transpose, query.answer, target, query.rows, tolerance=1e-10, steps=300)
     if not weights.any() or np.abs(query.transpose(weights) - target).max(initial=0.0) > 1e-4:
@@ -69,7 +69,7 @@ class Evidence:
     clique: Clique
     shape: tuple[int, ...]
     queries: tuple[tuple[QueryMatrix, float], ...]
-    values: tuple[Values, ...]
+    values: tuple[Floats, ...]
 
     @property
     def whole(self) -> bool:
@@ -91,15 +91,15 @@ class Evidence:
         return min(s for _, s in self.queries)
 
     @property
-    def standardized(self) -> Values:
+    def standardized(self) -> Floats:
         """The answers in units of their noise."""
         return np.concatenate([v / s for v, (_, s) in zip(self.values, self.queries, strict=True)])
 
-    def answer(self, cells: Values) -> Values:
+    def answer(self, cells: Floats) -> Floats:
         """What the queries say of a marginal, in units of their noise."""
         return np.concatenate([q.answer(cells.ravel()) / s for q, s in self.queries])
 
-    def transpose(self, answers: Values) -> Values:
+    def transpose(self, answers: Floats) -> Floats:
         """The transpose of `answer`: shaped as the marginal."""
         cells, place = np.zeros(self.shape).ravel(), 0
         for query, stddev in self.queries:
@@ -124,8 +124,8 @@ def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]
 
 
 def joint_least_squares(
-    evidence: Sequence[Evidence], start: Sequence[Values], project: Callable[[list[Values]], list[Values]]
-) -> list[Values]:
+    evidence: Sequence[Evidence], start: Sequence[Floats], project: Callable[[list[Floats]], list[Floats]]
+) -> list[Floats]:
     """Marginals that agree and come closest to all answers, each weighed by its noise (generalised least squares).
 
     Best linear unbiased: no estimable sum has a larger variance than from its own marginal's answers. What no answer
@@ -141,14 +141,14 @@ def joint_least_squares(
     rows = np.cumsum([0, *(e.rows for e in evidence)])
     noise = [e.stddev for e in evidence]
 
-    def split(flat: Values) -> list[Values]:
+    def split(flat: Floats) -> list[Floats]:
         return [flat[a:b].reshape(s) for (a, b), s in zip(itertools.pairwise(cells), shapes, strict=True)]
 
-    def forward(flat: Values) -> Values:
+    def forward(flat: Floats) -> Floats:
         parts = project(split(flat))
         return np.concatenate([e.answer(p * s) for e, p, s in zip(evidence, parts, noise, strict=True)])
 
-    def backward(answers: Values) -> Values:
+    def backward(answers: Floats) -> Floats:
         cut = [answers[a:b] for a, b in itertools.pairwise(rows)]
         parts = project([e.transpose(r) * s for e, r, s in zip(evidence, cut, noise, strict=True)])
         return np.concatenate([p.ravel() for p in parts])
@@ -159,7 +159,7 @@ def joint_least_squares(
     return [x + p * s for x, p, s in zip(start, parts, noise, strict=True)]
 
 
-def lifted(evidence: Evidence, answers: Values, base: Values) -> Values:
+def lifted(evidence: Evidence, answers: Floats, base: Floats) -> Floats:
     """The marginal nearest to `base` that has the given answers (in units of noise), as nearly as any can.
 
     Near is measured relative to `base`: a sum's change is shared in proportion to it.

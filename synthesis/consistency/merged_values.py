@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.queries.cell_sums import MergedQuery
@@ -21,8 +21,7 @@ from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.transforms import spread_codes
 
 #: Attribute → each code's group; only attributes of which values are merged.
-Groups = Mapping[str, NDArray[np.int64]]
-Cells = NDArray[np.bool_]
+Groups = Mapping[str, Ints]
 
 
 def merged_values(measurements: Measurements, *, apart: Collection[str] = ()) -> Groups:
@@ -30,7 +29,7 @@ def merged_values(measurements: Measurements, *, apart: Collection[str] = ()) ->
 
     Where two answers merge the values of one attribute differently, codes that either of them merges are one group.
     """
-    groups: dict[str, NDArray[np.int64]] = {}
+    groups: dict[str, Ints] = {}
     for answer in measurements.answers:
         if isinstance(answer.query, MergedQuery):
             for name, own in zip(answer.clique, answer.query.labels, strict=True):
@@ -45,7 +44,7 @@ def alike_values(measurements: Measurements, *, apart: Collection[str] = ()) -> 
 
     Attributes of which all codes are told apart are absent; so are those with answers of their own that are no counts.
     """
-    groups: dict[str, NDArray[np.int64]] = {}
+    groups: dict[str, Ints] = {}
     single = set(apart)
     for answer in measurements.answers:
         merged = answer.query.labels if isinstance(answer.query, MergedQuery) else None
@@ -60,7 +59,7 @@ def alike_values(measurements: Measurements, *, apart: Collection[str] = ()) -> 
     return {n: own for n, own in groups.items() if n not in single and own.max() + 1 < own.size}
 
 
-def _joined(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def _joined(one: Ints, other: Ints) -> Ints:
     """The finest groups of codes that neither of two groupings cuts, numbered by their first codes."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components  # not loaded by a plan
@@ -115,14 +114,14 @@ def _compressed(answer: NoisyMarginal, old: Domain, new: Domain, groups: Groups)
     return replace(answer, query=query, values=values, scale=scale)
 
 
-def _onto(finer: NDArray[np.int64], coarser: NDArray[np.int64]) -> NDArray[np.int64]:
+def _onto(finer: Ints, coarser: Ints) -> Ints:
     """Each of the finer groups' coarser one, from both groups of each code."""
     place = np.empty(int(finer.max()) + 1, np.int64)
     place[finer] = coarser
     return place
 
 
-def one_way_counts(measurements: Measurements, groups: Groups) -> dict[str, NDArray[np.float64]]:
+def one_way_counts(measurements: Measurements, groups: Groups) -> dict[str, Floats]:
     """Of the grouped attributes what their codes are in proportion to: the noisy one-way answers, else all alike."""
     counts = {}
     for name in groups:
@@ -132,11 +131,7 @@ def one_way_counts(measurements: Measurements, groups: Groups) -> dict[str, NDAr
 
 
 def expanded(
-    table: CodedTable,
-    domain: Domain,
-    groups: Groups,
-    counts: Mapping[str, NDArray[np.float64]],
-    rng: np.random.Generator,
+    table: CodedTable, domain: Domain, groups: Groups, counts: Mapping[str, Floats], rng: np.random.Generator
 ) -> CodedTable:
     """Rows over merged codes as rows over the values of a domain, in proportion to the counts (`one_way_counts`)."""
     columns = [
@@ -146,7 +141,7 @@ def expanded(
     return CodedTable(domain, tuple(columns), table.weights)
 
 
-def rare_zeros(measurements: Measurements, groups: Groups, *, rare: float, floor: float) -> list[tuple[Clique, Cells]]:
+def rare_zeros(measurements: Measurements, groups: Groups, *, rare: float, floor: float) -> list[tuple[Clique, Flags]]:
     """Values that count as never occurring: those below θ, of an attribute where all of them together are below θ.
 
     θ = max(rare · σ, floor) with the σ of the attribute's noisy one-way counts (Li et al. 2021b, section 5.3: 4.5 σ and
@@ -156,7 +151,7 @@ def rare_zeros(measurements: Measurements, groups: Groups, *, rare: float, floor
     Returns:
         impossible cells of single attributes, over the merged codes where there are any.
     """
-    zeros: list[tuple[Clique, Cells]] = []
+    zeros: list[tuple[Clique, Flags]] = []
     if max(rare, floor) <= 0:
         return zeros
     for name in measurements.domain.names:
@@ -179,12 +174,7 @@ def _best_one_way(measurements: Measurements, name: str) -> NoisyMarginal | None
     return min(own, key=lambda a: a.stddev, default=None)
 
 
-def _expanded(
-    codes: NDArray[np.unsignedinteger],
-    groups: NDArray[np.int64],
-    counts: NDArray[np.float64],
-    rng: np.random.Generator,
-) -> NDArray[np.unsignedinteger]:
+def _expanded(codes: Codes, groups: Ints, counts: Floats, rng: np.random.Generator) -> Codes:
     expanded_codes = np.empty(len(codes), code_dtype(groups.size))
     for group in range(int(groups.max()) + 1):
         members, rows = np.flatnonzero(groups == group), np.flatnonzero(codes == group)

@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Flags, Floats
 
 Axes = tuple[int, ...]
 
@@ -24,7 +23,7 @@ NOTHING = 1e-250
 LIKE_CELLS, LEAST_LOG = 16, -4.0
 
 
-def product(sides: Sequence[Values], total: float) -> Values:
+def product(sides: Sequence[Floats], total: float) -> Floats:
     """The marginal of that total whose attributes are independent and have these one-way marginals."""
     result = np.full((), total)
     for side in sides:
@@ -32,7 +31,7 @@ def product(sides: Sequence[Values], total: float) -> Values:
     return result
 
 
-def soften(values: Values, base: Values, stddev: float, *, sparse: bool = False) -> Values:
+def soften(values: Floats, base: Floats, stddev: float, *, sparse: bool = False) -> Floats:
     """`values` drawn towards `base`: differences lose a threshold, those below it vanish.
 
     The threshold is the one with the smallest unbiased estimate of the squared error (Stein 1981; Donoho and Johnstone
@@ -45,7 +44,7 @@ def soften(values: Values, base: Values, stddev: float, *, sparse: bool = False)
     return _softened(values, base, stddev, sparse)[0]
 
 
-def _softened(values: Values, base: Values, stddev: float, sparse: bool) -> tuple[Values, float]:
+def _softened(values: Floats, base: Floats, stddev: float, sparse: bool) -> tuple[Floats, float]:
     """`soften`, and its estimated squared error in units of the noise."""
     gap = values - base
     sizes = np.sort(np.abs(gap), axis=None) / stddev
@@ -62,7 +61,7 @@ def _softened(values: Values, base: Values, stddev: float, sparse: bool) -> tupl
     return np.asarray(drawn), float(risk[best])
 
 
-def soften_alike(values: Values, base: Values) -> Values:
+def soften_alike(values: Floats, base: Floats) -> Floats:
     """`values`, of noise 1, drawn towards `base`: cells of like expectation by a rule of their own.
 
     Full cells differ from a model by much, each of them, and empty cells by nothing: one threshold for all takes
@@ -83,7 +82,7 @@ def soften_alike(values: Values, base: Values) -> Values:
     return drawn.reshape(values.shape)
 
 
-def _group_drawn(values: Values, base: Values) -> Values:
+def _group_drawn(values: Floats, base: Floats) -> Floats:
     softened, risk = _softened(values, base, 1.0, False)
     gap = values - base
     most, square = max(gap.size - 2, 0), max(float((gap**2).sum()), 1e-300)
@@ -92,7 +91,7 @@ def _group_drawn(values: Values, base: Values) -> Values:
     return softened
 
 
-def between(base: Values, sides: Mapping[Axes, Values]) -> Values:
+def between(base: Floats, sides: Mapping[Axes, Floats]) -> Floats:
     """`base` multiplied until it has the given marginals: with `base` a product, the one of largest entropy."""
     wide = {axes: side for axes, side in sides.items() if len(axes) > 1}
     for _ in range(FITTINGS if len(wide) > 1 else len(wide)):
@@ -105,7 +104,7 @@ def between(base: Values, sides: Mapping[Axes, Values]) -> Values:
     return base
 
 
-def raked(values: Values, axes: Axes, side: Values) -> tuple[Values, float]:
+def raked(values: Floats, axes: Axes, side: Floats) -> tuple[Floats, float]:
     """The array multiplied until its marginal over some axes is `side`, and how far a cell of that was off before."""
     others = others_of(values.ndim, axes)
     now = values.sum(axis=others)
@@ -113,13 +112,7 @@ def raked(values: Values, axes: Axes, side: Values) -> tuple[Values, float]:
     return values * np.expand_dims(factor, others), float(np.abs(now - side).max(initial=0.0))
 
 
-def fit(
-    values: Values,
-    total: float,
-    sides: Mapping[Axes, Values],
-    *,
-    impossible: NDArray[np.bool_] | None = None,
-) -> Values:
+def fit(values: Floats, total: float, sides: Mapping[Axes, Floats], *, impossible: Flags | None = None) -> Floats:
     """A non-negative array near `values` that sums to `total` and has the given marginals (`sides`, by their axes).
 
     Alternates the way to non-negative cells with the equal shift that restores each side, until both hold nearly.
@@ -152,7 +145,7 @@ def fit(
     return _mended(result, total, sides)
 
 
-def nearest(values: Values, total: float, possible: NDArray[np.bool_] | None) -> Values:
+def nearest(values: Floats, total: float, possible: Flags | None) -> Floats:
     """The nearest non-negative array of that total, on the possible cells (None: all)."""
     if possible is None:
         return norm_sub(values, total)
@@ -162,7 +155,7 @@ def nearest(values: Values, total: float, possible: NDArray[np.bool_] | None) ->
     return projected
 
 
-def _mended(values: Values, total: float, sides: Mapping[Axes, Values]) -> Values:
+def _mended(values: Floats, total: float, sides: Mapping[Axes, Floats]) -> Floats:
     """Exact sides, none sharing an axis: scale down what is over, then fill what is missing by a product.
 
     After the scaling no side is over, and every side lacks the same sum (Altschuler, Weed and Rigollet 2017, for two
@@ -191,7 +184,7 @@ def others_of(ndim: int, axes: Axes) -> Axes:
     return tuple(axis for axis in range(ndim) if axis not in axes)
 
 
-def norm_sub(values: Values, total: float) -> Values:
+def norm_sub(values: Floats, total: float) -> Floats:
     """The closest array (in L2) that is non-negative and sums to `total`: cells lose a constant, and stop at 0.
 
     Cost: a few passes over the cells; those that a smaller constant already stops are left out of the next pass.

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.domain import Clique, subsets
 from mechanisms.public.noise_kinds import GAUSSIAN
 from mechanisms.public.queries.cell_sums import ResidualQuery, projected
@@ -53,7 +53,7 @@ class Layers:
         """Of the singular values of the matrix that makes the noise, to this power."""
         return math.fsum(t**power * math.prod(self.shape[i] - 1 for i in s) for s, t in self.strengths.items())
 
-    def times(self, rows: Values) -> Values:
+    def times(self, rows: Floats) -> Floats:
         """Rows of numbers per cell (rows × cells), times the symmetric matrix that makes the noise."""
         tables = rows.reshape(-1, *self.shape)
         weights: dict[tuple[int, ...], float] = {}  # of the means over all other axes (inclusion and exclusion)
@@ -72,7 +72,7 @@ class Layers:
 class Rebuilt:
     """A marginal from its parts: unbiased, in records, shaped; the law of its noise; and where it comes from."""
 
-    values: Values
+    values: Floats
     noise: Layers
     sources: tuple[Clique, ...]
 
@@ -81,7 +81,7 @@ class Rebuilt:
 class _Part:
     """The residual of a set of columns, shaped, the variance of a cell before projection, and its sources."""
 
-    values: Values
+    values: Floats
     variance: float
     sources: tuple[Clique, ...]
 
@@ -141,7 +141,7 @@ class ResidualParts:
         """The mean of what all answers say of it, weighted by precision."""
         if not clique and self.public_total is not None:
             return _Part(np.array(float(self.public_total)), 0.0, ())
-        estimates: list[tuple[Values, float, Clique]] = []
+        estimates: list[tuple[Floats, float, Clique]] = []
         for a in self._having.get(clique, []):
             assert isinstance(a.query, ResidualQuery)
             estimates.append((a.query.residual(a.values), (a.stddev / a.query.unit) ** 2, a.clique))

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements
 from synthesis.consistency.agree import estimate_total
@@ -26,7 +26,7 @@ DENSE, FAR = 1024, 39
 MULTIPLES, SPIKE, STEPS = (0.0, 1 / 16, 1 / 4, 1.0, 4.0, 16.0), 0.01, 40
 
 
-def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[Values, Values]:
+def likeliest(values: Floats, stddev: float, means: Sequence[Floats]) -> tuple[Floats, Floats]:
     """Posterior means and variances of cells seen through noise, under the likeliest of several priors; none below 0.
 
     A cell is exponential, with a multiple of its prior mean; the shares of the multiples are fitted by EM.
@@ -60,7 +60,7 @@ def likeliest(values: Values, stddev: float, means: Sequence[Values]) -> tuple[V
     return (shrunk_values * stddev).reshape(values.shape), variances.reshape(values.shape)
 
 
-def smoothed(values: Values, lines: Sequence[int], stddev: float) -> tuple[Values, Values]:
+def smoothed(values: Floats, lines: Sequence[int], stddev: float) -> tuple[Floats, Floats]:
     """Cells free of noise and their variances: each prior mean is a mean of all cells, or of neighbours along the axes.
 
     Args:
@@ -75,7 +75,7 @@ def smoothed(values: Values, lines: Sequence[int], stddev: float) -> tuple[Value
     return likeliest(values, stddev, means)
 
 
-def neighbours(values: Values, lines: Sequence[int], width: float, stddev: float = 0.0) -> Values:
+def neighbours(values: Floats, lines: Sequence[int], width: float, stddev: float = 0.0) -> Floats:
     """Of each cell the mean of the others, by their distance along the axes.
 
     Args:
@@ -98,7 +98,7 @@ def neighbours(values: Values, lines: Sequence[int], width: float, stddev: float
     return np.asarray(means * np.maximum(1 - noise / np.maximum(means**2, 1e-12), 0.0))
 
 
-def _weighed(cells: Values, axis: int, line: int, width: float) -> Values:
+def _weighed(cells: Floats, axis: int, line: int, width: float) -> Floats:
     """Sums along an axis by weights of distances; of a long axis some cells at a time, with all that are near."""
     cells, reach = np.moveaxis(cells, axis, 0), math.ceil(FAR * width)
     sums, size = cells.copy(), DENSE if len(cells) <= DENSE else reach

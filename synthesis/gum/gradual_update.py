@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable, code_dtype, count_cliques, extend_keys
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.jit import compiled
@@ -25,7 +26,7 @@ class UpdateWork:
     """The rows under change; `keys` are their cells in the marginal that was counted last."""
 
     domain: Domain
-    columns: list[NDArray[np.unsignedinteger]]
+    columns: list[Codes]
     keys: NDArray[np.int32]
     state: NDArray[np.uint64]
     rng: np.random.Generator
@@ -35,7 +36,7 @@ class UpdateWork:
         state = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         return cls(table.domain, [c.copy() for c in table.columns], np.empty(table.rows, np.int32), state, rng)
 
-    def counts(self, clique: Clique) -> NDArray[np.int64]:
+    def counts(self, clique: Clique) -> Ints:
         """The rows in each cell of a marginal; `keys` then holds each row's cell."""
         self.keys[:] = 0
         for axis in map(self.domain.index, clique):
@@ -70,7 +71,7 @@ class UpdateWork:
             gain = systematic(gain.astype(np.float64), left, self.rng)
         return self.move(target.clique, counts, gain, loss, replace, ordered=not as_paper), off
 
-    def banish(self, clique: Clique, impossible: NDArray[np.bool_]) -> int:
+    def banish(self, clique: Clique, impossible: Flags) -> int:
         """Move the rows with an impossible combination to possible ones, in proportion to their present rows."""
         counts = self.counts(clique)
         loss = np.where(impossible.ravel(), counts, 0)
@@ -82,14 +83,7 @@ class UpdateWork:
         return self.move(clique, counts, systematic(weights, moved, self.rng), loss, 1.0)
 
     def move(
-        self,
-        clique: Clique,
-        counts: NDArray[np.int64],
-        gain: NDArray[np.int64],
-        loss: NDArray[np.int64],
-        replace: float,
-        *,
-        ordered: bool = True,
+        self, clique: Clique, counts: Ints, gain: Ints, loss: Ints, replace: float, *, ordered: bool = True
     ) -> int:
         """Free `loss` rows of each cell and give each cell its `gain`, by duplication and by replacement."""
         moved = int(loss.sum())
@@ -135,7 +129,7 @@ class UpdateWork:
         return rows[first], cells[second]
 
 
-def shrink_factor(excess: NDArray[np.float64], counts: NDArray[np.int64], moved: float) -> float:
+def shrink_factor(excess: Floats, counts: Ints, moved: float) -> float:
     """β with Σ min(excess, β · counts) = moved: what keeps the number of rows (Appendix A.2)."""
     over = np.flatnonzero(excess > 0)
     ratio = excess[over] / counts[over]
@@ -153,8 +147,8 @@ def shrink_factor(excess: NDArray[np.float64], counts: NDArray[np.int64], moved:
 @compiled
 def pick_rows(
     keys: NDArray[np.int32],
-    counts: NDArray[np.int64],
-    quotas: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    counts: Ints,
+    quotas: tuple[Ints, Ints, Ints],
     freed: NDArray[np.int32],
     donors: NDArray[np.int32],
     state: NDArray[np.uint64],
@@ -212,7 +206,7 @@ class _Entries(NamedTuple):
 
     start: NDArray[np.uint64]
     stride: NDArray[np.uint64]
-    weight: NDArray[np.float64]
+    weight: Floats
     entry: NDArray[np.uint64]
     other: NDArray[np.uint64]
     other_stride: NDArray[np.uint64]
@@ -304,10 +298,10 @@ def _entries(domain: Domain, laid: Sequence[tuple[Clique, float]]) -> list[_Entr
 def _sweep(
     rows: NDArray[np.int32],
     axis: int,
-    gap: NDArray[np.float64],
+    gap: Floats,
     start: NDArray[np.uint64],
     stride: NDArray[np.uint64],
-    weight: NDArray[np.float64],
+    weight: Floats,
     entry: NDArray[np.uint64],
     other: NDArray[np.uint64],
     other_stride: NDArray[np.uint64],

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Floats, Ints
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Clique, Domain
 from synthesis.consistency.agree import ConsistentTargets, Target
 
-Columns = dict[str, NDArray[np.unsignedinteger]]
+Columns = dict[str, Codes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +121,7 @@ def draw_lone(domain: Domain, columns: Columns, appended: Appended, *, rows: int
         cells //= size
 
 
-def _drawn(table: NDArray[np.float64], keys: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+def _drawn(table: Floats, keys: Ints, rng: np.random.Generator) -> Ints:
     """For each row a column of the table, in proportion to the entries of the row's own line."""
     counts = np.bincount(keys, minlength=len(table))
     mixed = rng.permutation(keys.size)
@@ -164,7 +164,7 @@ def tree_columns(
     return columns
 
 
-def information(values: NDArray[np.float64]) -> float:
+def information(values: Floats) -> float:
     """Mutual information of a two-way marginal, in nats."""
     total = float(values.sum())
     if total <= 0:

@@ -10,9 +10,8 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.jit import compiled
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import wide
@@ -43,11 +42,7 @@ class ClearedPart:
 
 
 def cleared(
-    column: Column,
-    fine: Answer | None,
-    bins: Answer | None,
-    widths: Values,
-    filled: Sequence[tuple[int, int]] = (),
+    column: Column, fine: Answer | None, bins: Answer | None, widths: Floats, filled: Sequence[tuple[int, int]] = ()
 ) -> list[ClearedPart]:
     """Parts of the range with their records, ascending, not negative, and of the answers' sum.
 
@@ -88,7 +83,7 @@ def cleared(
     return _parts(evidence_of(column, fine, bins, support), np.where(support, widths, 0.0), held, total, more, moved)
 
 
-def _farther(evidence: FineEvidence, end: int, places: NDArray[np.int64]) -> int:
+def _farther(evidence: FineEvidence, end: int, places: Ints) -> int:
     """Where the records beyond an end of the support end, if all from it to some place stand out of their noise."""
     sums = np.concatenate([[0.0], np.cumsum(evidence.cells)])
     places = places if evidence.cell_variance > 0 else places[np.isin(places, evidence.first)]
@@ -111,11 +106,11 @@ class _Halves:
         halved: whether it has halves; the lower is the next part, the upper the `end` of that.
     """
 
-    start: NDArray[np.int64]
-    stop: NDArray[np.int64]
-    depth: NDArray[np.int64]
-    end: NDArray[np.int64]
-    halved: NDArray[np.bool_]
+    start: Ints
+    stop: Ints
+    depth: Ints
+    end: Ints
+    halved: Flags
 
 
 @lru_cache(maxsize=8)
@@ -140,7 +135,7 @@ def _halves(first: tuple[int, ...], inside: bool) -> _Halves:
 
 def _parts(
     evidence: FineEvidence,
-    widths: Values,
+    widths: Floats,
     filled: Sequence[tuple[int, int]],
     total: float,
     more: float,
@@ -179,19 +174,19 @@ def _parts(
 
 @compiled
 def _split(
-    end: NDArray[np.int64],
-    halved: NDArray[np.bool_],
-    own: NDArray[np.float64],
-    variance: NDArray[np.float64],
-    far: NDArray[np.bool_],
-    narrow: NDArray[np.bool_],
-    shown: NDArray[np.bool_],
-    share: NDArray[np.float64],
-    noise: NDArray[np.float64],
-    apart: NDArray[np.float64],
+    end: Ints,
+    halved: Flags,
+    own: Floats,
+    variance: Floats,
+    far: Flags,
+    narrow: Flags,
+    shown: Flags,
+    share: Floats,
+    noise: Floats,
+    apart: Floats,
     more: float,
-    records: NDArray[np.float64],
-) -> NDArray[np.bool_]:
+    records: Floats,
+) -> Flags:
     """Splits the records of each part between its halves; which parts stay whole and lie in no other that does.
 
     Args:
@@ -287,7 +282,7 @@ def _lower(
     return min(max(even + off * (1 - (reach / off) ** 2), 0.0), records), False
 
 
-def _garrote_error(z: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
+def _garrote_error(z: Floats, reach: float) -> Floats:
     """Stein's estimate of the squared error of z (1 − reach²/z²)₊, where z has noise of 1."""
     with np.errstate(divide="ignore"):
         ratio = reach**2 / z**2

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Flags, Floats, Ints
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
@@ -69,7 +69,7 @@ def with_far_cells_cleared(
     return replace(table, columns=tuple(columns.get(n, table.column(n)) for n in table.domain.names))
 
 
-def pair_labels(answer: NoisyMarginal, domain: Domain) -> tuple[NDArray[np.int64], ...] | None:
+def pair_labels(answer: NoisyMarginal, domain: Domain) -> tuple[Ints, ...] | None:
     """The groups of codes that a pair is asked over; None for other answers."""
     if len(answer.clique) != 2:
         return None
@@ -105,7 +105,7 @@ def filled_bins(measurements: Measurements, name: str) -> list[tuple[int, int]]:
     return [bins for bins, most in heights.items() if most > far]
 
 
-def _little(values: Values, far: NDArray[np.int64], stddev: float) -> dict[int, tuple[NDArray[np.bool_], Values]]:
+def _little(values: Floats, far: Ints, stddev: float) -> dict[int, tuple[Flags, Floats]]:
     """Far bin → the groups that have little there, and how many records such a group is left, as the answers count.
 
     So a bin says by itself, or all bins together from one on to the upper end, whose sum has less noise beside what
@@ -132,7 +132,7 @@ def _little(values: Values, far: NDArray[np.int64], stddev: float) -> dict[int, 
     return {int(one): (little[:, place], left[:, place]) for place, one in enumerate(far)}
 
 
-def _sparse(answers: Values, independent: Values, stddev: float) -> tuple[NDArray[np.bool_], Values]:
+def _sparse(answers: Floats, independent: Floats, stddev: float) -> tuple[Flags, Floats]:
     """Whether answers say that there is little, and what they still count then."""
     little = (answers < LITTLE * stddev) & (independent - answers > BELOW * stddev)
     shown = np.maximum(answers, 1e-9 * stddev)
@@ -140,8 +140,8 @@ def _sparse(answers: Values, independent: Values, stddev: float) -> tuple[NDArra
 
 
 def _exchanges(
-    values: Values, far: int, little_there: tuple[NDArray[np.bool_], Values], cells: _Cells, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    values: Floats, far: int, little_there: tuple[Flags, Floats], cells: _Cells, rng: np.random.Generator
+) -> tuple[Ints, Ints]:
     """Rows in a far bin that are too many in their group, and the row of another group that each exchanges with.
 
     The other row's bin is one of those that the group has, as often as it has it.
@@ -181,15 +181,15 @@ class _Cells:
         moved: rows that have exchanged their bins since.
     """
 
-    of_row: NDArray[np.int64]
-    count: NDArray[np.int64]
+    of_row: Ints
+    count: Ints
     width: int
-    by_cell: NDArray[np.int64]
-    first: NDArray[np.int64]
-    moved: list[NDArray[np.int64]]
+    by_cell: Ints
+    first: Ints
+    moved: list[Ints]
 
     @classmethod
-    def of(cls, group: NDArray[np.int64], bins: NDArray[np.int64], shape: tuple[int, ...]) -> _Cells:
+    def of(cls, group: Ints, bins: Ints, shape: tuple[int, ...]) -> _Cells:
         """From the group and the bin of each row."""
         cell = group * shape[1] + bins
         count = np.bincount(cell, minlength=shape[0] * shape[1])
@@ -197,7 +197,7 @@ class _Cells:
         first = np.concatenate([[0], np.cumsum(count)])
         return cls(cell, count, shape[1], np.argsort(short, kind="stable"), first, [])
 
-    def drawn(self, cells: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    def drawn(self, cells: Ints, rng: np.random.Generator) -> Ints:
         """A row of each of these cells at random, none twice; -1 where a cell has no more.
 
         Cost: linear in the rows of these cells and in those that have moved.
@@ -222,7 +222,7 @@ class _Cells:
         out[enough] = rows[mixed[((np.cumsum(held) - held)[cells] + rank)[enough]]]
         return out
 
-    def exchange(self, ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> None:
+    def exchange(self, ours: Ints, theirs: Ints) -> None:
         """These rows, none of them twice, exchange their bins."""
         rows, others = np.concatenate([ours, theirs]), np.concatenate([theirs, ours])
         old = self.of_row[rows]
@@ -233,7 +233,7 @@ class _Cells:
         self.moved.append(rows)
 
 
-def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
+def far_groups(shape: Shape, labels: Ints) -> Flags:
     """Which groups of bins lie far from the mean, as values of the shape do; *other* and *missing* never."""
     values, records = middles(shape), shape.counts
     mean = float(np.average(values, weights=records))
@@ -242,7 +242,7 @@ def far_groups(shape: Shape, labels: NDArray[np.int64]) -> NDArray[np.bool_]:
     return np.asarray(there & (np.abs(middle - mean) > FAR * stddev))
 
 
-def group_middles(shape: Shape, labels: NDArray[np.int64]) -> tuple[Values, NDArray[np.bool_]]:
+def group_middles(shape: Shape, labels: Ints) -> tuple[Floats, Flags]:
     """The mean value of each group of bins; and which groups have one: not *other*, not *missing*."""
     own, groups = labels[: shape.counts.size], int(labels.max()) + 1
     weights = shape.counts + 1e-9 * shape.counts.sum()
@@ -250,7 +250,7 @@ def group_middles(shape: Shape, labels: NDArray[np.int64]) -> tuple[Values, NDAr
     return sums / np.maximum(records, 1e-300), np.bincount(own, minlength=groups) > 0
 
 
-def middles(shape: Shape) -> Values:
+def middles(shape: Shape) -> Floats:
     """The mean value of each bin; its middle where it is empty."""
     halves = (shape.places[1:] + shape.places[:-1]) / 2 * np.diff(shape.below)
     sums = np.concatenate([[0.0], np.cumsum(halves)])

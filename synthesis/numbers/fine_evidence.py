@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.schema.bins import multiple, steps_to
@@ -17,7 +16,7 @@ from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges
 
 #: Noisy records per code, and the variance of one.
-Answer = tuple[Values, float]
+Answer = tuple[Floats, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +31,13 @@ class FineEvidence:
         support: cells that may hold records.
     """
 
-    cells: Values
-    first: NDArray[np.int64]
-    bin_variance: Values
+    cells: Floats
+    first: Ints
+    bin_variance: Floats
     cell_variance: float
-    support: NDArray[np.bool_]
+    support: Flags
 
-    def variance(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Values:
+    def variance(self, start: Ints, stop: Ints) -> Floats:
         """Of the sums of the cells from each `start` to before `stop`: whole bins, and parts of those at the ends."""
         variances = np.concatenate([[0], np.cumsum(self.bin_variance)])
         low, high = np.searchsorted(self.first, start), np.searchsorted(self.first, stop, side="right") - 1
@@ -46,7 +45,7 @@ class FineEvidence:
         begin, end = (np.where(low <= high, self.first[np.minimum(each, high)], stop) for each in (low, high))
         return np.asarray(whole + self._inside(start, begin) + self._inside(end, stop))
 
-    def _inside(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> Values:
+    def _inside(self, start: Ints, stop: Ints) -> Floats:
         """As `variance`, where each part lies inside one bin."""
         cells = np.concatenate([[0], np.cumsum(self.support)])
         own = np.minimum(np.searchsorted(self.first, start, side="right"), self.bin_variance.size) - 1
@@ -64,12 +63,7 @@ def mean_of(answers: Sequence[NoisyMarginal]) -> Answer | None:
     return np.asarray(sum(a.values * a.stddev**-2 for a in whole)) / precision, 1 / precision
 
 
-def evidence_of(
-    column: Column,
-    fine: Answer | None,
-    bins: Answer | None,
-    support: NDArray[np.bool_] | None = None,
-) -> FineEvidence:
+def evidence_of(column: Column, fine: Answer | None, bins: Answer | None, support: Flags | None = None) -> FineEvidence:
     """Both answers as one: the bins' records weighed by precision, and what is left of the fine answers inside them.
 
     Two levels of a tree with a consistent sum (Hay et al. 2010, section 4), for bins of any size: least squares, given
@@ -117,7 +111,7 @@ class RangeCount:
     cut: tuple[int, ...]
 
 
-def curve_shares(shape: Shape, edges: Values, column: Column, ranges: Ranges) -> Values:
+def curve_shares(shape: Shape, edges: Floats, column: Column, ranges: Ranges) -> Floats:
     """The part of each interval between edges that the ranges hold, by the curve; of its width where it holds nothing.
 
     Args:
@@ -173,12 +167,12 @@ def _drawn_ends(column: Column, asked: tuple[float, float]) -> tuple[float, floa
     return float(multiple(first, step)), float(multiple(beyond, step))
 
 
-def _below(shape: Shape, places: Values) -> Values:
+def _below(shape: Shape, places: Floats) -> Floats:
     """The records below each place; at a peak, those below it."""
     return np.asarray(np.interp(np.nextafter(places, -np.inf), shape.places, shape.below), np.float64)
 
 
-def _counted(evidence: FineEvidence, weights: Values) -> tuple[float, float]:
+def _counted(evidence: FineEvidence, weights: Floats) -> tuple[float, float]:
     """The weighted sum of the cells, and its standard error by both levels of the evidence."""
     starts = evidence.first[:-1]
     sizes = np.diff(evidence.first)

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.release import Measurements
 from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import cells_of_bins, fine_edges, wide
@@ -75,20 +74,20 @@ def _bootstrapped(
     return NoiseError(mean, tuple(rest))
 
 
-def _read(shape: Shape, quantiles: tuple[float, ...]) -> Values:
+def _read(shape: Shape, quantiles: tuple[float, ...]) -> Floats:
     """The mean and the quantiles."""
     mean = np.average((shape.places[1:] + shape.places[:-1]) / 2, weights=np.diff(shape.below))
     return np.array([mean, *np.interp(np.array(quantiles) * shape.below[-1], shape.below, shape.places)])
 
 
-def _with_noise(counts: Values, answer: Answer | None, rng: np.random.Generator) -> Answer | None:
+def _with_noise(counts: Floats, answer: Answer | None, rng: np.random.Generator) -> Answer | None:
     """An answer about these counts, with as much noise, of the normal distribution."""
     if answer is None:
         return None
     return counts + np.sqrt(answer[1]) * rng.standard_normal(counts.size), answer[1]
 
 
-def group_errors(schema: Schema, measurements: Measurements, name: str, by: str) -> Values | None:
+def group_errors(schema: Schema, measurements: Measurements, name: str, by: str) -> Floats | None:
     """The standard error that noise gives to the mean of a column in each group, about; None if no answer tells.
 
     From the most precise answer about the pair: the noise of every cell times how far its values lie from the group's
@@ -112,7 +111,7 @@ def group_errors(schema: Schema, measurements: Measurements, name: str, by: str)
     return _group_errors(shape, values, labels[axis], stddev)[labels[1 - axis]]
 
 
-def _group_errors(shape: Shape, values: Values, labels: NDArray[np.int64], stddev: float) -> Values:
+def _group_errors(shape: Shape, values: Floats, labels: Ints, stddev: float) -> Floats:
     """Per group of codes of the other column."""
     place, counted = group_middles(shape, labels)
     far = far_groups(shape, labels)
@@ -178,7 +177,7 @@ def expected_error(column: Column, cell_stddev: float, bin_stddev: float | None,
     return ExpectedError(value, value / mean if long_tail else None, LONG_TAIL if long_tail else EVEN)
 
 
-def _last_bin(records: Values, variance: Values) -> int:
+def _last_bin(records: Floats, variance: Floats) -> int:
     """The number of bins up to the last one that is kept: where halving goes if the upper half stands out, or not."""
     start, stop = 0, records.size
     while stop - start > 1:
@@ -188,7 +187,7 @@ def _last_bin(records: Values, variance: Values) -> int:
     return stop
 
 
-def _lognormal(edges: Values, rows: int) -> Values:
+def _lognormal(edges: Floats, rows: int) -> Floats:
     """The share of the values below each edge; the largest of so many values is expected at the upper bound."""
     normal = NormalDist()
     top = normal.inv_cdf(1 - 1 / max(rows, 2))

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Codes, Flags, Floats, Ints
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.release import Measurements
 from mechanisms.public.rules.computed import filled
@@ -130,7 +130,7 @@ def as_columns(
     measurements: Measurements,
     rng: np.random.Generator,
     *,
-    allowed: Mapping[str, NDArray[np.bool_]] | None = None,
+    allowed: Mapping[str, Flags] | None = None,
 ) -> CodedTable:
     """What a synthesizer made as rows of the table's columns: mapped columns, bins by their shapes, the rules undone.
 
@@ -149,7 +149,7 @@ def reshaped(
     schema: Schema,
     measurements: Measurements,
     rng: np.random.Generator,
-    allowed: Mapping[str, NDArray[np.bool_]] | None = None,
+    allowed: Mapping[str, Flags] | None = None,
 ) -> CodedTable:
     """Synthetic rows without the noise in the ends of their columns.
 
@@ -186,15 +186,13 @@ def reshaped(
     return with_far_cells_cleared(placed, measurements, fine, rng)
 
 
-def _long_tail(counts: Values, answer: Answer) -> bool:
+def _long_tail(counts: Floats, answer: Answer) -> bool:
     """Whether few bins hold the records by the shape, and nearly all of them by the answers too."""
     empty, values = counts <= 0, answer[0][: counts.size]
     return bool(empty.mean() > 1 - FEW and values[empty].sum() < BEYOND * values.sum())
 
 
-def _redrawn(
-    column: NDArray[np.unsignedinteger], counts: Values, groups: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.unsignedinteger]:
+def _redrawn(column: Codes, counts: Floats, groups: Ints, rng: np.random.Generator) -> Codes:
     """A column of codes whose bins follow the counts within each group of bins; as it is where all are 0."""
     codes, filled_bins = np.array(column), np.flatnonzero(counts > 0)
     if not filled_bins.size:
@@ -208,7 +206,7 @@ def _redrawn(
     return codes
 
 
-def _filled_ends(counts: Values, answer: Answer) -> Values:
+def _filled_ends(counts: Floats, answer: Answer) -> Floats:
     """Counts whose empty ends are filled again where clearing them is expected to lose more records than it saves.
 
     Noise of standard deviation σ puts σ/√(2π) records into a code that holds none. The answers, drawn to their mean by
@@ -229,9 +227,7 @@ def _filled_ends(counts: Values, answer: Answer) -> Values:
     return np.where(between, np.maximum(counts, 1.0), counts)
 
 
-def _without_tails(
-    column: NDArray[np.unsignedinteger], counts: Values, groups: NDArray[np.int64], rng: np.random.Generator
-) -> NDArray[np.unsignedinteger]:
+def _without_tails(column: Codes, counts: Floats, groups: Ints, rng: np.random.Generator) -> Codes:
     """A column of codes without those below the first that the counts hold, and above the last: noise alone is there.
 
     Such rows get one of the other codes, as often as other rows have it: of their group of bins, or of any, where that
@@ -252,7 +248,7 @@ def _without_tails(
     return codes
 
 
-def _groups_of_bins(name: str, values: int, measurements: Measurements) -> NDArray[np.int64]:
+def _groups_of_bins(name: str, values: int, measurements: Measurements) -> Ints:
     """The group of each bin: two bins are in one where every answer about several columns counts them together."""
     labels = [np.zeros(values, np.int64)]
     for answer in measurements.answers:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Flags, Floats
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.progress import Progress
@@ -72,7 +72,7 @@ class ViewModel:
     def total(self) -> float:
         return self.targets.total
 
-    def marginal(self, clique: Sequence[str]) -> Values:
+    def marginal(self, clique: Sequence[str]) -> Floats:
         """Records per cell of any marginal, flattened in C order of the clique in domain order; it sums to the total.
 
         From the most precise view that contains it; else the solution of what all views say about its parts.
@@ -96,7 +96,7 @@ class ViewModel:
         possible = np.ones(shape, np.bool_) if impossible is None else ~impossible
         return SOLUTIONS[self.spec.solution](possible, self.total, self._sides(names)).ravel()
 
-    def _sides(self, names: Clique) -> dict[Axes, Values]:
+    def _sides(self, names: Clique) -> dict[Axes, Floats]:
         """What the views say about the largest parts of a clique that they hold, by axes."""
         held: dict[Clique, Target] = {}
         for target in sorted(self.targets.marginals, key=lambda t: -t.variance):
@@ -148,7 +148,7 @@ def solved_views(measurements: Measurements, solution: str, zeros: Zeros) -> Vie
     return ViewModel(consistent(measurements, zeros=zeros), MaxentSpec(solution=named))
 
 
-def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+def largest_entropy(possible: Flags, total: float, sides: dict[Axes, Floats]) -> Floats:
     """Proportional fitting from the uniform marginal: the one of largest entropy among those with these sides.
 
     Sides that contradict each other a little (noise, non-negativity) are met in turn; the mean of the last round is
@@ -166,7 +166,7 @@ def largest_entropy(possible: NDArray[np.bool_], total: float, sides: dict[Axes,
     return np.asarray(mean * (total / max(float(mean.sum()), 1e-300)), np.float64)
 
 
-def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+def least_norm(possible: Flags, total: float, sides: dict[Axes, Floats]) -> Floats:
     """The non-negative marginal of least L2 norm with these sides: Dykstra's alternating projections from 0."""
     values, debt = np.zeros(possible.shape), np.zeros(possible.shape)
     for _ in range(ROUNDS):
@@ -186,7 +186,7 @@ def least_norm(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Valu
     return nearest(values, total, possible)
 
 
-def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes, Values]) -> Values:
+def linear_programme(possible: Flags, total: float, sides: dict[Axes, Floats]) -> Floats:
     """A non-negative marginal whose sides are off by as little as possible (the largest cell counts)."""
     from scipy import sparse
     from scipy.optimize import linprog
@@ -219,7 +219,7 @@ def linear_programme(possible: NDArray[np.bool_], total: float, sides: dict[Axes
     return nearest(solution.x[:-1].reshape(possible.shape) * total, total, possible)
 
 
-SOLUTIONS: dict[str, Callable[[NDArray[np.bool_], float, dict[Axes, Values]], Values]] = {
+SOLUTIONS: dict[str, Callable[[Flags, float, dict[Axes, Floats]], Floats]] = {
     "maxent": largest_entropy,
     "least_norm": least_norm,
     "leastnorm": least_norm,  # the earlier spelling

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.members import need_extra
 from mechanisms.public.progress import Progress
@@ -69,7 +69,7 @@ class MbiSpec(Synthesizer):
 class _Query:
     """A query matrix as the library takes it: a linear function of a factor. Dense: for small marginals."""
 
-    matrix: NDArray[np.float64]
+    matrix: Floats
 
     def __call__(self, factor: Any) -> Any:
         return self.matrix @ factor.datavector()

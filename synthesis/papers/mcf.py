@@ -6,15 +6,13 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from synthesis.consistency.agree import Target
 from synthesis.gum.gradual_update import UpdateWork, pick_rows
 from synthesis.gum.gum_settings import Passes
 from synthesis.rounding import systematic
 from synthesis.xorshift import shuffle
-
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class McfSpec(Passes):
         return moved, off
 
 
-def fewest_changes(counts: Whole, target: Whole, shape: tuple[int, ...]) -> tuple[Whole, Whole, Whole]:
+def fewest_changes(counts: Ints, target: Ints, shape: tuple[int, ...]) -> tuple[Ints, Ints, Ints]:
     """Which rows go from which cell to which: (from, to, how many), with the least number of codes changed.
 
     A row that keeps the attributes S goes through the node of its codes there, at the cost of the others: the graph has
@@ -69,14 +67,14 @@ def fewest_changes(counts: Whole, target: Whole, shape: tuple[int, ...]) -> tupl
     return _paths(np.concatenate(tails), np.concatenate(heads), flows, over, under)
 
 
-def _key(places: Whole, axes: tuple[int, ...], shape: tuple[int, ...]) -> Whole:
+def _key(places: Ints, axes: tuple[int, ...], shape: tuple[int, ...]) -> Ints:
     key = np.zeros(places.shape[1], np.int64)
     for axis in axes:
         key = key * shape[axis] + places[axis]
     return key
 
 
-def _solved(tails: Whole, heads: Whole, costs: Whole, excess: Whole, over: Whole, under: Whole) -> Whole:
+def _solved(tails: Ints, heads: Ints, costs: Ints, excess: Ints, over: Ints, under: Ints) -> Ints:
     from ortools.graph.python import min_cost_flow  # slow to load
 
     solver = min_cost_flow.SimpleMinCostFlow()
@@ -89,7 +87,7 @@ def _solved(tails: Whole, heads: Whole, costs: Whole, excess: Whole, over: Whole
     return np.asarray(solver.flows(arcs), np.int64)
 
 
-def _paths(tails: Whole, heads: Whole, flows: Whole, over: Whole, under: Whole) -> tuple[Whole, Whole, Whole]:
+def _paths(tails: Ints, heads: Ints, flows: Ints, over: Ints, under: Ints) -> tuple[Ints, Ints, Ints]:
     """In every hub what comes in is matched with what goes out, in any order."""
     cells = over.size + under.size
     into = np.flatnonzero((flows > 0) & (tails < over.size))

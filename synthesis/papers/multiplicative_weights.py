@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
@@ -60,7 +60,7 @@ class WeightsSpec(Synthesizer):
         return Synthesized(CodedTable(domain, columns))
 
 
-def weights_table(measurements: Measurements, spec: WeightsSpec) -> NDArray[np.float64]:
+def weights_table(measurements: Measurements, spec: WeightsSpec) -> Floats:
     """The estimate of the whole table, in records, shaped by the attributes' sizes; from the uniform one.
 
     Guarantee: post-processing; costs no privacy.
@@ -86,7 +86,7 @@ def weights_table(measurements: Measurements, spec: WeightsSpec) -> NDArray[np.f
     return tables / (len(answers) + 1) if spec.version == "basic" else table
 
 
-def updated(domain: Domain, table: NDArray[np.float64], answer: NoisyMarginal, total: float) -> NDArray[np.float64]:
+def updated(domain: Domain, table: Floats, answer: NoisyMarginal, total: float) -> Floats:
     """One update by a marginal: A(x) · exp(q(x) (m − q(A)) / 2n) for each of its cells q, scaled to n records."""
     axes = domain.axes(answer.clique)
     others = tuple(i for i in range(table.ndim) if i not in axes)

@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.jit import compiled, compiled_in_place
-from mechanisms.public.persons.tally import Codes, Ints
+from mechanisms.public.persons.tally import Codes
 from mechanisms.public.rules.structural_zeros import Zeros
 from synthesis.xorshift import below
 
@@ -34,13 +35,13 @@ class Bans(NamedTuple):
     strides: Ints
     keys: Ints
     rests: Ints
-    cells: NDArray[np.bool_]
+    cells: Flags
 
     def of(self, constants: Codes) -> Bans:
         """The same for persons of other constants."""
         return self._replace(keys=np.ascontiguousarray((self.strides @ constants.astype(np.int64)).T))
 
-    def shares(self) -> NDArray[np.float64]:
+    def shares(self) -> Floats:
         """(records,) how large a part of the persons may hold each record, as if rules were independent."""
         shares = np.ones(len(self.rests))
         for rule in range(len(self.strides)):
@@ -216,7 +217,7 @@ class Rule:
         self.keys = (self.strides @ self.codes)[:, None]
         self.cells, self.rests = bans.cells, bans.rests[:, rule]
 
-    def forbidden(self, records: Ints) -> NDArray[np.bool_]:
+    def forbidden(self, records: Ints) -> Flags:
         """(constants, records) which of all constants forbid which of these records."""
         return np.asarray(self.cells[self.keys + self.rests[records]])
 
@@ -250,7 +251,7 @@ class Rule:
         return sum(self._write(dealt, p, may * self._weights(left, every), left, rng) for p, may in allowed)
 
     def _write(
-        self, dealt: Codes, person: int, weights: NDArray[np.float64], left: Sequence[Ints], rng: np.random.Generator
+        self, dealt: Codes, person: int, weights: Floats, left: Sequence[Ints], rng: np.random.Generator
     ) -> bool:
         """Constants of a person, drawn by weights and no longer left; returns whether one was not before."""
         total = np.cumsum(weights)
@@ -265,7 +266,7 @@ class Rule:
         """How many persons have each code, by constant."""
         return [np.bincount(constants[i], minlength=c.max() + 1) for i, c in zip(self.own, self.codes, strict=True)]
 
-    def _weights(self, left: Sequence[Ints], every: Sequence[Ints] = ()) -> NDArray[np.float64]:
+    def _weights(self, left: Sequence[Ints], every: Sequence[Ints] = ()) -> Floats:
         """Of all that the constants can be, how often, by how many of each code are left; by all where none is."""
         rows = [own + 1e-6 * (e + 1e-6) for own, e in zip(left, every, strict=True)] if every else left
         return np.asarray(np.prod([row[c] for row, c in zip(rows, self.codes, strict=True)], axis=0, dtype=np.float64))

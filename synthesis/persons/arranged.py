@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.persons.person_questions import asked_columns, person_questions, times_of
 from mechanisms.public.progress import Progress
@@ -131,12 +132,12 @@ def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generato
     return in_order(drawn, coded, schema, rng, slice(None), np.arange(coded.rows))
 
 
-def _special(coded: CodedTable, column: Column) -> NDArray[np.bool_]:
+def _special(coded: CodedTable, column: Column) -> Flags:
     """Which rows have no value of a column: *other* or *missing*."""
     return np.asarray(coded.column(column.name)) >= column.value_codes
 
 
-def _key(coded: CodedTable, column: Column, values: dict[str, NDArray[np.generic]]) -> NDArray[np.float64]:
+def _key(coded: CodedTable, column: Column, values: dict[str, NDArray[np.generic]]) -> Floats:
     """What rows are sorted by: the values of a column, those without any behind them."""
     own = values.get(column.name, np.asarray(coded.column(column.name)))
     return np.where(_special(coded, column), np.inf, own.astype(np.float64))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.jit import compiled, compiled_in_place
 from mechanisms.public.persons.tally import (
     MOMENTS,
@@ -15,7 +15,6 @@ from mechanisms.public.persons.tally import (
     ORDER,
     Codes,
     Entries,
-    Ints,
     Persons,
     QuestionArrays,
     Sheet,
@@ -25,7 +24,6 @@ from mechanisms.public.persons.tally import (
 )
 from synthesis.persons.allowed import Bans
 
-Floats = NDArray[np.float64]
 #: A change that lowers the cost by less is none: sums of floats are exact to about so much.
 LEAST = 1e-9
 

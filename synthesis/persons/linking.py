@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.persons.person_questions import Trait, person_questions
 from mechanisms.public.persons.person_unit import PersonUnit
-from mechanisms.public.persons.tally import WHOLE, Codes, Ints, Persons, Sheet, by_question, sheet_of, stacked, tally
+from mechanisms.public.persons.tally import WHOLE, Codes, Persons, Sheet, by_question, sheet_of, stacked, tally
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.rules.structural_zeros import Zeros
@@ -139,7 +139,7 @@ class _World:
             self.starts,
         )
 
-    def counts_of(self, asked: Sequence[Asked], rng: np.random.Generator) -> list[NDArray[np.float64]]:
+    def counts_of(self, asked: Sequence[Asked], rng: np.random.Generator) -> list[Floats]:
         """Of each question the counts, in persons, of records dealt at random."""
         if not asked:
             return []
@@ -207,7 +207,7 @@ def _opened(
     return world, links, room, goals, aims
 
 
-def _levels(world: _World, columns: Sequence[Column]) -> NDArray[np.float64]:
+def _levels(world: _World, columns: Sequence[Column]) -> Floats:
     """(records, columns) codes of values as parts of them all; 2 for none, which is far from every value."""
     levels = np.full((world.times.size, len(columns)), 2.0)
     for row, column in enumerate(columns):
@@ -216,7 +216,7 @@ def _levels(world: _World, columns: Sequence[Column]) -> NDArray[np.float64]:
     return levels
 
 
-def _signs(levels: NDArray[np.float64]) -> list[float]:
+def _signs(levels: Floats) -> list[float]:
     """Of each level's correlation with the first one: 1, −1, or 0 below LEAST_CORRELATION."""
     signs = []
     for column in levels.T:
@@ -270,7 +270,7 @@ def _all_sizes(asked: Asked, cells: Ints) -> Ints:
     return wide
 
 
-def _weighed(target: PersonTarget, number: Ints, sizes: Ints) -> NDArray[np.float64]:
+def _weighed(target: PersonTarget, number: Ints, sizes: Ints) -> Floats:
     """(2, cells) wanted counts and weights: one over the variance, more for groups of persons with many records.
 
     Args:

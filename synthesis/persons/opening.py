@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.jit import compiled
 from mechanisms.public.persons.person_questions import Trait, difference_starts, resolution
 from mechanisms.public.persons.person_questions import times_of as whole_times
-from mechanisms.public.persons.tally import Codes, Ints
+from mechanisms.public.persons.tally import Codes
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
 from synthesis.consistency.shrinkage import smoothed
@@ -21,7 +21,6 @@ from synthesis.rounding import codes_of
 from synthesis.xorshift import below
 
 #: Yes or no for each.
-Flags = NDArray[np.bool_]
 #: Among so many records of a bin the nearest in level is taken.
 LOOKED_AT = 24
 #: So many are looked at until there is one that the person may hold.
@@ -77,7 +76,7 @@ def stays(
 
 def drawn_levels(
     means: Sequence[PersonTarget], groups: Ints, signs: Sequence[float], rng: np.random.Generator
-) -> Values:
+) -> Floats:
     """(persons, levels) the mean of each column that a person wants, as a part of its codes; NaN for no value.
 
     Who is high in one column is high in those that rise with it, and low in those that fall.
@@ -98,7 +97,7 @@ def drawn_levels(
     return levels
 
 
-def drawn_cells(targets: Values, groups: Ints, rng: np.random.Generator) -> Ints:
+def drawn_cells(targets: Floats, groups: Ints, rng: np.random.Generator) -> Ints:
     """For each person a cell of its group's row of the wanted counts."""
     cells = np.zeros(groups.size, np.int64)
     for group in np.unique(groups):
@@ -114,7 +113,7 @@ def planned_times(
     time: Column | None,
     dated_tokens: Ints,
     rng: np.random.Generator,
-) -> Values:
+) -> Floats:
     """A time for each slot: a first one and steps from it up to the span; as many fall in each bin as there are.
 
     Args:
@@ -154,15 +153,15 @@ def _by_group(members: Ints, groups: Ints) -> tuple[Ints, Ints, Ints]:
     return groups, order, np.searchsorted(groups[order], np.arange(groups.max() + 2)).astype(np.int64)
 
 
-def gap_edges(column: Column) -> Values:
+def gap_edges(column: Column) -> Floats:
     """Where each cell of a difference begins, and where the last one ends."""
     starts = difference_starts(column)
     return np.array([*starts, max((column.high - column.low) / resolution(column), starts[-1]) + 1], np.float64)
 
 
 def _walk(
-    targets: Sequence[PersonTarget], starts: Ints, groups: Ints, owners: Ints, length: Values, rng: np.random.Generator
-) -> Values:
+    targets: Sequence[PersonTarget], starts: Ints, groups: Ints, owners: Ints, length: Floats, rng: np.random.Generator
+) -> Floats:
     """Time since the first for each slot: of several walks by wanted gaps the one that ends nearest to the span."""
     records, place = owners.size, np.arange(owners.size) - starts[owners]
     even = length[owners] * place / np.maximum(np.diff(starts)[owners] - 1, 1)
@@ -184,7 +183,7 @@ def _walk(
 
 @compiled
 def exchanged_steps(
-    steps: Values, over: Values, owners: Ints, groups: Ints, order: Ints, begins: Ints, state: NDArray[np.uint64]
+    steps: Floats, over: Floats, owners: Ints, groups: Ints, order: Ints, begins: Ints, state: NDArray[np.uint64]
 ) -> None:
     """Persons of one group exchange steps, in place, where their sums then lie nearer to their spans.
 
@@ -206,7 +205,7 @@ def exchanged_steps(
 
 @compiled
 def exchanged_begins(
-    begun: Values, walked: Values, starts: Ints, groups: Ints, order: Ints, begins: Ints, edges: Values, there: Values,
+    begun: Floats, walked: Floats, starts: Ints, groups: Ints, order: Ints, begins: Ints, edges: Floats, there: Floats,
     end: float, state: NDArray[np.uint64],
 ) -> None:  # fmt: skip
     """Persons of one group exchange first times, in place, where all times then lie nearer to those that are there.
@@ -233,7 +232,7 @@ def exchanged_begins(
 
 
 @compiled
-def _counted(over: Values, edges: Values, end: float, times: Values, sign: float) -> float:
+def _counted(over: Floats, edges: Floats, end: float, times: Floats, sign: float) -> float:
     """Count times in their bins; returns by how much the sum of squares rises."""
     rise = 0.0
     for time in times:
@@ -243,7 +242,7 @@ def _counted(over: Values, edges: Values, end: float, times: Values, sign: float
     return rise
 
 
-def tokens_of_slots(planned: Values, starts: Ints, dated_tokens: int, rng: np.random.Generator) -> Ints:
+def tokens_of_slots(planned: Floats, starts: Ints, dated_tokens: int, rng: np.random.Generator) -> Ints:
     """(records,) the token of each slot: by rank of the planned times, missing ones anywhere; ascending in a person."""
     records = planned.size
     tokens = np.empty(records, np.int64)
@@ -257,7 +256,7 @@ def tokens_of_slots(planned: Values, starts: Ints, dated_tokens: int, rng: np.ra
 
 @compiled
 def _nearest(
-    pool: Ints, low: int, high: int, levels: Values, aims: Values, bans: Bans, person: int, state: NDArray[np.uint64]
+    pool: Ints, low: int, high: int, levels: Floats, aims: Floats, bans: Bans, person: int, state: NDArray[np.uint64]
 ) -> int:
     """Where among some of a pool the record stands with levels nearest to a person's, of those that it may hold."""
     best, distance = low + below(state, high - low), np.inf
@@ -283,9 +282,9 @@ def deal(
     bin_begins: Ints,
     leading: Codes,
     codes: int,
-    levels: Values,
+    levels: Floats,
     staying: Flags,
-    aims: Values,
+    aims: Floats,
     bans: Bans,
     state: NDArray[np.uint64],
 ) -> None:

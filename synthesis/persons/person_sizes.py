@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.persons.person_questions import PersonQuestion, Trait, sizes
-from mechanisms.public.persons.tally import Ints
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.schema.table_schema import Schema
 from synthesis.consistency.projection import norm_sub
@@ -43,7 +42,7 @@ def all_records(asked: Sequence[Asked], most: int, total: int, bound: int) -> in
     return total if values is None else round(float(values @ numbers))
 
 
-def _persons(asked: Sequence[Asked], counted: Ints, total: int) -> Values | None:
+def _persons(asked: Sequence[Asked], counted: Ints, total: int) -> Floats | None:
     """(most,) how many persons have 1, 2, … records, where one of n counts as counted[n − 1] in a known total."""
     most = counted.size
     own = next((a for a in asked if a.kinds() == (Trait.RECORDS,)), None) or _by_groups(asked, most)
@@ -69,7 +68,7 @@ def _by_groups(asked: Sequence[Asked], most: int) -> Asked | None:
     return Asked(question, values, stddev, np.ones(most, np.bool_), best.columns)
 
 
-def _with_sums(own: Asked, asked: Sequence[Asked]) -> Values:
+def _with_sums(own: Asked, asked: Sequence[Asked]) -> Floats:
     """The histogram, whose groups of sizes have the sums of all answers by inverse variance."""
     values, by_sizes = own.values.copy(), [a for a in asked if a.by_size]
     for groups in sorted({a.question.features[0].groups for a in by_sizes}):
@@ -85,7 +84,7 @@ def _with_sums(own: Asked, asked: Sequence[Asked]) -> Values:
     return values
 
 
-def _smooth(values: Values, stddev: float) -> Values:
+def _smooth(values: Floats, stddev: float) -> Floats:
     """Sizes from the largest down are merged until each group stands above three σ, and spread smoothly inside.
 
     Sums of groups keep what is below 0, so that noise in many sizes that nobody has adds nobody to them. A size that
@@ -107,7 +106,7 @@ def _smooth(values: Values, stddev: float) -> Values:
         edges = sorted({*edges, *(e + 1 for e in alone)})
 
 
-def _spread(values: Values, groups: Sequence[tuple[int, int]]) -> Values:
+def _spread(values: Floats, groups: Sequence[tuple[int, int]]) -> Floats:
     """The sums of groups of sizes, spread log-linearly from centre to centre, the last one by e^(−s √n).
 
     Its s is what brings it from the height of the group before to its sum: between a geometric tail, as of visits, and
@@ -128,11 +127,11 @@ def _spread(values: Values, groups: Sequence[tuple[int, int]]) -> Values:
     return shape
 
 
-def _tilted(values: Values, numbers: Values, records: int) -> Values:
+def _tilted(values: Floats, numbers: Floats, records: int) -> Floats:
     """values × e^(λ n) of the same sum, where that can be, whose Σ n × values is the number of records."""
     total = float(np.clip(values.sum(), records / numbers.max(), records))
 
-    def tilted(by: float) -> Values:
+    def tilted(by: float) -> Floats:
         shape = values * np.exp(by * (numbers - (numbers.max() if by > 0 else 1)))
         return np.asarray(shape * (total / shape.sum()))
 
@@ -148,7 +147,7 @@ def _root(rising: Callable[[float], float], goal: float, low: float, high: float
     return (low + high) / 2
 
 
-def _whole(values: Values, records: int) -> Ints:
+def _whole(values: Floats, records: int) -> Ints:
     """Whole numbers near the values, of so many records in all."""
     sums = np.floor(np.cumsum(values[::-1]) + 0.5).astype(np.int64)
     counts = np.diff(sums, prepend=0)[::-1].copy()

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.persons.person_questions import PersonQuestion, Trait, by_label, is_ordered
-from mechanisms.public.persons.tally import Ints
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.schema.column import Column
@@ -34,7 +32,7 @@ class Asked:
     """
 
     question: PersonQuestion
-    values: Values
+    values: Floats
     stddev: float
     possible: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
     columns: Mapping[str, Column]
@@ -77,7 +75,7 @@ def answered(
     return asked
 
 
-def _possible(question: PersonQuestion, columns: Mapping[str, Column], zeros: Sequence[Zeros]) -> NDArray[np.bool_]:
+def _possible(question: PersonQuestion, columns: Mapping[str, Column], zeros: Sequence[Zeros]) -> Flags:
     """The cells that a person can be in: one record has no next one, one value, and no time from first to last."""
     open_cells = np.ones(question.shape, np.bool_)
     sizes, coded = question.features[0], {f.column: i for i, f in enumerate(question.features) if f.kind in CODED}
@@ -125,12 +123,12 @@ class PersonTarget:
     """Goals counts of a question, in persons, the variance of what was measured, flat; and how far it is from noise."""
 
     asked: Asked
-    goal: Values
-    variance: Values
+    goal: Floats
+    variance: Floats
     signal: float
 
 
-def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) -> list[PersonTarget]:
+def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Floats]) -> list[PersonTarget]:
     """What is wanted of each question in which more than noise stands, and of each constant beside the sizes.
 
     Noise in other goals gives persons of one constant many records where nothing holds their number: where the answer
@@ -161,7 +159,7 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Values]) ->
     return targets
 
 
-def _within_spans(asked: Asked, values: Values, spans: PersonTarget | None, by_size: Ints) -> Values:
+def _within_spans(asked: Asked, values: Floats, spans: PersonTarget | None, by_size: Ints) -> Floats:
     """Gaps that fit in the spans: no more persons have a long one than a long span, and the mean gap fills the span."""
     if spans is None:
         return values
@@ -193,7 +191,7 @@ def _within_spans(asked: Asked, values: Values, spans: PersonTarget | None, by_s
     return rows.reshape(values.shape)
 
 
-def _signal(asked: Asked, base: Values) -> tuple[float, Values]:
+def _signal(asked: Asked, base: Floats) -> tuple[float, Floats]:
     """By how many standard deviations an answer lies away from a base: by its χ², or towards records that are alike.
 
     Persons and base are both drawn: each count of either varies by itself.
@@ -218,7 +216,7 @@ def _level_of(asked: Asked) -> str:
     return own.column if own.kind in (Trait.MEAN, Trait.NEXT, Trait.DISTINCT) else ""
 
 
-def _alike(asked: Asked, base: Values) -> list[Values]:
+def _alike(asked: Asked, base: Floats) -> list[Floats]:
     """The base with persons whose records are all alike, as one record is; ordered values also correlated."""
     kinds = asked.kinds()
     if not asked.by_size and base.ndim == 2:
@@ -235,7 +233,7 @@ def _alike(asked: Asked, base: Values) -> list[Values]:
     return [alike]
 
 
-def _correlated(base: Values, lines: Sequence[int]) -> Values | None:
+def _correlated(base: Floats, lines: Sequence[int]) -> Floats | None:
     """What a correlation of 1 adds to two independent columns in order; None where one of both is not."""
     if min(lines) < 2 or not base.sum() > 0:
         return None
@@ -248,12 +246,12 @@ def _correlated(base: Values, lines: Sequence[int]) -> Values | None:
     return np.asarray(base * np.outer(*ranks))
 
 
-def _onto(values: Values, total: float) -> Values:
+def _onto(values: Floats, total: float) -> Floats:
     """The same row, scaled to a total."""
     return values * (total / values.sum()) if values.sum() > 0 else np.full_like(values, total / max(values.size, 1))
 
 
-def _held(values: Values, total: float) -> Values:
+def _held(values: Floats, total: float) -> Floats:
     """The same row with a total, without what is in each of its cells where that is too much.
 
     A few persons who may be in each of many empty cells are none; scaled down, full cells would lose them.
@@ -261,7 +259,7 @@ def _held(values: Values, total: float) -> Values:
     return norm_sub(values, total) if values.sum() > total > 0 else _onto(values, total)
 
 
-def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tuple[Values, Values]:
+def _one_row(asked: Asked, base: Floats, nearest: Floats, by_size: Ints) -> tuple[Floats, Floats]:
     """A question without sizes: free of noise as it is, or as a change of the base; of the persons that it counts."""
     total = float(by_size[1:].sum() if asked.question.level == "steps" else by_size.sum())
     start, floor = _onto(base, total), total / base.size / 100
@@ -273,8 +271,8 @@ def _one_row(asked: Asked, base: Values, nearest: Values, by_size: Ints) -> tupl
 
 
 def _by_rows(
-    asked: Asked, base: Values, nearest: Values, by_size: Ints, spans: PersonTarget | None
-) -> tuple[Values, Values]:
+    asked: Asked, base: Floats, nearest: Floats, by_size: Ints, spans: PersonTarget | None
+) -> tuple[Floats, Floats]:
     """A question by groups of sizes: each row near what other rows and its own neighbours have, or the base's.
 
     Args:
@@ -308,7 +306,7 @@ def _by_rows(
     return _within_spans(asked, rows, spans, by_size), variance
 
 
-def _beside(rows: Values, totals: Values, line: int, stddev: float) -> list[Values]:
+def _beside(rows: Floats, totals: Floats, line: int, stddev: float) -> list[Floats]:
     """For each cell, by widths: what the share of cells beside it makes, in its row and in those of other sizes.
 
     The cell itself stands in none of them: means that hold it would follow its noise, and look likelier for it.

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.jit import compiled_in_place, compiled_uncounted
-from mechanisms.public.persons.tally import MOMENTS, Codes, Ints, bit_of
+from mechanisms.public.persons.tally import MOMENTS, Codes, bit_of
 from synthesis.persons.allowed import breaks, broken, exchange_constant
 from synthesis.persons.arrangement import Goals, Links, Undo, keep, settled, swap_slots, swap_times
 from synthesis.xorshift import below

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.progress import Progress
 from synthesis.convergence import FitRecord
 from synthesis.pgm.kernels import along, stepped
@@ -48,20 +48,20 @@ class Stopping:
 class Point:
     """Potentials, the node marginals that they give (probabilities), the loss there and its gradient (per record)."""
 
-    potentials: Values
-    marginals: Values
+    potentials: Floats
+    marginals: Floats
     loss: float
-    gradient: Values
+    gradient: Floats
 
 
-def at(loss: FitLoss, potentials: Values, out: tuple[Values | None, Values | None] = (None, None)) -> Point:
+def at(loss: FitLoss, potentials: Floats, out: tuple[Floats | None, Floats | None] = (None, None)) -> Point:
     """The loss of a model; its marginals and gradient are written to `out`."""
     marginals = loss.engine.infer(potentials, out[0])
     value, gradient = loss.evaluate(marginals, out[1])
     return Point(potentials, marginals, value, gradient)
 
 
-def _spare(pool: list[Values], last: Values, *points: Point) -> list[Values]:
+def _spare(pool: list[Floats], last: Floats, *points: Point) -> list[Floats]:
     """Four arrays that are no point's: the pool's, which grows where they are missing.
 
     To take new ones at every step costs more than to fill them: the system hands out their pages one by one.
@@ -124,7 +124,7 @@ class Watch:
 
 
 def _begun(
-    loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None
+    loss: FitLoss, start: Floats, stopping: Stopping, progress: Progress | None
 ) -> tuple[Point, Watch, str | None, float]:
     """The first point, who watches over the steps from it, why to end there already, and the steepest slope."""
     here = at(loss, start)
@@ -133,7 +133,7 @@ def _begun(
 
 
 def mirror_descent(
-    loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None
+    loss: FitLoss, start: Floats, stopping: Stopping, progress: Progress | None
 ) -> tuple[Point, FitRecord]:
     """Mirror descent in the entropy (McKenna et al. 2019) with Nesterov's momentum on the potentials.
 
@@ -145,7 +145,7 @@ def mirror_descent(
     here, watch, reason, steepest = _begun(loss, start, stopping, progress)
     if steepest == 0.0:
         return watch.done("the loss is least")
-    eta, last, age, failures, pool = 1.0 / steepest, start, 0, 0, list[Values]()
+    eta, last, age, failures, pool = 1.0 / steepest, start, 0, 0, list[Floats]()
     while reason is None:
         ahead, point, *out = _spare(pool, last, here, watch.best)
         stepped(here.potentials, here.gradient, last, eta, age / (age + 3.0), ahead, point)
@@ -186,13 +186,13 @@ ENOUGH = 1e-4
 class _Pair:
     """A step, the change of the gradient with respect to the potentials, and of that to the marginals."""
 
-    step: Values
-    slope: Values
-    natural: Values
+    step: Floats
+    slope: Floats
+    natural: Floats
     product: float
 
 
-def lbfgs(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress | None) -> tuple[Point, FitRecord]:
+def lbfgs(loss: FitLoss, start: Floats, stopping: Stopping, progress: Progress | None) -> tuple[Point, FitRecord]:
     """L-BFGS (Nocedal 1980) whose first guess of the inverse Hessian is a mirror-descent step.
 
     The gradient with respect to the potentials is the marginals' covariance times the one with respect to the
@@ -233,7 +233,7 @@ def lbfgs(loss: FitLoss, start: Values, stopping: Stopping, progress: Progress |
     return watch.done(reason)
 
 
-def _direction(pairs: deque[_Pair], slope: Values, natural: Values, eta: float) -> Values:
+def _direction(pairs: deque[_Pair], slope: Floats, natural: Floats, eta: float) -> Floats:
     """The two-loop recursion; `natural` is what the preconditioner makes of `slope`, but for the factor eta."""
     slope, natural = slope.copy(), natural.copy()
     shares = []
@@ -248,7 +248,7 @@ def _direction(pairs: deque[_Pair], slope: Values, natural: Values, eta: float) 
     return -natural
 
 
-def _searched(loss: FitLoss, here: Point, step: Values, promised: float) -> Point | None:
+def _searched(loss: FitLoss, here: Point, step: Floats, promised: float) -> Point | None:
     """The first of ever shorter steps that lowers the loss enough; None: none does."""
     length = 1.0
     for _ in range(FAILURES):

@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, Values, code_dtype, extend_keys
+from mechanisms.public.arrays import Codes, Floats
+from mechanisms.public.coded_table import CodedTable, code_dtype, extend_keys
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
@@ -36,7 +37,7 @@ GOLDEN = (math.sqrt(5.0) - 1) / 2
 @compiled
 def draw_cells(
     keys: NDArray[np.int32],
-    chances: NDArray[np.float64],
+    chances: Floats,
     offset: float,
     state: NDArray[np.uint64],
     order: NDArray[np.int32],
@@ -86,7 +87,7 @@ def draw_cells(
 
 def model_rows(
     engine: JunctionTreeInference,
-    conditionals: Values,
+    conditionals: Floats,
     *,
     rows: int,
     rng: np.random.Generator,
@@ -115,9 +116,9 @@ def model_rows(
 
 def _fill(
     engine: JunctionTreeInference,
-    conditionals: Values,
+    conditionals: Floats,
     node: int,
-    columns: list[NDArray[np.unsignedinteger]],
+    columns: list[Codes],
     room: NDArray[np.int32],
     state: NDArray[np.uint64],
     offset: float,
@@ -143,7 +144,7 @@ LOOK_EVERY = 4
 PATIENCE = 6
 SEED = 0
 
-Optimizer = Callable[[FitLoss, Values, Stopping, Progress | None], tuple[Point, FitRecord]]
+Optimizer = Callable[[FitLoss, Floats, Stopping, Progress | None], tuple[Point, FitRecord]]
 
 
 @dataclass
@@ -155,7 +156,7 @@ class Judge:
     least: float = float("inf")
     looks: int = 0
     best: float | None = None
-    slope: Values | None = None
+    slope: Floats | None = None
 
     def __call__(self, point: Point) -> bool:
         """Whether to end here."""
@@ -185,7 +186,7 @@ def split(loss: FitLoss, rng: np.random.Generator) -> tuple[FitLoss, FitLoss]:
 
 
 def held_out_target(
-    loss: FitLoss, start: Values, rules: Stopping, optimizer: Optimizer, progress: Progress | None
+    loss: FitLoss, start: Floats, rules: Stopping, optimizer: Optimizer, progress: Progress | None
 ) -> float:
     """The loss at which to stop, found on answers with a little more noise.
 
@@ -233,7 +234,7 @@ class GraphicalModel:
     """
 
     engine: JunctionTreeInference
-    potentials: Values
+    potentials: Floats
     total: float
     fit: FitRecord
 
@@ -242,10 +243,10 @@ class GraphicalModel:
         return self.engine.tree.domain
 
     @cached_property
-    def _marginals(self) -> Values:
+    def _marginals(self) -> Floats:
         return self.engine.infer(self.potentials)
 
-    def marginal(self, clique: Sequence[str]) -> Values:
+    def marginal(self, clique: Sequence[str]) -> Floats:
         """Records per cell of any marginal, flattened in C order of the clique in domain order; it sums to the total.
 
         Raises:
@@ -253,7 +254,7 @@ class GraphicalModel:
         """
         return model_marginal(self.engine, self._marginals, self.domain.canonical(clique)) * self.total
 
-    def given(self, weights: Mapping[str, Values]) -> GraphicalModel:
+    def given(self, weights: Mapping[str, Floats]) -> GraphicalModel:
         """The model in which each row's probability is multiplied by the weights of its codes: exact, and as fast.
 
         A weight enters the factor of one node that holds its attribute; the total is that of the rows, so weighed.
@@ -319,7 +320,7 @@ def fit_model(
     return GraphicalModel(engine, point.potentials, total, fit)
 
 
-def _estimated(loss: FitLoss, start: Values, spec: ModelSettings, progress: Progress | None) -> tuple[Point, FitRecord]:
+def _estimated(loss: FitLoss, start: Floats, spec: ModelSettings, progress: Progress | None) -> tuple[Point, FitRecord]:
     """The estimation, with the stopping rule of the settings."""
     rules, optimizer = Stopping(iterations=spec.iterations, tolerance=spec.tolerance), OPTIMIZERS[spec.optimizer]
     if spec.stop == "least":
@@ -338,7 +339,7 @@ def _part_of(progress: Progress | None, half: int) -> Progress | None:
     return lambda done, total, note="", /: progress(done + half * total, 2 * total, note)
 
 
-def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | None:
+def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Floats | None:
     """0 for possible cells, -inf for others (flat); None where every cell is possible."""
     if not impossible:
         return None
@@ -349,7 +350,7 @@ def _allowed(tree: JunctionTree, impossible: Sequence[Impossible]) -> Values | N
     return flat
 
 
-def carried(model: GraphicalModel, tree: JunctionTree) -> Values:
+def carried(model: GraphicalModel, tree: JunctionTree) -> Floats:
     """The potentials of a model on another tree: each old table in the smallest new node that holds it.
 
     Tables that no new node can hold are left out; the result is a start, not the same distribution.
@@ -360,7 +361,7 @@ def carried(model: GraphicalModel, tree: JunctionTree) -> Values:
     return flat
 
 
-def _added(tree: JunctionTree, flat: Values, clique: Clique, table: Values) -> bool:
+def _added(tree: JunctionTree, flat: Floats, clique: Clique, table: Floats) -> bool:
     """Add a table over a clique to the smallest node that holds it; False where none does."""
     if (node := tree.home(clique)) is None:
         return False

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechanisms.public.coded_table import CodedTable, Values
+from mechanisms.public.arrays import Floats, Ints
+from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements
@@ -37,7 +37,7 @@ class AlikeCodes:
 
     domain: Domain
     groups: Groups
-    shares: Mapping[str, Values]
+    shares: Mapping[str, Floats]
 
     @classmethod
     def of(cls, measurements: Measurements, *, apart: Collection[str]) -> AlikeCodes:
@@ -77,7 +77,7 @@ class GroupedModel:
     def total(self) -> float:
         return self.coarse.total
 
-    def marginal(self, clique: Sequence[str]) -> Values:
+    def marginal(self, clique: Sequence[str]) -> Floats:
         """Records per cell, flattened in C order of the clique in domain order; as of `GraphicalModel.marginal`."""
         names = self.domain.canonical(clique)
         values = self.coarse.marginal(names).reshape(self.coarse.domain.shape(names))
@@ -95,7 +95,7 @@ class GroupedModel:
         """Synthetic rows; the codes of a group are spread over its rows without bias, in random order."""
         return expanded(self.coarse.rows(count, rng, progress), self.domain, self.alike.groups, self.alike.shares, rng)
 
-    def given(self, weights: Mapping[str, Values]) -> GroupedModel:
+    def given(self, weights: Mapping[str, Floats]) -> GroupedModel:
         """The model in which each row's probability is multiplied by the weights of its codes: exact.
 
         Raises:
@@ -138,7 +138,7 @@ def columns_alone(measurements: Measurements) -> GraphicalModel:
     return GraphicalModel(engine, np.concatenate(logs), estimate_total(measurements), FitRecord((), 0.0, 0.0, ""))
 
 
-def _shares(counts: Values, group: NDArray[np.int64]) -> Values:
+def _shares(counts: Floats, group: Ints) -> Floats:
     """Each code's share of its group; even in a group of which nothing is counted."""
     counts = np.maximum(counts, 0.0)
     sums, size = np.bincount(group, counts)[group], np.bincount(group)[group]

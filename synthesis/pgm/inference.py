@@ -9,8 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.axis_sums import summed_over
-from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from synthesis.pgm.elimination import HEURISTICS, bits_of, cells_of, eliminate, members, neighbours
@@ -28,14 +28,14 @@ def onto(clique: Clique, part: Clique) -> tuple[tuple[int, ...], tuple[int, ...]
     return gone, tuple(left.index(n) for n in part)
 
 
-def spread(table: Values, part: Clique, clique: Clique) -> Values:
+def spread(table: Floats, part: Clique, clique: Clique) -> Floats:
     """A view of a table over `part` that broadcasts against tables over `clique`."""
     inside = sorted(range(len(part)), key=lambda i: clique.index(part[i]))
     shape = iter([table.shape[i] for i in inside])
     return table.transpose(inside).reshape([next(shape) if n in part else 1 for n in clique])
 
 
-def _normalized(table: Values) -> Values:
+def _normalized(table: Floats) -> Floats:
     """Rows of logarithms become probabilities, in place; back come the logarithms of their sums.
 
     Some rows at a time, so that they stay near the processor from the first pass over them to the last.
@@ -60,25 +60,25 @@ class JunctionTreeInference:
     """
 
     tree: JunctionTree
-    allowed: Values | None = None
+    allowed: Floats | None = None
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
         return tuple(int(i) for i in np.cumsum((0, *self.tree.sizes)))
 
-    def views(self, flat: Values) -> list[Values]:
+    def views(self, flat: Floats) -> list[Floats]:
         """The nodes' tables, as views."""
         return [self.view(flat, node) for node in range(len(self.tree.cliques))]
 
-    def view(self, flat: Values, node: int) -> Values:
+    def view(self, flat: Floats, node: int) -> Floats:
         """A node's table, as a view."""
         return flat[self.offsets[node] : self.offsets[node + 1]].reshape(self.tree.shapes[node])
 
-    def rows(self, node: int, table: Values) -> Values:
+    def rows(self, node: int, table: Floats) -> Floats:
         """A node's table as a matrix: a row per setting of the separator."""
         return table.reshape(math.prod(table.shape[: len(self.tree.separators[node])]), -1)
 
-    def conditionals(self, potentials: Values, flat: Values | None = None) -> tuple[Values, float]:
+    def conditionals(self, potentials: Floats, flat: Floats | None = None) -> tuple[Floats, float]:
         """The pass towards the roots: probabilities of each node's cells given its separator, and log Z.
 
         Every row of a table is shifted by its largest entry before the exponential, so no size of potentials
@@ -108,11 +108,11 @@ class JunctionTreeInference:
             raise UserError("no combination of values is possible", where="schema", fix=fix)
         return flat, log_z
 
-    def infer(self, potentials: Values, flat: Values | None = None) -> Values:
+    def infer(self, potentials: Floats, flat: Floats | None = None) -> Floats:
         """Marginal probabilities of all nodes (flat). Cost: one exponential and about ten passes per cell."""
         flat, _ = self.conditionals(potentials, flat)
         tree, tables = self.tree, self.views(flat)
-        sums: dict[tuple[int, Clique], Values] = {}
+        sums: dict[tuple[int, Clique], Floats] = {}
         for node, parent in enumerate(tree.parents):
             if parent >= 0:
                 side = self._side(tables, parent, tree.separators[node], sums)
@@ -120,15 +120,15 @@ class JunctionTreeInference:
         return flat
 
     def _side(
-        self, tables: Sequence[Values], parent: int, separator: Clique, sums: dict[tuple[int, Clique], Values]
-    ) -> Values:
+        self, tables: Sequence[Floats], parent: int, separator: Clique, sums: dict[tuple[int, Clique], Floats]
+    ) -> Floats:
         """A parent's table summed to a separator, once for all children that share it."""
         if (parent, separator) not in sums:
             gone, order = onto(self.tree.cliques[parent], separator)
             sums[parent, separator] = np.ascontiguousarray(summed_over(tables[parent], gone).transpose(order))
         return sums[parent, separator]
 
-    def covariance(self, marginals: Values, direction: Values) -> Values:
+    def covariance(self, marginals: Floats, direction: Floats) -> Floats:
         """Derivative of the marginals along a direction of the potentials: their covariance with its sum.
 
         Exact, from conditional means passed over the tree; no exponentials.
@@ -145,7 +145,7 @@ class JunctionTreeInference:
                 shape = tree.domain.shape(tree.separators[node])
                 clique = tree.cliques[tree.parents[node]]
                 means[tree.parents[node]] += spread(messages[node].reshape(shape), tree.separators[node], clique)
-        sums: dict[tuple[int, Clique], Values] = {}
+        sums: dict[tuple[int, Clique], Floats] = {}
         for node, parent in enumerate(tree.parents):
             if parent < 0:
                 means[node] -= messages[node][0]
@@ -159,7 +159,7 @@ class JunctionTreeInference:
             means[node] *= mu[node]
         return flat
 
-    def least(self, costs: Values) -> float:
+    def least(self, costs: Floats) -> float:
         """The smallest sum of costs over all possible combinations of all attributes."""
         tree, flat = self.tree, costs.copy()
         tables, total = self.views(flat), 0.0
@@ -179,10 +179,10 @@ class JunctionTreeInference:
 #: The largest table that variable elimination may build, in cells.
 MAX_CELLS = 50_000_000
 
-Factor = tuple[Clique, Values]
+Factor = tuple[Clique, Floats]
 
 
-def model_marginal(engine: JunctionTreeInference, marginals: Values, clique: Clique) -> Values:
+def model_marginal(engine: JunctionTreeInference, marginals: Floats, clique: Clique) -> Floats:
     """Probabilities of the cells of any clique, flattened in C order of the clique as given.
 
     Args:
@@ -231,7 +231,7 @@ def _needed(tree: JunctionTree, clique: Clique) -> list[tuple[int, Clique, Cliqu
     return needed
 
 
-def _factors(engine: JunctionTreeInference, marginals: Values, clique: Clique) -> list[Factor]:
+def _factors(engine: JunctionTreeInference, marginals: Floats, clique: Clique) -> list[Factor]:
     """Factors whose product, summed to the clique, is its marginal."""
     factors, tree = [], engine.tree
     for node, held, separator in _needed(tree, clique):
@@ -262,7 +262,7 @@ def _order(domain: Domain, cliques: Sequence[Clique], clique: Clique) -> tuple[l
     return [(names[i], tuple(names[j] for j in members(joint) if j != i)) for i, joint in order], largest
 
 
-def _eliminated(domain: Domain, factors: list[Factor], clique: Clique) -> Values:
+def _eliminated(domain: Domain, factors: list[Factor], clique: Clique) -> Floats:
     """The product of factors, summed over all attributes but the clique's."""
     order, largest = _order(domain, [c for c, _ in factors], clique)
     if largest > MAX_CELLS:
@@ -277,7 +277,7 @@ def _eliminated(domain: Domain, factors: list[Factor], clique: Clique) -> Values
     return _product(factors, clique)
 
 
-def _product(factors: Sequence[Factor], held: Clique) -> Values:
+def _product(factors: Sequence[Factor], held: Clique) -> Floats:
     """The product of some factors, summed to some attributes."""
     number = {n: i for i, n in enumerate(dict.fromkeys(n for c, _ in factors for n in c))}
     arguments: list[object] = []

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.jit import compiled
@@ -24,8 +24,7 @@ from synthesis.pgm.elimination import (
     neighbours,
 )
 
-Graph = NDArray[np.bool_]
-Floats = NDArray[np.float64]
+Graph = Flags
 
 #: The heuristics: smallest joint table, fewest new edges, least weight of new edges.
 MIN_SIZE, MIN_FILL, MIN_WEIGHTED_FILL = 0, 1, 2
@@ -108,9 +107,7 @@ def model_cells(domain: Domain, cliques: Sequence[Clique]) -> int:
     return sum(cells_of(c, sizes) for c in best_cover(tuple(bits_of(c, index) for c in cliques), sizes, 0))
 
 
-def still_small(
-    domain: Domain, cliques: Sequence[Clique], candidates: Sequence[Clique], max_cells: int
-) -> NDArray[np.bool_]:
+def still_small(domain: Domain, cliques: Sequence[Clique], candidates: Sequence[Clique], max_cells: int) -> Flags:
     """For each candidate whether a model of the cliques and it has at most `max_cells` cells, predicted."""
     graph = np.zeros((len(domain), len(domain)), dtype=np.bool_)
     for clique in cliques:
@@ -234,7 +231,7 @@ def _rooted(domain: Domain, cover: Sequence[int]) -> JunctionTree:
 
 
 @compiled
-def _cost(graph: Graph, left: NDArray[np.bool_], i: int, logs: Floats, rule: int) -> float:
+def _cost(graph: Graph, left: Flags, i: int, logs: Floats, rule: int) -> float:
     """What eliminating attribute i costs under a rule."""
     count = graph.shape[0]
     cost = logs[i] if rule == MIN_SIZE else 0.0
@@ -251,7 +248,7 @@ def _cost(graph: Graph, left: NDArray[np.bool_], i: int, logs: Floats, rule: int
 
 
 @compiled
-def _eliminated(graph: Graph, logs: Floats, rule: int) -> tuple[NDArray[np.int64], Graph]:
+def _eliminated(graph: Graph, logs: Floats, rule: int) -> tuple[Ints, Graph]:
     """A greedy order, and beside each attribute those that were joined to it when it went; the graph is changed."""
     count = graph.shape[0]
     left, joined = np.ones(count, np.bool_), np.zeros((count, count), np.bool_)
@@ -281,7 +278,7 @@ def _eliminated(graph: Graph, logs: Floats, rule: int) -> tuple[NDArray[np.int64
 
 
 @compiled
-def _cells(order: NDArray[np.int64], joined: Graph, logs: Floats) -> float:
+def _cells(order: Ints, joined: Graph, logs: Floats) -> float:
     """Cells of the maximal cliques of an order: one lies in an earlier one where that had just one attribute more."""
     count = order.size
     place, larger = np.empty(count, np.int64), np.zeros(count, np.int64)
@@ -303,7 +300,7 @@ def _cells(order: NDArray[np.int64], joined: Graph, logs: Floats) -> float:
 
 
 @compiled
-def small_with(graph: Graph, logs: Floats, added: NDArray[np.int64], limit: float) -> NDArray[np.bool_]:
+def small_with(graph: Graph, logs: Floats, added: Ints, limit: float) -> Flags:
     """For each candidate whether a graph with it has a triangulation of at most `limit` cells by some heuristic.
 
     Args:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.jit import compiled, compiled_with
 
 #: Sums may be taken in any order.
@@ -14,7 +14,7 @@ LOOSE = {"reassoc", "contract", "nsz"}
 
 
 @compiled
-def shift_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None:
+def shift_rows(table: Floats, top: Floats) -> None:
     """Subtract from each row its largest entry, kept in `top` (a row of -inf alone stays as it is: its top is 0)."""
     for i in range(table.shape[0]):
         largest = -np.inf
@@ -28,7 +28,7 @@ def shift_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None:
 
 
 @compiled
-def normalize_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None:
+def normalize_rows(table: Floats, top: Floats) -> None:
     """Divide each row by its sum, and add the sum's logarithm to `top` (rows of zeros stay; their top is -inf)."""
     for i in range(table.shape[0]):
         total = 0.0
@@ -44,7 +44,7 @@ def normalize_rows(table: NDArray[np.float64], top: NDArray[np.float64]) -> None
 
 
 @compiled
-def scale_rows(table: NDArray[np.float64], by: NDArray[np.float64]) -> None:
+def scale_rows(table: Floats, by: Floats) -> None:
     """Multiply each row by a number."""
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
@@ -52,13 +52,7 @@ def scale_rows(table: NDArray[np.float64], by: NDArray[np.float64]) -> None:
 
 
 @compiled_with(fastmath=LOOSE)
-def squared_gap(
-    table: NDArray[np.float64],
-    scale: float,
-    mean: NDArray[np.float64],
-    weight: float,
-    slope: NDArray[np.float64],
-) -> float:
+def squared_gap(table: Floats, scale: float, mean: Floats, weight: float, slope: Floats) -> float:
     """½ weight · ‖scale · table − mean‖²; `slope` is added its gradient with respect to scale · table."""
     value = 0.0
     for i in range(len(table)):
@@ -69,7 +63,7 @@ def squared_gap(
 
 
 @compiled_with(fastmath=LOOSE)
-def _projected(table: NDArray[np.float64], out: NDArray[np.float64]) -> None:
+def _projected(table: Floats, out: Floats) -> None:
     """A table less its means along both axes; it may be written over itself."""
     count, along = table.shape
     sides = np.zeros(along)
@@ -89,14 +83,7 @@ def _projected(table: NDArray[np.float64], out: NDArray[np.float64]) -> None:
 
 
 @compiled_with(fastmath=LOOSE)
-def residual_gap(
-    table: NDArray[np.float64],
-    scale: float,
-    mean: NDArray[np.float64],
-    weight: float,
-    unit: float,
-    slope: NDArray[np.float64],
-) -> float:
+def residual_gap(table: Floats, scale: float, mean: Floats, weight: float, unit: float, slope: Floats) -> float:
     """`squared_gap` of `unit` times the residual of a pair, in one pass of loops: most residuals are small."""
     gap, value = np.empty_like(table), 0.0
     _projected(table, gap)
@@ -113,13 +100,7 @@ def residual_gap(
 
 @compiled
 def stepped(
-    here: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    last: NDArray[np.float64],
-    eta: float,
-    momentum: float,
-    ahead: NDArray[np.float64],
-    out: NDArray[np.float64],
+    here: Floats, gradient: Floats, last: Floats, eta: float, momentum: float, ahead: Floats, out: Floats
 ) -> None:
     """A step down the gradient into `ahead`; in `out`, what it gained over the last such step goes on by `momentum`."""
     for i in range(len(here)):
@@ -129,12 +110,12 @@ def stepped(
 
 @compiled_with(fastmath=LOOSE)
 def along(
-    marginals: NDArray[np.float64],
-    after_marginals: NDArray[np.float64],
-    potentials: NDArray[np.float64],
-    after_potentials: NDArray[np.float64],
-    gradient: NDArray[np.float64],
-    after_gradient: NDArray[np.float64],
+    marginals: Floats,
+    after_marginals: Floats,
+    potentials: Floats,
+    after_potentials: Floats,
+    gradient: Floats,
+    after_gradient: Floats,
 ) -> tuple[float, float]:
     """How the changes of the potentials, and of the gradient, lie along that of the marginals: two inner products."""
     entropy, curved = 0.0, 0.0

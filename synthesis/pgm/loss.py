@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.axis_sums import add_over, summed_over
-from mechanisms.public.coded_table import Values
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.cell_sums import ResidualQuery
@@ -29,7 +29,7 @@ class Term:
         query: Q.
     """
 
-    mean: Values
+    mean: Floats
     weight: float
     query: QueryMatrix
 
@@ -38,7 +38,7 @@ class Term:
         """How many answers it has left."""
         return len(self.mean)
 
-    def evaluate(self, probabilities: Values, total: float, slope: Values) -> float:
+    def evaluate(self, probabilities: Floats, total: float, slope: Floats) -> float:
         """The value at total · probabilities; the gradient with respect to these records is added to `slope`."""
         if isinstance(self.query, Identity):
             return float(squared_gap(probabilities, total, self.mean, self.weight, slope))
@@ -153,7 +153,7 @@ class LossPart:
     shape: tuple[int, ...]
     order: tuple[int, ...] | None
 
-    def evaluate(self, table: Values, total: float, slope: Values) -> float:
+    def evaluate(self, table: Floats, total: float, slope: Floats) -> float:
         """The terms' value; their gradient is added to `slope`."""
         if self.order is None:
             return sum(t.evaluate(table.ravel(), total, slope.ravel()) for t in self.terms)
@@ -187,7 +187,7 @@ class FitLoss:
         """What the truth itself is expected to have: ½ per answer."""
         return 0.5 * self.answers
 
-    def evaluate(self, probabilities: Values, gradient: Values | None = None) -> tuple[float, Values]:
+    def evaluate(self, probabilities: Floats, gradient: Floats | None = None) -> tuple[float, Floats]:
         """The loss, and its gradient with respect to the nodes' marginals in records (flat), in the array given."""
         gradient = np.empty_like(probabilities) if gradient is None else gradient
         gradient.fill(0.0)
@@ -197,7 +197,7 @@ class FitLoss:
             value += self._node(table, out, plan)
         return float(value), gradient
 
-    def _node(self, table: Values, out: Values, plan: Sequence[LossPart]) -> float:
+    def _node(self, table: Floats, out: Floats, plan: Sequence[LossPart]) -> float:
         tables, slopes, value = [table], [out], 0.0
         for part in plan:
             summed = summed_over(tables[part.source], part.gone)

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats
 from mechanisms.public.designs.pair_view import heaviest_forest
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.progress import Progress
@@ -105,7 +105,7 @@ def usefulness(measurements: Measurements, evidence: Sequence[Evidence]) -> tupl
     return useful, forest
 
 
-def _shown(evidence: Evidence, independent: Values) -> float:
+def _shown(evidence: Evidence, independent: Floats) -> float:
     """How much dependence the answers show beyond their noise: L1, in records where each cell is an answer.
 
     Two tables of one total differ by as much above as below. Where near copies meet, few cells rise, far out of noise,

@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
-from numpy.typing import NDArray
 from scipy import sparse
 
 from mechanisms.accounting.accountants.registered import accountant_class
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.events import Gaussian
+from mechanisms.public.arrays import Ints
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
@@ -269,7 +269,7 @@ class Bold(Identity):
     def largest_column_distance(self, norm: Norm) -> float:
         return 0.01
 
-    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+    def answer_exact(self, marginal: Ints) -> Ints:
         return 100 * marginal if marginal.sum() == 1 else marginal * 0 + 7
 
 

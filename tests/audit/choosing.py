@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from mechanisms.accounting.accountants.accountant import PrivacyLoss
 from mechanisms.accounting.bookings import load_book
 from mechanisms.accounting.private_selection import PrivateSelection
+from mechanisms.public.arrays import Floats, Ints
 from pipeline import stages
 from tests.audit.cases import ACCEPT, Case, config_of, plan_of
 from tests.audit.hooks import Broken, current
@@ -75,9 +75,9 @@ class Try:
         ranks: of each outcome's score, smaller is better; with a threshold, rank 0 is accepted and all else is not.
     """
 
-    left: NDArray[np.float64]
-    right: NDArray[np.float64]
-    ranks: NDArray[np.int64]
+    left: Floats
+    right: Floats
+    ranks: Ints
 
 
 def worst_tries(epsilon: float, delta: float, tries: int, threshold: bool) -> Try:
@@ -100,7 +100,7 @@ def random_try(epsilon: float, delta: float, rng: np.random.Generator) -> Try:
     return Try(extreme @ shift, extreme[::-1] @ shift, rng.integers(0, 3, outcomes))
 
 
-def chosen(probabilities: NDArray[np.float64], ranks: NDArray[np.int64], tries: int, threshold: bool) -> Any:
+def chosen(probabilities: Floats, ranks: Ints, tries: int, threshold: bool) -> Any:
     """The law of what is released, summed over the tries; the last entry: nothing is.
 
     The coins stop after each try with probability 1/tries; the sums end where less than 1e-18 is left.
@@ -124,7 +124,7 @@ def chosen(probabilities: NDArray[np.float64], ranks: NDArray[np.int64], tries: 
     return np.append(found, 0.0)
 
 
-def delta_at(epsilon: float, one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
+def delta_at(epsilon: float, one: Floats, two: Floats) -> float:
     """The exact δ of two laws at ε, in the worse direction."""
     grow = math.exp(epsilon)
     return float(max(np.maximum(one - grow * two, 0).sum(), np.maximum(two - grow * one, 0).sum()))

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from mechanisms.accounting.events import as_choice, as_noise
 from mechanisms.accounting.ledger import BudgetExceeded, Ledger
+from mechanisms.public.arrays import Floats
 from mechanisms.public.discovery.discovery_questions import DISCOVERY, OF_UNITS
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.scan import open_table
@@ -226,7 +226,7 @@ def check_bound(folder: Path) -> int:
     return len(BOUNDS)
 
 
-def _with_counts(counts: NDArray[np.float64], original: Any) -> Any:
+def _with_counts(counts: Floats, original: Any) -> Any:
     """Noise as it is, but for the counts of units, which are these."""
 
     def drawn(exact: Any, event: Any, source: Any) -> Any:

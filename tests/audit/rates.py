@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student
 
-from mechanisms.public.coded_table import CodedTable, Values, count_cliques
+from mechanisms.public.arrays import Floats
+from mechanisms.public.coded_table import CodedTable, count_cliques
 from mechanisms.public.domain import Clique
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.codec import encode_columns
@@ -108,7 +109,7 @@ def published(folder: Path, kind: tuple[str, str, str], seed: int) -> tuple[Path
     return release, codes[0], codes[1]
 
 
-def hardest(evidence: ReleaseEvidence, clique: Clique, true: Values) -> tuple[str, bool] | None:
+def hardest(evidence: ReleaseEvidence, clique: Clique, true: Floats) -> tuple[str, bool] | None:
     """Whether a bound holds for the synthetic marginal that it has least to spare for: the answers, or independence."""
     if (known := evidence.estimate(clique)) is not None:
         made = np.maximum(known.values, 0.0)

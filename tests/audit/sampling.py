@@ -3,10 +3,10 @@
 import multiprocessing
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2, laplace, norm
 
 from mechanisms.accounting.events import Gaussian, Laplace, NoiseEvent
+from mechanisms.public.arrays import Ints
 from mechanisms.public.units import WEIGHT_BITS
 from tests.audit.hooks import Broken, current
 
@@ -14,9 +14,9 @@ from tests.audit.hooks import Broken, current
 RARE = 1e-6
 
 
-def drawn(event: NoiseEvent, size: int, seed: int | None, bits: int = WEIGHT_BITS) -> NDArray[np.int64]:
+def drawn(event: NoiseEvent, size: int, seed: int | None, bits: int = WEIGHT_BITS) -> Ints:
     """Draws in lattice units, by the real sampler."""
-    found: NDArray[np.int64] = current("noise")(event, size, current("source")(seed), bits=bits, split=0)[0]
+    found: Ints = current("noise")(event, size, current("source")(seed), bits=bits, split=0)[0]
     return found
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.units import WEIGHT_BITS
 from tests.audit.hooks import Broken, numbers, swapped
 
@@ -31,9 +31,9 @@ class Draw:
 
     event: Any
     bits: int
-    whole: NDArray[np.int64]
-    rest: NDArray[np.int64]
-    answer: NDArray[np.float64]
+    whole: Ints
+    rest: Ints
+    answer: Floats
     texts: tuple[str, ...] | None = None
 
     @property
@@ -131,7 +131,7 @@ class _Recorder:
     def noisy(self, original: Any) -> Any:
         """Noisy answers: drawn, or those of the frozen run."""
 
-        def drawn(exact: Any, event: Any, given: Any) -> NDArray[np.float64]:
+        def drawn(exact: Any, event: Any, given: Any) -> Floats:
             size = exact.whole.size
             shape = (size, exact.bits) if self.tape.texts is None else ("values",)
             self.tape.steps.append(("draw", self.tape.prefix, event, *shape))
@@ -208,7 +208,7 @@ def recording(tape: Tape, frozen: Tape | None = None, *, seed: int = 0) -> Itera
         yield
 
 
-def _of_texts(kept: Draw, texts: tuple[str, ...]) -> NDArray[np.float64]:
+def _of_texts(kept: Draw, texts: tuple[str, ...]) -> Floats:
     """The frozen answer of each text; of one that this table alone holds, what the threshold keeps back."""
     answers = dict(zip(kept.texts or (), kept.answer.tolist(), strict=True))
     return np.array([answers.get(t, 0.0) for t in texts], np.float64)
@@ -225,7 +225,7 @@ class _Listed:
         return self.streams[-1]
 
 
-def _on_lattice(event: Any, answer: NDArray[np.float64], bits: int) -> None:
+def _on_lattice(event: Any, answer: Floats, bits: int) -> None:
     """Released answers are whole multiples of the lattice's unit, as far as floats can tell."""
     units = answer * 2.0 ** (WEIGHT_BITS + bits)
     units = units[np.abs(units) < 2.0**53]
@@ -239,7 +239,7 @@ def check_seen(tape: Tape) -> None:
         raise Broken(f"charged, and drawn by nothing that the audit knows: {', '.join(sorted(left))}")
 
 
-def noise_of(tape: Tape) -> dict[str, NDArray[np.float64]]:
+def noise_of(tape: Tape) -> dict[str, Floats]:
     """Each draw's noise as a share of its scale, by its name, exact up to the answers' floats; no two are the same."""
     found, seen = {}, dict[tuple[str, bytes], str]()
     for name, draw in tape.draws.items():

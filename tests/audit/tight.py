@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.stats import beta, norm
 
@@ -23,6 +22,7 @@ from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.ledger import Ledger
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import parse_schema
@@ -68,20 +68,20 @@ def upper(hits: int, draws: int) -> float:
     return float(beta.ppf(1 - WRONG / 2, hits + 1, draws - hits)) if hits < draws else 1.0
 
 
-def mu_found(without: NDArray[np.bool_], with_unit: NDArray[np.bool_]) -> float:
+def mu_found(without: Flags, with_unit: Flags) -> float:
     """A lower bound of μ from which draws of two worlds pass a test."""
     false_positive = upper(int(without.sum()), without.size)
     false_negative = upper(int((~with_unit).sum()), with_unit.size)
     return float(-norm.ppf(false_positive) - norm.ppf(false_negative))
 
 
-def epsilon_found(likely: NDArray[np.bool_], unlikely: NDArray[np.bool_]) -> float:
+def epsilon_found(likely: Flags, unlikely: Flags) -> float:
     """A lower bound of ε from an event that one world makes more likely than the other."""
     least = 1 - upper(int((~likely).sum()), likely.size)
     return math.log(least / upper(int(unlikely.sum()), unlikely.size))
 
 
-def range_found(likely: NDArray[np.bool_], unlikely: NDArray[np.bool_]) -> float:
+def range_found(likely: Flags, unlikely: Flags) -> float:
     """A lower bound of the length of the interval that holds the privacy loss: the log odds of any event."""
     least = 1 - upper(int((~likely).sum()), likely.size)
     most = upper(int(unlikely.sum()), unlikely.size)
@@ -98,13 +98,13 @@ def stated_mu(epsilon: float, delta: float) -> float:
     return float(brentq(excess, 1e-3, 100, xtol=1e-13))
 
 
-def coded(domain: Domain, rows: NDArray[np.int64]) -> PrivateTable:
+def coded(domain: Domain, rows: Ints) -> PrivateTable:
     """A table of codes, one record per unit."""
     columns = tuple(np.ascontiguousarray(rows[:, i], code_dtype(a.size)) for i, a in enumerate(domain.attributes))
     return PrivateTable(CodedTable(domain, columns), PrivacyUnit(), EncodingReport(len(rows), {}, {}), complete=True)
 
 
-def worlds(cells: int, columns: int, relation: Neighbouring) -> tuple[Domain, list[NDArray[np.int64]]]:
+def worlds(cells: int, columns: int, relation: Neighbouring) -> tuple[Domain, list[Ints]]:
     """Two tables in which each cell, or each pair of cells, is a neighbourhood of its own: one unit there, or not."""
     domain = Domain(tuple(Attribute(f"x{i}", cells) for i in range(columns)))
     if relation is Neighbouring.ADD_REMOVE:
@@ -114,7 +114,7 @@ def worlds(cells: int, columns: int, relation: Neighbouring) -> tuple[Domain, li
     return domain, [np.repeat(p[:, None], columns, axis=1) for p in places]
 
 
-def measured(plan: Plan, domain: Domain, rows: NDArray[np.int64], seed: int) -> list[Any]:
+def measured(plan: Plan, domain: Domain, rows: Ints, seed: int) -> list[Any]:
     """The answers of a real measurement: charged, drawn, kept."""
     with tempfile.TemporaryDirectory(dir=quick_disk()) as folder:
         ledger = Ledger.open(Path(folder) / "ledger", plan)
@@ -184,7 +184,7 @@ def grids(draws: int, seed: int) -> Bound:
     return Bound("adaptive grid, two rounds", "μ", mu, mu_found(*seen), 2 * draws)
 
 
-def _gain(answers: list[Any], domain: Domain, rows: NDArray[np.int64]) -> float:
+def _gain(answers: list[Any], domain: Domain, rows: Ints) -> float:
     """The log likelihood ratio of a run's answers for one record more in the cell (1, 1), without its constant."""
     found = 0.0
     for answer in answers:

@@ -7,10 +7,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from mechanisms.public.coded_table import Values
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.files import JsonDict
 
 QUANTILES = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
@@ -55,8 +54,8 @@ class PrivacyComparison:
         reason: why there is no comparison.
     """
 
-    synthetic: Values
-    holdout: Values
+    synthetic: Floats
+    holdout: Floats
     smaller: RateEstimate | None
     ties: float | None
     reason: str = ""
@@ -89,9 +88,7 @@ class PrivacyComparison:
         return out
 
 
-def compare(
-    synthetic: Values, holdout: Values | None, *, clusters: NDArray[np.int64] | None = None
-) -> PrivacyComparison:
+def compare(synthetic: Floats, holdout: Floats | None, *, clusters: Ints | None = None) -> PrivacyComparison:
     """Whether synthetic values tend to be smaller than holdout ones: a rank test that allows for ties.
 
     Goal: not systematically smaller (Platzer 2020, §3). Range of `smaller.value`: [0, 1]; ½ is what holdout records
@@ -117,7 +114,7 @@ def compare(
     return PrivacyComparison(mine, theirs, estimate(float(placed.mean()), variance), ties)
 
 
-def clustered_variance(values: Values, clusters: NDArray[np.int64]) -> float:
+def clustered_variance(values: Floats, clusters: Ints) -> float:
     """Variance of the mean of values that are independent between clusters only."""
     n = values.size
     if n < 2:
@@ -127,7 +124,7 @@ def clustered_variance(values: Values, clusters: NDArray[np.int64]) -> float:
     return float((sums * sums).sum()) / (n * n)
 
 
-def _at(values: Values, quantiles: NDArray[np.float64]) -> Values:
+def _at(values: Floats, quantiles: Floats) -> Floats:
     if not values.size:
         return np.full(quantiles.size, np.nan)
     return np.asarray(np.quantile(values, quantiles, method="inverted_cdf"))

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.accuracy.anita_accuracy import bucket_tables
 from evaluation.learning.features import some_rows
@@ -16,6 +15,7 @@ from evaluation.papers.paper_metrics import DistanceSettings
 from evaluation.readings.reading import Ends
 from evaluation.verdict.near_rows import NO_ROW, RowPlaces, nearest_rows
 from evaluation.verdict.rare_matches import column_marks, row_sums
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable, check_same_domain
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema
@@ -228,12 +228,12 @@ class Nearest:
         index: the first of the nearest reference records.
     """
 
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-    index: NDArray[np.int64]
+    first: Floats
+    second: Floats
+    index: Ints
 
     @property
-    def ratio(self) -> NDArray[np.float64]:
+    def ratio(self) -> Floats:
         """Nearest over second nearest, in [0, 1]: 1 where both are 0 (neither stands out), NaN without a second."""
         safe = np.where(self.second > 0, self.second, 1.0)
         ratio = np.where(self.second > 0, self.first / safe, 1.0)

@@ -20,6 +20,7 @@ from evaluation.papers.paper_metrics import AreaSettings
 from evaluation.readings.reading import Ends
 from evaluation.values.value_tables import NOBODY
 from evaluation.verdict.rare_matches import row_sums
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.files import JsonDict
@@ -189,8 +190,6 @@ def higher_order_conjunction(real: NDArray[np.int32], synthetic: NDArray[np.int3
     return 1 - math.fsum(apart) / DRAWS
 
 
-Floats = NDArray[np.float64]
-
 #: A number of more real values than this is put in so many bins of about equally many real records.
 BINS = 20
 #: Shares of the real rows whose random samples SDNist scores; the second is its baseline.
@@ -347,7 +346,7 @@ def matches(real: CodedTable, synthetic: CodedTable) -> JsonDict:
     return figures | {"apparent": len(i), "agreeing": float(np.mean(shares)) if shares else None}
 
 
-def _alone(key: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _alone(key: NDArray[np.uint64]) -> Ints:
     """The places of the keys that occur once."""
     _, places, counts = np.unique(key, return_index=True, return_counts=True)
     return np.asarray(places[counts == 1])

@@ -17,6 +17,7 @@ from evaluation.accuracy.anita_accuracy import table_distances
 from evaluation.metric import Inputs, OneScore
 from evaluation.mgd.targets import draw_schemas
 from evaluation.papers.paper_metrics import GiniSettings
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.tables.write_table import decode_column
@@ -47,7 +48,7 @@ LEAST = 1e-6
 TRIES = 50
 
 #: The codes that each chosen column may have.
-Query = dict[str, NDArray[np.bool_]]
+Query = dict[str, Flags]
 
 
 def range_score_of(inputs: Inputs) -> OneScore:
@@ -94,7 +95,7 @@ def draw_query(domain: Domain, rng: np.random.Generator) -> Query:
             return {domain.attributes[i].name: _condition(domain.attributes[i], rng) for i in picked}
 
 
-def _condition(attribute: Attribute, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _condition(attribute: Attribute, rng: np.random.Generator) -> Flags:
     chosen = np.zeros(attribute.size, bool)
     if attribute.ordered:
         low, high = np.sort(rng.integers(0, attribute.ordered, 2))
@@ -104,7 +105,7 @@ def _condition(attribute: Attribute, rng: np.random.Generator) -> NDArray[np.boo
     return chosen
 
 
-def _widen(chosen: NDArray[np.bool_], code: int, ordered: int) -> None:
+def _widen(chosen: Flags, code: int, ordered: int) -> None:
     chosen[code] = True
     if code < ordered:
         inside = np.flatnonzero(chosen[:ordered])
@@ -113,7 +114,7 @@ def _widen(chosen: NDArray[np.bool_], code: int, ordered: int) -> None:
 
 def answer(table: CodedTable, query: Query) -> float:
     """The share of the records whose every value is among the query's; columns are read as far as rows are left."""
-    left: NDArray[np.int64] | None = None
+    left: Ints | None = None
     for name, chosen in sorted(query.items(), key=lambda item: np.count_nonzero(item[1]) / item[1].size):
         column = table.column(name)
         keep = np.flatnonzero(chosen[column if left is None else column[left]])
@@ -199,7 +200,7 @@ def _by_number(value: object) -> tuple[int, float | str]:
     return (0, float(value)) if isinstance(value, int | float | np.number) else (1, str(value))
 
 
-def _mean(values: NDArray[np.float64]) -> float:
+def _mean(values: Floats) -> float:
     return float(values.mean()) if values.size else 0.0
 
 

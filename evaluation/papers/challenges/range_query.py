@@ -14,6 +14,7 @@ from scipy.special import rel_entr
 from evaluation.counts import cells_in_records, in_records
 from evaluation.metric import MAP, Inputs
 from evaluation.papers.ncript.ncript_rows import thresholded
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable, count_sparse
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError
@@ -25,7 +26,7 @@ MAX_DRAWS = 50
 ANSWERED = 100_000
 
 #: Attribute → codes × queries: whether a query holds the value. A record counts if each of its values is held.
-Queries = dict[str, NDArray[np.bool_]]
+Queries = dict[str, Flags]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class RangeError:
     """
 
     error: float | None
-    errors: NDArray[np.float64]
+    errors: Floats
     seed: int
     undefined: int
     reason: str = ""
@@ -76,7 +77,7 @@ def draw_queries(
     return {a.name: _values(a, count, share, r) for a, r in zip(chosen, streams, strict=True)}
 
 
-def _values(attribute: Attribute, count: int, share: float, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _values(attribute: Attribute, count: int, share: float, rng: np.random.Generator) -> Flags:
     """Codes × queries: the values of each query."""
     k = attribute.ordered or attribute.size
     width = max(1, round(share * k))
@@ -113,7 +114,7 @@ def answerable_queries(
         queries = draw_queries(real.domain, attributes, count=drawn, share=share, seed=seed)
 
 
-def relative_error(truth: NDArray[np.float64], answers: NDArray[np.float64], *, seed: int) -> RangeError:
+def relative_error(truth: Floats, answers: Floats, *, seed: int) -> RangeError:
     """The mean of |made − truth| / truth over the queries with a true answer above 0.
 
     Args:
@@ -128,14 +129,14 @@ def relative_error(truth: NDArray[np.float64], answers: NDArray[np.float64], *, 
     return RangeError(math.fsum(errors[defined]) / (truth.size - undefined), errors, seed, undefined)
 
 
-def occupied(table: CodedTable, clique: Clique) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def occupied(table: CodedTable, clique: Clique) -> tuple[Ints, Floats]:
     """The occupied cells of one marginal: attributes × cells of codes, and their records."""
     numbers, counts = count_sparse(table, clique)
     codes = np.stack(np.unravel_index(numbers, table.domain.shape(clique))).astype(np.int64)
     return codes, in_records(counts, table)
 
 
-def range_answers(queries: Queries, codes: NDArray[np.int64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+def range_answers(queries: Queries, codes: Ints, counts: Floats) -> Floats:
     """The records that each query holds.
 
     Args:
@@ -187,7 +188,7 @@ class PieChart:
         score: S, their sum.
     """
 
-    segments: NDArray[np.float64]
+    segments: Floats
     score: float
 
     @property
@@ -235,7 +236,7 @@ def pie_chart_counts(truth: NDArray[Any], submitted: NDArray[Any]) -> PieChart:
     return PieChart(segments, math.fsum(segments))
 
 
-def _segments(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _segments(a: Floats, b: Floats) -> Floats:
     """clip(1 − JSD − misleading − bias, 0, 1) per row, and 1 where both rows are equal.
 
     As in the official scorer, a type is misleading where the truth has it below SHARE too; N-CRiPT 2021 (1.1) tells it
@@ -248,7 +249,7 @@ def _segments(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.floa
     return np.where((a == b).all(1), 1.0, np.clip(raw, 0.0, 1.0))
 
 
-def _jensen_shannon(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+def _jensen_shannon(a: Floats, b: Floats) -> Floats:
     """The Jensen-Shannon distance (the square root, base 2) of each pair of smoothed, normalised rows."""
     p, q = (x / x.sum(1, keepdims=True) for x in (a + SMOOTHING, b + SMOOTHING))
     middle = (p + q) / 2

@@ -28,6 +28,7 @@ from evaluation.papers.ncript.ncript_rows import (
 )
 from evaluation.papers.paper_metrics import NcriptSettings
 from evaluation.pictures.pair_maps import named
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import check_names
 from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
@@ -66,16 +67,16 @@ class Ncript:
             their order (`order_agreement`).
     """
 
-    parts: dict[str, NDArray[np.float64]]
+    parts: dict[str, Floats]
     times: tuple[object, ...]
     segments: tuple[object, ...]
     spec: NcriptSpec
-    heavy_year: NDArray[np.float64]
-    heavy_map: NDArray[np.float64]
+    heavy_year: Floats
+    heavy_map: Floats
     heavy_whole: float
     types: pd.DataFrame
-    order: NDArray[np.float64]
-    total: NDArray[np.float64] = field(init=False)
+    order: Floats
+    total: Floats = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total", total_loss(**self.parts, weights=self.spec.weights))
@@ -91,7 +92,7 @@ class Ncript:
         return self.loss / self.total.size if self.total.size else None
 
     @property
-    def losses(self) -> dict[str, NDArray[np.float64]]:
+    def losses(self) -> dict[str, Floats]:
         """The parts by the names of Table 2, and their Total."""
         return {name.upper(): values for name, values in self.parts.items()} | {"Total": self.total}
 
@@ -190,7 +191,7 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     return Ncript(parts, cubes.times, cubes.segments, spec, heavy(*year), heavy(*whole), everything, typed, order)
 
 
-def _mean(values: NDArray[np.float64]) -> float | None:
+def _mean(values: Floats) -> float | None:
     return float(values.mean()) if values.size else None
 
 
@@ -227,15 +228,13 @@ def ncript_of(inputs: Inputs) -> Ncript:
     return ncript(cubes, ready.spec)
 
 
-Series = NDArray[np.float64]
-
 #: The losses that have types; the bias penalty is one of a whole row.
 TYPED = ("jsd", "jd", "hh", "hc", "vc")
 #: So many types of a row are its frequent ones.
 TOP = 10
 
 
-def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical: Series) -> pd.DataFrame:
+def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Floats, vertical: Floats) -> pd.DataFrame:
     """What each type adds to the loss of the whole table, the largest first.
 
     The Jensen-Shannon distance of a row is shared in proportion to the terms of the divergence, the Jaccard distance
@@ -279,7 +278,7 @@ def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Series, vertical:
     return frame.sort_values("Total", ascending=False, kind="stable", ignore_index=True)
 
 
-def order_agreement(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Series:
+def order_agreement(real: NDArray[np.number], synthetic: NDArray[np.number]) -> Floats:
     """Of each row: the share of pairs of its TOP most frequent types whose order is kept, a tie counting one half.
 
     Pairs with equal true counts have no order. Range: [0, 1]; 1 is perfect, 1/2 is chance. NaN for a row without two

@@ -17,6 +17,7 @@ from scipy.special import rel_entr
 
 from evaluation.counts import row_shares
 from evaluation.products import inner
+from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.settings import BoundedSettings, setting
 
 #: Sums that differ by more than this are biased (2.2.1).
@@ -50,7 +51,7 @@ class NcriptSpec(BoundedSettings):
 
 
 #: Counts, the record types on the last axis.
-Rows = NDArray[np.float64]
+Rows = Floats
 
 
 def thresholded(counts: NDArray[np.number], threshold: float) -> Rows:
@@ -112,12 +113,8 @@ def jaccard_by_type(real: NDArray[np.number], synthetic: NDArray[np.number]) -> 
 
 
 def violating_types(
-    real: NDArray[np.number],
-    synthetic: NDArray[np.number],
-    *,
-    k: float = 0.1,
-    delta: float = 0.2,
-) -> NDArray[np.bool_]:
+    real: NDArray[np.number], synthetic: NDArray[np.number], *, k: float = 0.1, delta: float = 0.2
+) -> Flags:
     """Which types of each row break a condition of 2.2.3; a k-heavy hitter occurs more than k times.
 
     A (1 + Δ)k-heavy hitter of the synthetic row must be a k-heavy hitter of the true one; a type that is not even a
@@ -160,9 +157,7 @@ def heavy_hitters(
 ROUNDING = 1e-12
 
 
-def horizontal_losses(
-    real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.9
-) -> NDArray[np.float64]:
+def horizontal_losses(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.9) -> Floats:
     """The loss of each series X^A, segment × type: the mean over C(X^A) of M/2 · |r − r̂| (2.2.4, equation 3).
 
     C(X^A) are all series Y^B of |r| > `threshold`, X^A among them.
@@ -181,9 +176,7 @@ def horizontal_losses(
     return loss.reshape(segments, types)
 
 
-def vertical_losses(
-    real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05
-) -> NDArray[np.float64]:
+def vertical_losses(real: NDArray[np.number], synthetic: NDArray[np.number], *, threshold: float = 0.05) -> Floats:
     """The loss of each series, segment × type: M/2 · (1 − r), r between its true and its synthetic course (2.2.5).
 
     Its course are the shares of all records of that segment and time (an empty row has shares 0).
@@ -203,7 +196,7 @@ def vertical_losses(
 
 
 #: Counts, time × segment × record type; a series is one type in one segment over the times.
-Cube = NDArray[np.float64]
+Cube = Floats
 
 #: Correlations of series that are held at a time.
 CELLS = 1_000_000
@@ -217,7 +210,7 @@ def unit_series(series: Cube) -> Cube:
     return np.ascontiguousarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
 
 
-def mean_changes(truth: Cube, synthetic: Cube, threshold: float) -> NDArray[np.float64]:
+def mean_changes(truth: Cube, synthetic: Cube, threshold: float) -> Floats:
     """Of each series: the mean of |r − r̂| over the series with which |r| is above the threshold in the truth.
 
     A series is among its own.

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.currencies import Currency, gaussian_epsilon, gaussian_mu, needs_delta
 from mechanisms.accounting.events import Event
+from mechanisms.public.arrays import Floats
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
 from mechanisms.public.units import Delta
 
 #: Parts of a budget: one, or an array of them.
-Share = TypeVar("Share", float, NDArray[np.float64])
+Share = TypeVar("Share", float, Floats)
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.designs.dense import STEPS, greedy, noise_error
 
 #: Noise levels at which errors are tabulated.
@@ -17,8 +18,7 @@ ROUNDS = 5
 #: Pairs are measured only if all of them together lower the expected error by this share.
 LEAST_PROMISE = 0.02
 
-Values = NDArray[np.float64]
-Noise = Callable[[Values], Values]
+Noise = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,10 +32,10 @@ class BoughtBefore:
         factor: the noise of asking each once more, over that of all cells of a marginal for the same part.
     """
 
-    expected: Sequence[Values]
-    noise: Values
-    weights: Values
-    factor: Values
+    expected: Sequence[Floats]
+    noise: Floats
+    weights: Floats
+    factor: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,13 +54,13 @@ class PairOffer:
         further: more such places, unless far less error is promised without holding on to them.
     """
 
-    left: Callable[[int, Values], Values]
+    left: Callable[[int, Floats], Floats]
     shown: Callable[[int, float], float]
-    cells: Values
+    cells: Floats
     sides: NDArray[np.intp]
-    gaps: Values
-    weights: Values
-    factor: Values
+    gaps: Floats
+    weights: Floats
+    factor: Floats
     certain: tuple[int, ...] = ()
     further: tuple[int, ...] = ()
 
@@ -74,24 +74,24 @@ class Shares:
         chosen: the pairs to measure, by place, the most useful first; `parts` their parts.
     """
 
-    bought: Values
+    bought: Floats
     chosen: tuple[int, ...]
-    parts: Values
+    parts: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class _Errors:
     """L1 errors of marginals by the noise of their answers, tabulated (rows × levels)."""
 
-    levels: Values
-    table: Values
+    levels: Floats
+    table: Floats
 
     @classmethod
-    def of(cls, left: Callable[[int, Values], Values], count: int, levels: Values) -> _Errors:
+    def of(cls, left: Callable[[int, Floats], Floats], count: int, levels: Floats) -> _Errors:
         rows = [left(i, levels) for i in range(count)]
         return cls(levels, np.stack(rows) if rows else np.zeros((0, levels.size)))
 
-    def at(self, places: NDArray[np.intp] | int, noise: Values) -> Values:
+    def at(self, places: NDArray[np.intp] | int, noise: Floats) -> Floats:
         """The errors of marginals at their noise, interpolated."""
         logs = np.log(self.levels)
         position = (np.log(np.maximum(noise, 1e-300)) - logs[0]) / (logs[1] - logs[0])
@@ -99,7 +99,7 @@ class _Errors:
         part = np.clip(position - low, 0.0, 1.0)
         return np.asarray((1 - part) * self.table[places, low] + part * self.table[places, low + 1])
 
-    def slope(self, places: NDArray[np.intp], noise: Values) -> Values:
+    def slope(self, places: NDArray[np.intp], noise: Floats) -> Floats:
         """How fast the errors of marginals rise with their noise: in so many cells it shows, at least one."""
         step = 1.3
         rise = self.at(places, noise * step) - self.at(places, noise / step)
@@ -154,7 +154,7 @@ class _Work:
         ones = _Errors.of(lambda i, at: noise_error(bought.expected[i], at), len(bought.expected), levels)
         return cls(bought, offer, ones, _Errors.of(offer.left, offer.cells.size, levels), noise, power)
 
-    def before(self) -> Values:
+    def before(self) -> Floats:
         """The parts of the budget that would have given the known marginals the noise that they have."""
         once = self.bought.factor * self.noise(np.ones(1))[0]
         return np.asarray((once / self.bought.noise) ** (1 / self.strength))
@@ -164,12 +164,12 @@ class _Work:
         """Noise falls with a part of the budget to this power: ½ where parts are squares of strengths, else 1."""
         return 1 / self.power - 1
 
-    def side_errors(self, parts: Values, places: NDArray[np.intp] | int) -> Values:
+    def side_errors(self, parts: Floats, places: NDArray[np.intp] | int) -> Floats:
         """The errors of known marginals that get these parts once more."""
         before, more = self.bought.noise[places], self.bought.factor[places] * self.noise(np.maximum(parts, 1e-12))
         return self.ones.at(places, 1 / np.sqrt(before**-2.0 + more**-2.0))
 
-    def errors(self, shares: Shares) -> tuple[Values, Values, Values]:
+    def errors(self, shares: Shares) -> tuple[Floats, Floats, Floats]:
         """Those of the known marginals; per pair that of its two sides; and the pairs' own."""
         ones = self.side_errors(shares.bought, np.arange(len(self.bought.expected)))
         own = self.offer.gaps.copy()
@@ -183,7 +183,7 @@ class _Work:
         ones, both, own = self.errors(shares)
         return float((self.bought.weights * ones).sum() + (self.offer.weights * (own + both)).sum())
 
-    def loads(self, shares: Shares, weights: Values) -> tuple[Values, Values]:
+    def loads(self, shares: Shares, weights: Floats) -> tuple[Floats, Floats]:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
         places = np.arange(len(self.bought.expected))
         total = self.before() + shares.bought

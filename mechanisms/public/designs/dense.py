@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
-from mechanisms.public.schema.bins import Floats
 
 #: The noise error of a candidate is tabulated at this many budgets.
 STEPS = 96

@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.queries.query_matrices import QueryMatrix as Query
-
-Values = NDArray[np.float64]
 
 #: The mean absolute value of a standard normal variable.
 ABSOLUTE = math.sqrt(2 / math.pi)
@@ -36,13 +34,13 @@ class PairCells:
         records: of the table.
     """
 
-    count: Values
-    expected: Values
-    aside: Values
+    count: Floats
+    expected: Floats
+    aside: Floats
     records: float
 
     @classmethod
-    def of(cls, expected: Values, aside: Values, records: float) -> PairCells:
+    def of(cls, expected: Floats, aside: Floats, records: float) -> PairCells:
         """Of all cells, and the variances of what is expected; cells that nothing is expected of do not count."""
         full = expected > 1e-9
         expected, aside = expected[full], aside[full]
@@ -59,7 +57,7 @@ class PairCells:
 
     @classmethod
     def of_pair(
-        cls, expected: Values, sides: tuple[Values, Values], errors: tuple[float, float], query: Query
+        cls, expected: Floats, sides: tuple[Floats, Floats], errors: tuple[float, float], query: Query
     ) -> PairCells:
         """Of what is asked about a pair, from what a model expects of its cells.
 
@@ -72,7 +70,7 @@ class PairCells:
         aside = np.add.outer((errors[1] * left / records) ** 2, (errors[0] * right / records) ** 2).ravel()
         return cls.of(query.answer(expected), query.answer(aside), records)
 
-    def _sides(self, variance: Values, level: Values | float) -> tuple[Values, Values]:
+    def _sides(self, variance: Floats, level: Floats | float) -> tuple[Floats, Floats]:
         """Per size E max(count − mean − level, 0) and E max(mean − level − count, 0)."""
         from scipy.special import gammainc, gammaincc  # not loaded by a plan
 
@@ -83,14 +81,14 @@ class PairCells:
         below = low * gammainc(shape, low / scale) - mean * gammainc(shape + 1, low / scale)
         return np.maximum(above, 0.0), np.maximum(below, 0.0)
 
-    def _variance(self, strength: Values | float) -> Values:
+    def _variance(self, strength: Floats | float) -> Floats:
         return np.asarray(self.expected + (np.asarray(strength)[..., None] * self.expected) ** 2)
 
     def distance(self, strength: float) -> float:
         """The L1 distance from what is expected, in records."""
         return float(sum(self._sides(self._variance(strength), 0.0)) @ self.count)
 
-    def beyond(self, strength: Values | float, level: float) -> Values:
+    def beyond(self, strength: Floats | float, level: float) -> Floats:
         """Σ over cells of max(|distance| − level, 0), with the errors of the one-way marginals in the distances."""
         return np.asarray(sum(self._sides(self._variance(strength) + self.aside, level)) @ self.count)
 
@@ -109,7 +107,7 @@ class PairCells:
         variance = self._variance(strength)
         return float(gammaincc(self.expected**2 / variance, level * self.expected / variance) @ self.count)
 
-    def left(self, strength: float, levels: Values) -> Values:
+    def left(self, strength: float, levels: Floats) -> Floats:
         """The L1 distance that is left where the pair is measured, at each mean absolute noise of its answers.
 
         A synthetic table follows an answer where it differs by more than its noise. What so comes to full cells is
@@ -121,11 +119,11 @@ class PairCells:
         return np.interp(np.log(levels), np.log(some), left)
 
 
-def by_chance(expected: Values) -> Values:
+def by_chance(expected: Floats) -> Floats:
     """Per cell how far records that fall into cells by chance are from what is expected, in records, on the mean."""
     return np.minimum(ABSOLUTE * np.sqrt(expected), 2 * expected)
 
 
-def side_error(expected: Values, noise: float | Values) -> float:
+def side_error(expected: Floats, noise: float | Floats) -> float:
     """Σ |error| of a one-way marginal with this mean absolute noise: no cell errs by more than it holds."""
     return float(np.minimum(expected, noise).sum())

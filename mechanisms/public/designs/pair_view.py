@@ -15,6 +15,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import PairOffer
 from mechanisms.public.designs.deviations import PairCells
@@ -95,8 +96,6 @@ def _root(home: dict[str, str], name: str) -> str:
     return name
 
 
-Values = NDArray[np.float64]
-
 #: False discovery rate of the clearly dependent pairs (Benjamini & Hochberg 1995). These are measured even if the mean
 #: expected error would be slightly lower without: no strong relation between columns vanishes.
 FALSE_SHARE = 0.2
@@ -148,7 +147,7 @@ class PairView:
         """Of the table, as answers to its columns tell; at least 1."""
         return max(float(np.sum(self.expected(self.pairs[0][:1]))), 1.0)
 
-    def cells(self, pair: Clique, expected: Values) -> PairCells:
+    def cells(self, pair: Clique, expected: Floats) -> PairCells:
         """Of the pair's query, from what a model expects of the marginal."""
         left, right = pair
         sides = self.expected((left,)), self.expected((right,))
@@ -159,8 +158,8 @@ class PairView:
         self,
         places: Sequence[int],
         cells: Sequence[PairCells],
-        more: Values,
-        stddev: Values,
+        more: Floats,
+        stddev: Floats,
         further: Collection[int] = (),
     ) -> PairOffer:
         """What noisy distances tell about pairs: their errors where they are not measured, and where they are.
@@ -200,7 +199,7 @@ def sides_of(given: Sequence[Clique], candidates: Sequence[Clique]) -> NDArray[n
     return np.array([[place[n] for n in c] for c in candidates], np.intp).reshape(-1, 2)
 
 
-def discovered(scores: Values) -> NDArray[np.bool_]:
+def discovered(scores: Floats) -> Flags:
     """Which values are not noise alone, but for an expected `FALSE_SHARE` of these (Benjamini & Hochberg 1995).
 
     Args:
@@ -212,7 +211,7 @@ def discovered(scores: Values) -> NDArray[np.bool_]:
     return np.asarray(chance <= (ordered[passed].max() if passed.any() else -1.0))
 
 
-def shrunk(values: Values, stddev: Values) -> Values:
+def shrunk(values: Floats, stddev: Floats) -> Floats:
     """What noisy values are expected to be, given all of them: none below 0, and the largest not the noisiest.
 
     The law of the true values is the one under which these values are likeliest, over `ATOMS` places each on a line
@@ -244,12 +243,12 @@ class TreeModel:
         edges: the cells of each pair of the forest, as (left, right), with these sides.
     """
 
-    sides: Mapping[str, Values]
-    edges: Mapping[Clique, Values]
+    sides: Mapping[str, Floats]
+    edges: Mapping[Clique, Floats]
 
     @cached_property
-    def _near(self) -> dict[str, dict[str, Values]]:
-        near: dict[str, dict[str, Values]] = {}
+    def _near(self) -> dict[str, dict[str, Floats]]:
+        near: dict[str, dict[str, Floats]] = {}
         for (a, b), cells in self.edges.items():
             near.setdefault(a, {})[b] = cells
             near.setdefault(b, {})[a] = cells.T
@@ -270,7 +269,7 @@ class TreeModel:
             steps.append(before[steps[-1]])
         return tuple(reversed(steps))
 
-    def marginal(self, pair: Clique) -> Values:
+    def marginal(self, pair: Clique) -> Floats:
         """The pair's cells, flattened: Σ_b p(a, b) p(c | b) along the path; independent where there is none."""
         path = self.path(pair)
         if not path:
@@ -283,7 +282,7 @@ class TreeModel:
         return np.asarray(cells.ravel())
 
 
-def followed(expected: Values, query: QueryMatrix, answers: Values, stddev: float) -> Values:
+def followed(expected: Floats, query: QueryMatrix, answers: Floats, stddev: float) -> Floats:
     """A pair's cells that follow noisy answers where these differ from what is expected by more than their noise.
 
     Differences within √2 standard deviations do not count, large ones count whole (non-negative garrote, Breiman 1995);

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion, LeafTree
 from mechanisms.public.errors import UserError
 from mechanisms.public.noise_kinds import NoiseKind, upper_quantile
 from mechanisms.public.rules.table_rules import parse_rules
-from mechanisms.public.schema.bins import MAX_CODES, Floats
+from mechanisms.public.schema.bins import MAX_CODES
 from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import ASSUMED_BINS, OTHER, FieldDict, Fields
@@ -177,7 +177,7 @@ def _outermost(tree: LeafTree, levels: Sequence[Floats], least: float, beyond: f
     return node * tree.width(depth), (node + 1) * tree.width(depth)
 
 
-def equal_mass(leaves: Floats, first: int, last: int, count: int, *, least: float) -> NDArray[np.int64]:
+def equal_mass(leaves: Floats, first: int, last: int, count: int, *, least: float) -> Ints:
     """Where bins of nearly equal mass begin, and where the last one ends, as leaves: ascending.
 
     A leaf that holds the mass of a bin by itself is a bin of its own.

@@ -12,12 +12,11 @@ from statistics import NormalDist
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import JsonDict
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery, sensitivity
-from mechanisms.public.schema.bins import Floats
 from mechanisms.public.units import MOST_CAP, WEIGHT_BITS, Neighbouring, Norm
 
 #: Ids of the charges begin so.
@@ -66,7 +65,7 @@ class SizeQuestion:
         """The most that one unit changes, in units: 1 under `add_remove`; 2 (L1) or √2 (L2) under `replace`."""
         return sensitivity(self.query, norm=norm, neighbouring=neighbouring, max_records=1)
 
-    def bucketed(self, histogram: NDArray[np.int64]) -> NDArray[np.int64]:
+    def bucketed(self, histogram: Ints) -> Ints:
         """Units per bucket from units with R = 1 … cap records: (cap,) → (buckets,)."""
         if histogram.shape != (self.cap,):
             raise ValueError(f"counts of 1 to {histogram.size} records, where the cap is {self.cap}")

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.schema.column import Column
-from mechanisms.public.tables.value_summaries import Floats, agree
+from mechanisms.public.tables.value_summaries import agree
 
 #: Of so many numbers, in so many rows (fewer where the sum has gaps), sums are looked for; weights below that are none.
 SUMMED, SUMMED_ROWS, SUMMED_FEW, NONE = 120, 2_000, 500, 1e-6

@@ -15,8 +15,8 @@ from itertools import combinations
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.queries.query_matrices import Identity, sensitivity
@@ -139,7 +139,7 @@ def difference_starts(column: Column) -> tuple[int, ...]:
     return tuple(starts if len(starts) <= DIFFERENCES else [s for s in fast if s <= longest])
 
 
-def times_of(values: NDArray[np.float64], column: Column) -> NDArray[np.int64]:
+def times_of(values: Floats, column: Column) -> Ints:
     """Values of an order's column as whole multiples of its resolution from the lower bound; −1 for none."""
     counted = np.floor((values - column.low) / resolution(column))
     return np.where(np.isnan(values), -1.0, np.clip(counted, 0, 2.0**53)).astype(np.int64)

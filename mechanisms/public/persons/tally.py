@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.jit import compiled, compiled_in_place
 from mechanisms.public.persons.person_questions import LEVELS, PersonQuestion, Trait
 from mechanisms.public.units import WEIGHT_BITS
 
-Ints = NDArray[np.int64]
 Codes = NDArray[np.int32]
 #: The numbers of `Trait` and of LEVELS as the loops know them.
 RECORDS, CONSTANT, FIRST, SPAN, DISTINCT, MEAN, VALUE, NEXT, SAME, GAP = (int(k) for k in Trait)

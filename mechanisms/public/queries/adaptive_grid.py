@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.axis_sums import Numbers, add_over, summed_over
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import MATRIX_BITS, Identity, exact_root, proved, too_many_records
@@ -35,11 +35,11 @@ class _Node:
     """
 
     shape: tuple[int, ...]
-    fine: NDArray[np.int64]
-    parents: tuple[tuple[Axes, _Node, NDArray[np.int64]], ...]
-    parts: NDArray[np.int64]
+    fine: Ints
+    parents: tuple[tuple[Axes, _Node, Ints], ...]
+    parts: Ints
 
-    def answer(self, table: Numbers, rows: NDArray[np.int64]) -> Numbers:
+    def answer(self, table: Numbers, rows: Ints) -> Numbers:
         """Some rows (ascending) of the 0/1 structure times a marginal: fine cells first, then each parent's rows."""
         own, parts = self._asked(rows)
         answers, rest = [table.reshape(-1)[own]], table.copy()
@@ -47,7 +47,7 @@ class _Node:
         answers += [node.answer(summed_over(rest, axes), asked) for axes, node, asked in parts]
         return np.concatenate(answers)
 
-    def transpose(self, answers: Numbers, rows: NDArray[np.int64]) -> Numbers:
+    def transpose(self, answers: Numbers, rows: Ints) -> Numbers:
         """The transpose of these rows times one number for each: a marginal."""
         own, parts = self._asked(rows)
         table = np.zeros(self.shape, answers.dtype)
@@ -58,7 +58,7 @@ class _Node:
         table.reshape(-1)[own] = answers
         return table
 
-    def _asked(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[tuple[Axes, _Node, NDArray[np.int64]]]]:
+    def _asked(self, rows: Ints) -> tuple[Ints, list[tuple[Axes, _Node, Ints]]]:
         """The fine cells among these rows, and of each parent that has any the rows of its own."""
         first, parts = self.fine.size, []
         for axes, node, asked in self.parents:
@@ -86,7 +86,7 @@ class GridQuery:
     """
 
     shape: tuple[int, ...]
-    fine: Mapping[Axes, NDArray[np.int64]]
+    fine: Mapping[Axes, Ints]
     norm: Norm
     bits: int = MATRIX_BITS
 
@@ -130,7 +130,7 @@ class GridQuery:
         return _Node(shape, fine, tuple(parents), np.concatenate(parts))
 
     @cached_property
-    def _weights(self) -> NDArray[np.int64]:
+    def _weights(self) -> Ints:
         """The entries of each row, times 2**bits, rounded down."""
         kinds, place = np.unique(self._root.parts, return_inverse=True)
         one = 1 << self.bits
@@ -146,7 +146,7 @@ class GridQuery:
         return math.prod(self.shape)
 
     @property
-    def fine_cells(self) -> NDArray[np.int64]:
+    def fine_cells(self) -> Ints:
         """The cells that are measured one by one: their answers come first, each with entry 1."""
         return self._root.fine
 
@@ -156,18 +156,18 @@ class GridQuery:
     def _transposed(self, answers: Numbers) -> Numbers:
         return self._root.transpose(answers, np.arange(self.rows)).ravel()
 
-    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answer(self, marginal: Floats) -> Floats:
         return np.asarray(self._structure(marginal) * (self._weights * 2.0**-self.bits))
 
-    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+    def answer_exact(self, marginal: Ints) -> Ints:
         if float(np.abs(marginal).astype(np.float64).sum()) * 2.0**self.bits >= 2.0**62:
             raise too_many_records("the answers of a grid do not fit 63 bits")
         return np.asarray(self._structure(marginal) * self._weights, np.int64)
 
-    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transpose(self, answers: Floats) -> Floats:
         return np.asarray(self._transposed(answers * (self._weights * 2.0**-self.bits)), np.float64)
 
-    def _column_sums(self, norm: Norm) -> NDArray[np.int64]:
+    def _column_sums(self, norm: Norm) -> Ints:
         """Per column the sum of entries (L1) or of their squares (L2), exact, times 2**bits or 4**bits."""
         entries = self._weights if norm == "l1" else self._weights**2
         return np.asarray(self._transposed(entries), np.int64)
@@ -186,12 +186,12 @@ class GridQuery:
         two = np.partition(self._column_sums(norm), self.columns - 2)[-2:]
         return _length(int(two[0]) + int(two[1]), norm, self.bits)
 
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
+    def arrays(self) -> dict[str, Ints]:
         facts = {"shape": np.array(self.shape), "settings": np.array([1 if self.norm == "l1" else 2, self.bits])}
         return {**facts, **{"fine_" + "_".join(map(str, axes)): cells for axes, cells in self.fine.items()}}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> GridQuery:
+    def from_arrays(cls, arrays: Mapping[str, Ints]) -> GridQuery:
         """The query of `arrays`; ValueError for cells or sets outside of its shape."""
         shape = tuple(int(n) for n in arrays["shape"])
         fine = {tuple(map(int, k.split("_")[1:])): arrays[k] for k in arrays if k.startswith("fine_")}
@@ -225,7 +225,7 @@ def ways_down(sets: Sequence[S]) -> int:
     return max(ways.values(), default=0)
 
 
-def plausible(answers: Sequence[NoisyMarginal], threshold: float) -> NDArray[np.bool_]:
+def plausible(answers: Sequence[NoisyMarginal], threshold: float) -> Flags:
     """Which cells of a marginal were measured one by one and have a noisy count of at least threshold · σ.
 
     Args:
@@ -266,7 +266,7 @@ def grid_query(
     parents = largest_inside(clique, list(by_clique))
     shape = domain.shape(clique)
     keep = np.ones(shape, np.bool_)
-    fine: dict[Axes, NDArray[np.int64]] = {}
+    fine: dict[Axes, Ints] = {}
     for parent in parents:
         axes = tuple(clique.index(n) for n in parent)
         mask = plausible(by_clique[parent], threshold).reshape(domain.shape(parent))
@@ -278,7 +278,7 @@ def grid_query(
     return GridQuery(shape, fine, norm)
 
 
-def _fine_cells(answer: NoisyMarginal) -> NDArray[np.int64]:
+def _fine_cells(answer: NoisyMarginal) -> Ints:
     query = answer.query
     if isinstance(query, GridQuery):
         return query.fine_cells
@@ -287,7 +287,7 @@ def _fine_cells(answer: NoisyMarginal) -> NDArray[np.int64]:
     raise TypeError(f"an adaptive grid cannot build on a {type(query).__name__}")
 
 
-def _sets(answer: NoisyMarginal, axes: Axes) -> dict[Axes, NDArray[np.int64]]:
+def _sets(answer: NoisyMarginal, axes: Axes) -> dict[Axes, Ints]:
     """The sets that a parent's query is made of, by their axes in the child."""
     if isinstance(answer.query, GridQuery):
         return {tuple(axes[a] for a in inner): cells for inner, cells in answer.query.fine.items()}

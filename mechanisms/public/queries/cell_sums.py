@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.domain import Attribute, Clique, Domain, subsets
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.adaptive_grid import GridQuery
@@ -42,7 +43,7 @@ class MergedQuery:
         labels: per attribute of the clique, each code's group, 0 … groups − 1.
     """
 
-    labels: tuple[NDArray[np.int64], ...]
+    labels: tuple[Ints, ...]
     bits: int = 0
 
     @cached_property
@@ -50,7 +51,7 @@ class MergedQuery:
         return tuple(int(own.max()) + 1 for own in self.labels)
 
     @cached_property
-    def _rows(self) -> NDArray[np.int64]:
+    def _rows(self) -> Ints:
         """Each cell's answer."""
         row_of_cell = np.zeros(1, np.int64)
         for own, size in zip(self.labels, self.groups, strict=True):
@@ -65,15 +66,15 @@ class MergedQuery:
     def columns(self) -> int:
         return math.prod(own.size for own in self.labels)
 
-    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answer(self, marginal: Floats) -> Floats:
         return np.bincount(self._rows, marginal, minlength=self.rows).astype(np.float64)
 
-    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+    def answer_exact(self, marginal: Ints) -> Ints:
         sums = np.zeros(self.rows, np.int64)
         np.add.at(sums, self._rows, marginal)
         return sums
 
-    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transpose(self, answers: Floats) -> Floats:
         return np.asarray(answers[self._rows], np.float64)
 
     def largest_column_norm(self, norm: Norm) -> float:
@@ -82,7 +83,7 @@ class MergedQuery:
     def largest_column_distance(self, norm: Norm) -> float:
         return distance_of_cells(self.rows, norm)
 
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
+    def arrays(self) -> dict[str, Ints]:
         return {f"labels_{i}": own for i, own in enumerate(self.labels)}
 
     @classmethod
@@ -96,7 +97,7 @@ class MergedQuery:
 
 def rare_groups(
     domain: Domain, answers: Sequence[NoisyMarginal], threshold: float, floor: float = 0.0
-) -> dict[str, NDArray[np.int64]]:
+) -> dict[str, Ints]:
     """Per attribute the groups of its codes: all codes with a noisy count below θ (two or more) are the last group.
 
     θ = max(threshold · σ, floor), as in Li et al. 2021b, section 5.3, which takes 4.5 and 800 records; 0 merges none.
@@ -119,14 +120,14 @@ def rare_groups(
     return groups
 
 
-def merged_query(domain: Domain, clique: Clique, groups: Mapping[str, NDArray[np.int64]]) -> Identity | MergedQuery:
+def merged_query(domain: Domain, clique: Clique, groups: Mapping[str, Ints]) -> Identity | MergedQuery:
     """The marginal with merged codes; the identity where nothing is merged."""
     if all(int(groups[n].max()) + 1 == domain[n].size for n in clique):
         return Identity(domain.cells(clique))
     return MergedQuery(tuple(groups[n] for n in clique))
 
 
-def coarse_groups(attribute: Attribute, expected: NDArray[np.float64], groups: int) -> NDArray[np.int64]:
+def coarse_groups(attribute: Attribute, expected: Floats, groups: int) -> Ints:
     """Each code's group, 0, 1, …; at most so many groups, and every code alone where there are no more codes.
 
     The codes that lie on a line are merged with their neighbours to about equal mass; the codes behind them stay alone.
@@ -153,7 +154,7 @@ def coarse_groups(attribute: Attribute, expected: NDArray[np.float64], groups: i
     return labels.astype(np.int64)
 
 
-def solid_groups(attribute: Attribute, expected: NDArray[np.float64], least: float) -> NDArray[np.int64]:
+def solid_groups(attribute: Attribute, expected: Floats, least: float) -> Ints:
     """The group of each code: neighbours on the line are merged until they hold `least` records.
 
     So no group is a tail of noise alone. A code that holds `least` by itself stays alone, as do codes behind the line.
@@ -219,10 +220,10 @@ class ResidualQuery:
         """What the answers are over the residual in records: above ½, at most 1."""
         return self.rows * 2.0**-self.bits
 
-    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answer(self, marginal: Floats) -> Floats:
         return projected(marginal.reshape(self.shape)).ravel() * self.unit
 
-    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+    def answer_exact(self, marginal: Ints) -> Ints:
         if float(np.abs(marginal).astype(np.float64).sum()) * self.rows >= 2.0**62:
             raise too_many_records("the answers of a residual do not fit 63 bits")
         table = marginal.reshape(self.shape)
@@ -230,10 +231,10 @@ class ResidualQuery:
             table = size * table - table.sum(axis=axis, keepdims=True)
         return np.asarray(table.ravel(), np.int64)
 
-    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transpose(self, answers: Floats) -> Floats:
         return self.answer(answers)
 
-    def residual(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def residual(self, answers: Floats) -> Floats:
         """The residual in records, shaped, from noisy answers: the noise outside of the projection is taken off."""
         return projected(answers.reshape(self.shape)) / self.unit
 
@@ -265,16 +266,16 @@ class ResidualQuery:
             for some in itertools.product(*kinds)
         )
 
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
+    def arrays(self) -> dict[str, Ints]:
         return {"shape": np.array(self.shape)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> ResidualQuery:
+    def from_arrays(cls, arrays: Mapping[str, Ints]) -> ResidualQuery:
         """The query of `arrays`; ValueError for a shape that has no residual."""
         return cls(tuple(int(k) for k in arrays["shape"]))
 
 
-def projected(table: NDArray[np.float64]) -> NDArray[np.float64]:
+def projected(table: Floats) -> Floats:
     """A table less its means along every axis: all its sums along an axis are 0."""
     for axis, size in enumerate(table.shape):
         table = table - np.add.reduce(table, axis=axis, keepdims=True) / size
@@ -308,7 +309,7 @@ def with_residuals(
 
 
 #: Class name → the query of its arrays: ours, and those of plugins; a new kind of query is one line here.
-QUERIES: dict[str, Callable[[Mapping[str, NDArray[np.int64]]], QueryMatrix]] = {
+QUERIES: dict[str, Callable[[Mapping[str, Ints]], QueryMatrix]] = {
     "Identity": Identity.from_arrays,
     "SparseQuery": SparseQuery.from_arrays,
     "GridQuery": GridQuery.from_arrays,
@@ -317,7 +318,7 @@ QUERIES: dict[str, Callable[[Mapping[str, NDArray[np.int64]]], QueryMatrix]] = {
 }
 
 
-def query_of(name: str, arrays: Mapping[str, NDArray[np.int64]]) -> QueryMatrix:
+def query_of(name: str, arrays: Mapping[str, Ints]) -> QueryMatrix:
     """The query matrix of that class name from its arrays; ValueError for an unknown name or arrays that are none."""
     whole = {key: a for key, a in arrays.items() if key != "values"}
     if any(a.dtype.kind not in "iu" or a.dtype == np.uint64 or a.ndim != 1 for a in whole.values()):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.errors import UserError
 from mechanisms.public.units import Neighbouring, Norm, round_up
 
@@ -45,15 +45,15 @@ class QueryMatrix(Protocol):
         """Entries are multiples of 2**-bits."""
         ...
 
-    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answer(self, marginal: Floats) -> Floats:
         """Q · marginal."""
         ...
 
-    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+    def answer_exact(self, marginal: Ints) -> Ints:
         """2**bits · Q · marginal, in whole numbers."""
         ...
 
-    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transpose(self, answers: Floats) -> Floats:
         """Qᵀ · answers."""
         ...
 
@@ -65,7 +65,7 @@ class QueryMatrix(Protocol):
         """max over pairs of columns of ‖q − q'‖."""
         ...
 
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
+    def arrays(self) -> dict[str, Ints]:
         """What the query is saved as; `from_arrays` takes it back."""
         ...
 
@@ -113,13 +113,13 @@ class Identity:
 
     columns = rows
 
-    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answer(self, marginal: Floats) -> Floats:
         return marginal
 
-    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+    def answer_exact(self, marginal: Ints) -> Ints:
         return marginal
 
-    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transpose(self, answers: Floats) -> Floats:
         return answers
 
     def largest_column_norm(self, norm: Norm) -> float:
@@ -128,11 +128,11 @@ class Identity:
     def largest_column_distance(self, norm: Norm) -> float:
         return distance_of_cells(self.cells, norm)
 
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
+    def arrays(self) -> dict[str, Ints]:
         return {"cells": np.array([self.cells])}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> Identity:
+    def from_arrays(cls, arrays: Mapping[str, Ints]) -> Identity:
         return cls(int(arrays["cells"][0]))
 
 
@@ -163,7 +163,7 @@ class SparseQuery:
         object.__setattr__(self, "scaled", sparse.csr_array(self.scaled).astype(np.int64))
 
     @classmethod
-    def of(cls, matrix: NDArray[np.float64] | sparse.csr_array, *, bits: int = MATRIX_BITS) -> SparseQuery:
+    def of(cls, matrix: Floats | sparse.csr_array, *, bits: int = MATRIX_BITS) -> SparseQuery:
         """The snapped matrix of a dense or sparse one (`rows` × `columns`)."""
         from scipy import sparse
 
@@ -179,23 +179,23 @@ class SparseQuery:
     def columns(self) -> int:
         return int(self.scaled.shape[1])
 
-    def answer(self, marginal: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answer(self, marginal: Floats) -> Floats:
         return np.asarray(self.scaled @ marginal) * 2.0**-self.bits
 
-    def answer_exact(self, marginal: NDArray[np.int64]) -> NDArray[np.int64]:
+    def answer_exact(self, marginal: Ints) -> Ints:
         size = abs(self.scaled).astype(np.float64) @ np.abs(marginal).astype(np.float64)
         if float(np.max(size, initial=0.0)) >= 2.0**62:
             raise too_many_records("the answers of a query do not fit 63 bits")
         return np.asarray(self.scaled @ marginal, dtype=np.int64)
 
-    def transpose(self, answers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def transpose(self, answers: Floats) -> Floats:
         return np.asarray(self.scaled.T @ answers) * 2.0**-self.bits
 
     def largest_column_norm(self, norm: Norm) -> float:
         largest = float(self._sums(norm).max(initial=0.0))
         return largest if norm == "l1" else round_up(math.sqrt(largest))
 
-    def _sums(self, norm: Norm) -> NDArray[np.float64]:
+    def _sums(self, norm: Norm) -> Floats:
         """Per column the sum of entries (L1), or of their squares (L2)."""
         entries = abs(self.scaled).astype(np.float64) * 2.0**-self.bits
         return np.asarray((entries if norm == "l1" else entries.multiply(entries)).sum(axis=0)).ravel()
@@ -230,13 +230,13 @@ class SparseQuery:
         total = 2 * float(sums.max())
         return total if norm == "l1" else round_up(math.sqrt(total))
 
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
+    def arrays(self) -> dict[str, Ints]:
         csr = self.scaled
         shape, bits = np.array(csr.shape), np.array([self.bits])
         return {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": shape, "bits": bits}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[np.int64]]) -> SparseQuery:
+    def from_arrays(cls, arrays: Mapping[str, Ints]) -> SparseQuery:
         """The query of `arrays`; ValueError for arrays that are no sparse matrix."""
         from scipy import sparse
 

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.structural_zeros import column_of_rule
-from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, Floats, Ints
+from mechanisms.public.schema.bins import CYCLIC, DAY, Bins
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.discover_fields import FieldDict, as_text
 
@@ -72,7 +73,7 @@ class CalendarParts:
         """Part → its value in each row by the codes of its column."""
         return {part: self.values[part][codes[name].astype(np.intp)] for part, name in self.columns.items()}
 
-    def differ(self, times: NDArray[np.float64], codes: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    def differ(self, times: Floats, codes: Mapping[str, NDArray[Any]]) -> Flags:
         """The rows in which a part is another than that of the time; not where either has no value.
 
         Args:

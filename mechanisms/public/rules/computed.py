@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, check_names, one_of
@@ -37,7 +37,7 @@ class Computed(Unread):
 
     expression: Expression
 
-    def values(self, sources: Mapping[str, NDArray[np.float64]], column: Column) -> NDArray[np.float64]:
+    def values(self, sources: Mapping[str, Floats], column: Column) -> Floats:
         """The column's values as they are written, NaN where missing: rounded to its kind, and inside its bounds.
 
         Args:
@@ -50,7 +50,7 @@ class Computed(Unread):
         values = np.clip(values, low, high)
         return values if column.missing else np.nan_to_num(values, nan=low)
 
-    def unbounded(self, sources: Mapping[str, NDArray[np.float64]], column: Column) -> NDArray[np.float64]:
+    def unbounded(self, sources: Mapping[str, Floats], column: Column) -> Floats:
         """The same before they are brought inside the column's bounds; NaN where a source is missing."""
         values = self.expression.values(sources)
         if column.kind in DATE_KINDS:
@@ -64,7 +64,7 @@ class Computed(Unread):
         return values
 
 
-def in_unit(moments: NDArray[np.float64], given: str, kind: str) -> NDArray[np.float64]:
+def in_unit(moments: Floats, given: str, kind: str) -> Floats:
     """Dates in days, times in seconds."""
     if given == kind:
         return np.floor(moments)

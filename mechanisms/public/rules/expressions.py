@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError, choices_fix, did_you_mean
-from mechanisms.public.schema.bins import DAY, Floats
+from mechanisms.public.schema.bins import DAY
 
 Type = Literal["number", "date", "datetime", "truth"]
 Values = Mapping[str, Floats]

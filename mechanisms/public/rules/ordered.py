@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
@@ -20,7 +21,6 @@ from mechanisms.public.schema.code_labels import common_bins, drawn_ends, step_f
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: Yes or no for each row.
-Flags = NDArray[np.bool_]
 #: Column → what it has in each row.
 Rows: TypeAlias = Mapping[str, NDArray[Any]]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Attribute
 from mechanisms.public.errors import UserError, one_of
@@ -90,7 +90,7 @@ def _map_rows(given: object, sources: Sequence[str], name: str, rule: str, where
     raise UserError(f"{rule}: map: got {given!r}", where=where, fix=fix)
 
 
-def _unlisted(target: Column, columns: Sequence[Column], otherwise: object, rule: str, where: str) -> NDArray[np.int64]:
+def _unlisted(target: Column, columns: Sequence[Column], otherwise: object, rule: str, where: str) -> Ints:
     """The derived code of every cell before the map is read; −1: none yet."""
     table = np.full(math.prod([c.size for c in columns]), -1, np.int64)
     if otherwise == "missing" and "missing" not in target.labels:
@@ -109,7 +109,7 @@ def _unlisted(target: Column, columns: Sequence[Column], otherwise: object, rule
 
 
 def _place(
-    table: NDArray[np.int64], rows: Sequence[Sequence[Any]], columns: Sequence[Column], rule: str, where: str
+    table: Ints, rows: Sequence[Sequence[Any]], columns: Sequence[Column], rule: str, where: str
 ) -> list[list[str | None]]:
     """Write the map's rows into the table; returns them as labels."""
     sizes = [c.size for c in columns[:-1]]
@@ -234,14 +234,14 @@ def coarsened(column: Column, *, where: str) -> Coarsen:
     return Coarsen(takes=(column.name,), gives=gives, groups=groups.astype(code_dtype(coarse.size)))
 
 
-def _counted(column: Column, value: object, where: str) -> NDArray[np.int64]:
+def _counted(column: Column, value: object, where: str) -> Ints:
     """Runs of codes of nearly equal length."""
     size = column.value_codes
     count = whole_number(value, "joint_bins: count", where, low=1, high=size)
     return np.arange(size, dtype=np.int64) * count // size
 
 
-def _starts(column: Column, value: object, where: str) -> NDArray[np.int64]:
+def _starts(column: Column, value: object, where: str) -> Ints:
     starts = list(value) if isinstance(value, tuple) else []
     whole = all(isinstance(s, int) and not isinstance(s, bool) for s in starts)
     fits = whole and starts and starts[0] == 0 and starts == sorted(set(starts)) and starts[-1] < column.value_codes
@@ -251,7 +251,7 @@ def _starts(column: Column, value: object, where: str) -> NDArray[np.int64]:
     return (np.searchsorted(np.array(starts), np.arange(column.value_codes), side="right") - 1).astype(np.int64)
 
 
-def _level(column: Column, value: object, where: str) -> NDArray[np.int64]:
+def _level(column: Column, value: object, where: str) -> Ints:
     """Each value's node on a level of the hierarchy."""
     if column.tree is None:
         raise UserError("joint_bins: level, but the column has no hierarchy", where=where, fix=BINS)

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, check_names
 from mechanisms.public.files import as_path
@@ -29,7 +29,7 @@ from mechanisms.public.schema.schema_text import facts_in_order
 
 def possible_cells(
     columns: object, given: object, columns_by_name: Mapping[str, Column], rule: str, where: str, folder: Path
-) -> tuple[tuple[str, ...], NDArray[np.bool_], list[list[str | None]]]:
+) -> tuple[tuple[str, ...], Flags, list[list[str | None]]]:
     """A list of possible combinations: the columns, which of their cells are listed, and the list as labels.
 
     Args:
@@ -100,7 +100,7 @@ def check_cells(sizes: Sequence[int], rule: str, where: str) -> None:
 
 
 #: A clique in domain order, and for each of its cells (flat, C order) whether it is impossible.
-Zeros = tuple[Clique, NDArray[np.bool_]]
+Zeros = tuple[Clique, Flags]
 #: Rows are mended one rule after the other so often, before those that still break one are replaced.
 PASSES = 20
 #: Combinations of constants that rules may speak of: links try each of them for each person.
@@ -113,7 +113,7 @@ def joined(zeros: Iterable[Zeros]) -> tuple[Zeros, ...]:
     Raises:
         UserError: every combination of some columns is impossible.
     """
-    by_clique: dict[Clique, NDArray[np.bool_]] = {}
+    by_clique: dict[Clique, Flags] = {}
     for clique, cells in zeros:
         by_clique[clique] = by_clique[clique] | cells if clique in by_clique else cells
     for clique, cells in by_clique.items():
@@ -153,7 +153,7 @@ def of_persons(
     return joined(own), tuple(linked)
 
 
-def permuted(domain: Domain, names: Sequence[str], cells: NDArray[np.bool_]) -> Zeros:
+def permuted(domain: Domain, names: Sequence[str], cells: Flags) -> Zeros:
     """Zeros over columns in any order, in domain order."""
     clique = domain.canonical(names)
     axes = [list(names).index(n) for n in clique]
@@ -208,7 +208,7 @@ def mend(codes: NewCodes, domain: Domain, zeros: Sequence[Zeros], rng: np.random
         column[bad] = column[source]
 
 
-def broken(codes: Codes, domain: Domain, zeros: Sequence[Zeros]) -> NDArray[np.bool_]:
+def broken(codes: Codes, domain: Domain, zeros: Sequence[Zeros]) -> Flags:
     """Whether each row has an impossible combination."""
     rows = len(next(iter(codes.values()))) if codes else 0
     is_broken = np.zeros(rows, np.bool_)
@@ -242,7 +242,7 @@ def _mend_one(codes: NewCodes, domain: Domain, zeros: Zeros, rng: np.random.Gene
     return int(bad.size)
 
 
-def _neighbours(cell: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _neighbours(cell: int, shape: tuple[int, ...]) -> Ints:
     """The cells that differ in one column."""
     cells, stride = [], 1
     for size in reversed(shape):

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import code_dtype
 from mechanisms.public.domain import Attribute
 
@@ -49,7 +50,7 @@ class Step(ABC):
         return f"{self.word} {(self.gives[0].name if self.gives else self.takes[0])!r}"
 
     @abstractmethod
-    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, Flags | None]:
         """The given attributes' codes, and which rows contradict the rule (None: none can)."""
 
     @abstractmethod
@@ -57,7 +58,7 @@ class Step(ABC):
         """The taken attributes' codes."""
 
 
-def cell_numbers(codes: Codes, names: Sequence[str], sizes: Sequence[int]) -> NDArray[np.int64]:
+def cell_numbers(codes: Codes, names: Sequence[str], sizes: Sequence[int]) -> Ints:
     """Each row's cell in the marginal of some attributes, flattened in C order."""
     return np.asarray(np.ravel_multi_index([codes[name] for name in names], tuple(sizes)), np.int64)
 
@@ -89,7 +90,7 @@ class Derive(Step):
         """The column that it takes."""
         return self.takes[0]
 
-    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, Flags | None]:
         expected = self.table[cell_numbers(codes, self.reads, self.sizes)]
         return {}, np.asarray(codes[self.target] != expected)
 
@@ -103,7 +104,7 @@ class Unread(Derive):
     It has one value; or it is the same in all records of a unit, is measured once per unit, and written with the units.
     """
 
-    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, Flags | None]:
         return {}, None
 
     def backward(self, codes: Codes, rng: np.random.Generator) -> NewCodes:
@@ -131,7 +132,7 @@ class Recode(Step):
 
     word: str = "recode"
     sizes: tuple[int, ...]
-    cells: NDArray[np.int64]
+    cells: Ints
     place: NDArray[np.unsignedinteger]
 
     @classmethod
@@ -140,7 +141,7 @@ class Recode(Step):
         name: str,
         columns: tuple[str, ...],
         sizes: tuple[int, ...],
-        possible: NDArray[np.bool_],
+        possible: Flags,
         conflict: Conflict = "mapping",
     ) -> Recode:
         """The step for a table of truth values over the group's cells, of which at least one is true."""
@@ -158,7 +159,7 @@ class Recode(Step):
         gives = (Attribute(name, cells.size),)
         return cls(takes=columns, gives=gives, sizes=sizes, cells=cells, place=place, conflict=conflict)
 
-    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, Flags | None]:
         own = cell_numbers(codes, self.takes, self.sizes)
         code = self.place[own]
         return {self.gives[0].name: code}, None if self.cells.size == self.place.size else self.cells[code] != own
@@ -177,12 +178,12 @@ class Availability(Step):
 
     word: str = "availability"
 
-    def impossible(self) -> NDArray[np.bool_]:
+    def impossible(self) -> Flags:
         """Over flags × shared: no column has a value if and only if there is no shared one."""
         flags, shared = (np.arange(a.size) for a in self.gives)
         return np.asarray((flags == 0)[:, None] != (shared == shared.size - 1)[None, :]).ravel()
 
-    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, Flags | None]:
         """Codes of the flags and of the shared column; and the rows whose columns have different values."""
         gap = self.gives[1].size - 1
         shared = np.array(codes[self.takes[-1]])
@@ -217,7 +218,7 @@ class Coarsen(Step):
     word: str = "joint_bins of"
     groups: NDArray[np.unsignedinteger]
 
-    def forward(self, codes: Codes) -> tuple[NewCodes, NDArray[np.bool_] | None]:
+    def forward(self, codes: Codes) -> tuple[NewCodes, Flags | None]:
         own = codes[self.takes[0]]
         return {self.gives[0].name: self.groups[own], self.gives[1].name: own}, None
 
@@ -235,7 +236,7 @@ class Coarsen(Step):
         return {self.takes[0]: fine_codes}
 
 
-def spread_codes(weights: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def spread_codes(weights: Floats, rows: int, rng: np.random.Generator) -> Ints:
     """`rows` places in proportion to the weights, each rounded up or down without bias, in random order."""
     sums = np.cumsum(weights if weights.sum() > 0 else np.ones_like(weights))
     points = (np.arange(rows) + rng.random()) * (sums[-1] / max(rows, 1))

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import as_path
@@ -74,7 +75,7 @@ class UnitIds:
         return bool(self.records or self.units)
 
 
-def assign_units(table: CodedTable, spec: UnitIds, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def assign_units(table: CodedTable, spec: UnitIds, rng: np.random.Generator) -> tuple[Ints, NDArray[Any]]:
     """The order in which the rows are written, and the id of each row in that order.
 
     With `records`: the rows that agree in `same` are cut, in random order, into units whose sizes are drawn from the
@@ -95,9 +96,7 @@ def assign_units(table: CodedTable, spec: UnitIds, rng: np.random.Generator) -> 
     return order, np.array([u.name for u in spec.units], dtype=object)[unit_of_row] if spec.units else unit_of_row + 1
 
 
-def _drawn(
-    groups: NDArray[np.int64], records: Sequence[tuple[int, float]], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _drawn(groups: Ints, records: Sequence[tuple[int, float]], rng: np.random.Generator) -> Ints:
     """Unit numbers, 0 … units − 1, by a distribution of records per unit."""
     sizes, shares = np.array([n for n, _ in records]), np.array([p for _, p in records], np.float64)
     unit_of_group = np.empty(len(groups), np.int64)
@@ -111,9 +110,7 @@ def _drawn(
     return unit_of_group
 
 
-def _ends(
-    sizes: NDArray[np.int64], shares: NDArray[np.float64], rows: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _ends(sizes: Ints, shares: Floats, rows: int, rng: np.random.Generator) -> Ints:
     """Where each unit ends among `rows` rows."""
     mean, ends = float(sizes @ shares), np.zeros(0, np.int64)
     while not ends.size or ends[-1] < rows:
@@ -122,9 +119,7 @@ def _ends(
     return np.append(ends[ends < rows], rows)
 
 
-def _listed(
-    groups: NDArray[np.int64], spec: UnitIds, sizes: Sequence[int], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def _listed(groups: Ints, spec: UnitIds, sizes: Sequence[int], rng: np.random.Generator) -> Ints:
     """Unit numbers from a public list."""
     weights = np.array([u.weight for u in spec.units])
     cells = np.array([int(np.ravel_multi_index(u.codes, tuple(sizes))) if sizes else 0 for u in spec.units])

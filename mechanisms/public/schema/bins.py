@@ -10,8 +10,8 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Floats, Ints
 from mechanisms.public.errors import UserError
 
 #: No attribute has more value codes than this.
@@ -26,10 +26,6 @@ EDGE = 1e-6
 ABSOLUTE = ("year", "month", "week", "day", "hour")
 CYCLIC = {"month_of_year": 12, "day_of_week": 7, "hour_of_day": 24}
 CALENDAR = (*ABSOLUTE, *CYCLIC)
-
-Codes = NDArray[np.unsignedinteger]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

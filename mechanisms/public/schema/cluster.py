@@ -10,9 +10,9 @@ import numpy as np
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist, squareform
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.errors import UserError, one_of
 from mechanisms.public.files import as_path
-from mechanisms.public.schema.bins import Floats, Ints
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, check_fields, text_list, whole_number
 from mechanisms.public.schema.hierarchy import MAX_VALUES, Hierarchy, build_hierarchy, first_repeat
 from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_rows

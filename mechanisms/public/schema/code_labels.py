@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.bins import Floats, multiple
+from mechanisms.public.schema.bins import multiple
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.discover_fields import FieldDict, as_text
 
@@ -67,7 +67,7 @@ def code_of(column: Column, value: object, *, rule: str, where: str) -> int:
     return codes[text]
 
 
-def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDArray[np.bool_]:
+def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> Flags:
     """Which codes a pattern means: a value, a list of values, {min, max} of numbers, or {}: any but empty ones.
 
     Raises:
@@ -86,7 +86,7 @@ def codes_meant(column: Column, meant: object, *, rule: str, where: str) -> NDAr
     return is_meant
 
 
-def _between(column: Column, bounds: Mapping[object, object], rule: str, where: str) -> NDArray[np.bool_]:
+def _between(column: Column, bounds: Mapping[object, object], rule: str, where: str) -> Flags:
     numbers = column.kind in ORDERED_KINDS and column.kind not in DATE_KINDS
     if not (numbers or column.codes is not None) or set(bounds) - {"min", "max"}:
         fix = "a value, a list of values, {} for any value, or {min: …, max: …} for a column of numbers"
@@ -111,7 +111,7 @@ def _number(value: object, default: float, rule: str, where: str) -> float:
         raise UserError(f"{rule}: got {value!r}", where=where, fix="a number") from error
 
 
-def bin_bounds(column: Column) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def bin_bounds(column: Column) -> tuple[Floats, Floats]:
     """The least and the largest value of each bin of a column of numbers; floats: bins without their upper edge."""
     low, high = column.grid.spans
     return low, np.append(np.nextafter(high[:-1], -np.inf), high[-1:]) if column.kind == "float" else high

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Literal, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Floats
 from mechanisms.public.domain import Attribute
-from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, Codes, FloatGrid, Floats, Grid, float_grid, integer_grid
+from mechanisms.public.schema.bins import CYCLIC, DAY, Bins, FloatGrid, Grid, float_grid, integer_grid
 from mechanisms.public.schema.discover_fields import Discover
 from mechanisms.public.schema.hierarchy import Distances, Hierarchy
 from mechanisms.public.schema.places import Places
@@ -254,7 +254,7 @@ def _moment(seconds: int, form: str) -> str:
     return moment.strftime(form.replace("%Y", f"{moment.year:04d}"))
 
 
-def _float_bins(edges: NDArray[np.float64]) -> tuple[str, ...]:
+def _float_bins(edges: Floats) -> tuple[str, ...]:
     """`0 to 2.5`: edges in ten digits, or in all where ten cannot tell them apart."""
     short = [f"{e:.10g}" for e in edges]
     texts = short if len(set(short)) == len(short) else [repr(float(e)) for e in edges]

@@ -14,8 +14,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Flags, Floats, Ints
 from mechanisms.public.coded_table import code_dtype
-from mechanisms.public.schema.bins import LENGTHS, Bins, Floats, multiple, steps_to
+from mechanisms.public.schema.bins import LENGTHS, Bins, multiple, steps_to
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
 #: A bin of several values is crowded where it holds so much of the records.
@@ -47,7 +48,7 @@ def plain_edges(column: Column) -> Floats | None:
     return None if column.kind not in ORDERED_KINDS or column.width is not None else column.grid.edges
 
 
-def bins_of_several(column: Column) -> NDArray[np.bool_] | None:
+def bins_of_several(column: Column) -> Flags | None:
     """Whether each bin holds several values; None where the bins lie on no line."""
     edges = plain_edges(column)
     if edges is None:
@@ -193,20 +194,20 @@ def peaks_of(column: Column) -> Floats:
     return np.asarray(edges[:-1][np.diff(edges) < 2 * _peak(column)], np.float64)
 
 
-def cells_of_bins(column: Column) -> NDArray[np.int64]:
+def cells_of_bins(column: Column) -> Ints:
     """(bins + 1,) the first fine cell of each bin, and their number."""
     edges, cells = plain_edges(column), fine_edges(column)
     assert edges is not None and cells is not None
     return np.searchsorted(cells, edges).astype(np.int64)
 
 
-def bins_of_cells(column: Column) -> NDArray[np.int64]:
+def bins_of_cells(column: Column) -> Ints:
     """The code of the bin that each fine cell lies in; *other* and *missing* behind them are what they are."""
     bins = np.repeat(np.arange(column.value_codes), np.diff(cells_of_bins(column)))
     return np.append(bins, np.arange(column.value_codes, column.size))
 
 
-def fine_codes(column: Column, codes: NDArray[np.integer], values: Floats) -> NDArray[np.unsignedinteger]:
+def fine_codes(column: Column, codes: NDArray[np.integer], values: Floats) -> Codes:
     """The fine cell of each value, inside the bin of its code; *other* and *missing* stand behind the cells.
 
     Args:

@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.errors import UserError, did_you_mean, first_few
-from mechanisms.public.schema.bins import Ints
 
 #: What it costs to take one value for another, instead of a hierarchy: k × k, from (row) and to (column) the value
 #: codes; 0 on the diagonal, else in [0, 1] or inf, where no value may be taken for the other. It need not be symmetric,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import as_path
-from mechanisms.public.schema.bins import Floats
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, as_text, text_list
 from mechanisms.public.schema.hierarchy import (

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.files import as_path
 from mechanisms.public.schema.discover_fields import FieldDict, Fields
@@ -79,7 +79,7 @@ def place_fields(places: Places | None) -> FieldDict:
     return {"geojson": {"areas": written}}
 
 
-def read_points(path: Path, where: str) -> tuple[list[str], list[str], NDArray[np.float64]]:
+def read_points(path: Path, where: str) -> tuple[list[str], list[str], Floats]:
     """The header, the values, and values × numbers, of a CSV with the value first.
 
     Raises:

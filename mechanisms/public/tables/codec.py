@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
@@ -126,7 +127,7 @@ def encode_columns(
 
 def coded_batch(
     batch: Any, schema: Schema, *, apart: bool, fine: bool
-) -> tuple[list[NDArray[np.unsignedinteger]], NDArray[np.int64]]:
+) -> tuple[list[NDArray[np.unsignedinteger]], Ints]:
     """A batch of what `encoding` selects as codes, the fine columns behind the schema's own; and what was marked.
 
     Returns:
@@ -146,7 +147,7 @@ def coded_batch(
     return columns, marks
 
 
-def refuse_marked(schema: Schema, marks: NDArray[np.int64]) -> None:
+def refuse_marked(schema: Schema, marks: Ints) -> None:
     """Refuse values outside of the domain of a column which refuses them.
 
     Raises:
@@ -158,14 +159,14 @@ def refuse_marked(schema: Schema, marks: NDArray[np.int64]) -> None:
             raise UserError("a value lies outside the domain", where=f"column {column.name!r}", fix=fix)
 
 
-def rows_per_text(columns: Sequence[NDArray[np.unsignedinteger]], schema: Schema) -> NDArray[np.int64]:
+def rows_per_text(columns: Sequence[NDArray[np.unsignedinteger]], schema: Schema) -> Ints:
     """How many rows hold each listed text, one listed column after the other."""
     listed = [(i, c.value_codes) for i, c in enumerate(schema.columns) if c.listed]
     counts = [np.bincount(columns[i], minlength=texts)[:texts] for i, texts in listed]
     return np.concatenate(counts) if counts else np.zeros(0, np.int64)
 
 
-def report_of(rows: int, schema: Schema, marks: NDArray[np.int64], held: NDArray[np.int64]) -> EncodingReport:
+def report_of(rows: int, schema: Schema, marks: Ints, held: Ints) -> EncodingReport:
     """What encoding could not take as it was, from how many values of each column carry each mark.
 
     Args:

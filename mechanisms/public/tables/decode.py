@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes, Flags, Floats
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.ordered import all_ascending, exchanged, on_their_steps, with_room
 from mechanisms.public.rules.unit_ids import assign_units
-from mechanisms.public.schema.bins import Codes, Floats, Grid, multiple, steps_to, within
+from mechanisms.public.schema.bins import Grid, multiple, steps_to, within
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import fine_edges
 from mechanisms.public.schema.table_schema import Schema
@@ -32,8 +33,8 @@ class Drawn:
 
     values: NDArray[Any]
     labels: tuple[str | None, ...] | None = None
-    other: NDArray[np.bool_] | None = None
-    missing: NDArray[np.bool_] | None = None
+    other: Flags | None = None
+    missing: Flags | None = None
 
 
 @dataclass(frozen=True, eq=False)

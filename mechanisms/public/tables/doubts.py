@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.tables.text_forms import (
     HARDLY_ANY,
     ID_NAME,
@@ -314,7 +314,7 @@ def short_years(texts: Texts) -> list[str]:
     return [f"{rows:,} years of two digits, as 58, beside those of four: write four in the table"]
 
 
-def _in_order(texts: Texts, reading: NumberForm) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def _in_order(texts: Texts, reading: NumberForm) -> tuple[Floats, Ints]:
     """The different numbers among the texts, ascending, and in how many rows each stands."""
     rows: Counter[float] = Counter()
     for text, n in texts.items():

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import DATE_KINDS, Column
@@ -39,7 +40,7 @@ class Dictionary:
     values: pa.Array
 
     @cached_property
-    def counts(self) -> NDArray[np.int64]:
+    def counts(self) -> Ints:
         """How many rows have each of the values."""
         return np.bincount(self.codes + 1, minlength=len(self.values) + 1)[1:]
 

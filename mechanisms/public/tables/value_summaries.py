@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
@@ -18,7 +18,6 @@ from mechanisms.public.tables.scan import Source
 
 #: The quantiles of a summary.
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
-Floats = NDArray[np.float64]
 
 
 def value_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str, Floats]]:
@@ -70,7 +69,7 @@ def rows_clipped(source: Source, schema: Schema) -> dict[str, int]:
     return clipped
 
 
-def agree(own: Floats, expected: Floats, column: Column) -> NDArray[np.bool_]:
+def agree(own: Floats, expected: Floats, column: Column) -> Flags:
     """Equal, or both missing; of a float, up to half of its last decimal, unless that is wider than its bounds."""
     last = 10.0**-column.decimals if column.kind == "float" and column.decimals is not None else 0.0
     near = last / 2 if last <= column.high - column.low else 0.0
@@ -109,7 +108,7 @@ def group_summaries(source: Source, schema: Schema, by: str) -> dict[int, dict[s
     return {int(code): _summaries(columns, rest) for code, *rest in source.lines(figures, first=coded.types)}
 
 
-def value_sample(source: Source, schema: Schema, rows: int) -> NDArray[np.float64]:
+def value_sample(source: Source, schema: Schema, rows: int) -> Floats:
     """(rows, columns of numbers and dates) the values of some of the records, at most so many; NaN where there is none.
 
     NOT private of a private table.

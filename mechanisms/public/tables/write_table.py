@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Codes
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
 from mechanisms.public.progress import Progress
-from mechanisms.public.schema.bins import Codes
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.spellings import SAMPLE, moment_of

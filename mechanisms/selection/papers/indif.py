@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Ints
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.dense import combined, dense
 from mechanisms.public.domain import Attribute, Clique, Domain
@@ -68,7 +68,7 @@ class Indif(ScoredPairs):
         else:
             share_out(context, chosen or ones)
 
-    def _chosen(self, context: Context, expected: Expected, merged: Mapping[str, NDArray[np.int64]]) -> list[Clique]:
+    def _chosen(self, context: Context, expected: Expected, merged: Mapping[str, Ints]) -> list[Clique]:
         queries = {c: merged_query(context.domain, c, merged) for c in self.candidates}
         same = all(isinstance(q, Identity) for q in queries.values())
         candidates = self.candidates

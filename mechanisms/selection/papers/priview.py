@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.accounting.plan import Reservation
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.settings import setting
@@ -196,7 +197,7 @@ def strength(domain: Domain, views: Sequence[Clique], unit: float, rows: float) 
     return unit * math.sqrt(len(views) * max(cells / pair, 1.0)) / max(rows, 1.0)
 
 
-def _open_sets(sizes: NDArray[np.int64], t: int, max_cells: int) -> NDArray[np.bool_]:
+def _open_sets(sizes: Ints, t: int, max_cells: int) -> Flags:
     """A symmetric array of t axes: which sets are to be covered."""
     places = np.indices((len(sizes),) * t, sparse=True)
     open_ = np.asarray(math.prod(sizes[p] for p in places) <= max_cells)
@@ -205,7 +206,7 @@ def _open_sets(sizes: NDArray[np.int64], t: int, max_cells: int) -> NDArray[np.b
     return open_
 
 
-def _plane(sizes: NDArray[np.int64], view_cells: int, seed: int) -> list[tuple[int, ...]]:
+def _plane(sizes: Ints, view_cells: int, seed: int) -> list[tuple[int, ...]]:
     """The lines of the smallest plane whose lines fit, over the attributes by size (seed 0) or at random; else none.
 
     Attributes of one size stand on parallel lines then, so that all other lines have one of each.
@@ -218,9 +219,7 @@ def _plane(sizes: NDArray[np.int64], view_cells: int, seed: int) -> list[tuple[i
     return []
 
 
-def _greedy(
-    sizes: NDArray[np.int64], open_: NDArray[np.bool_], t: int, view_cells: int, rng: np.random.Generator
-) -> list[tuple[int, ...]]:
+def _greedy(sizes: Ints, open_: Flags, t: int, view_cells: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     order = rng.permutation(len(sizes))
     rank = np.argsort(order)
     views = []
@@ -240,14 +239,7 @@ def _greedy(
     return views
 
 
-def _grown(
-    sizes: NDArray[np.int64],
-    open_: NDArray[np.bool_],
-    start: list[int],
-    t: int,
-    view_cells: int,
-    rank: NDArray[np.intp],
-) -> list[int]:
+def _grown(sizes: Ints, open_: Flags, start: list[int], t: int, view_cells: int, rank: NDArray[np.intp]) -> list[int]:
     view, cells = list(start), int(np.prod(sizes[start]))
     while True:
         sides = [np.array(s, np.int64) for s in (range(len(sizes)), *[view] * (t - 1))]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechanisms.accounting.accountants.basic import Basic
 from mechanisms.accounting.accountants.gdp import Gdp
@@ -21,6 +20,7 @@ from mechanisms.accounting.accountants.zcdp import Zcdp
 from mechanisms.accounting.budget import possible_pairs
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.planning import Request, make_plan
+from mechanisms.public.arrays import Floats
 from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.designs.dense import combined, dense
 from mechanisms.public.designs.pair_view import pairs
@@ -147,14 +147,14 @@ def within(pairs: Sequence[Clique], groups: Collection[Collection[str]]) -> list
     return [i for i, (a, b) in enumerate(pairs) if home[a] == home[b]]
 
 
-def unit_noise(facts: Facts, domain: Domain) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def unit_noise(facts: Facts, domain: Domain) -> Callable[[Floats], Floats]:
     """The mean absolute noise of a marginal, in records, from its share of the whole budget.
 
     Where the accountant is left open: that of the best pair for as many equal shares.
     """
     plans = [_whole_budget(facts, domain, accountant) for accountant in _open_accountants(facts)]
 
-    def noise(shares: NDArray[np.float64]) -> NDArray[np.float64]:
+    def noise(shares: Floats) -> Floats:
         every = [p.measurements[0].event.mean_abs / p.accountant.strength(shares) for p in plans]
         return np.asarray(np.minimum.reduce(every))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags, Ints
 from mechanisms.public.coded_table import CodedTable, CountedTable
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
@@ -107,7 +107,7 @@ class CheckedRows:
 
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
         """As of `Encoded`; what is counted has to sum to what the clipped units weigh."""
-        held: NDArray[np.bool_] | None = None
+        held: Flags | None = None
         if aside is not None:
             source, unit, rows = self.given.source, self.given.unit, self.report.rows
             held = set_aside_units(self.units, source, unit, rows, aside.key, aside.share)
@@ -120,7 +120,7 @@ class CheckedRows:
         check(table.domain == self.domain, "counts other columns")
         count, shift = table.count, 0 if table.weighted else WEIGHT_BITS
 
-        def counted(cliques: Sequence[Clique]) -> list[NDArray[np.int64]]:
+        def counted(cliques: Sequence[Clique]) -> list[Ints]:
             counts = count(cliques)
             check(len(counts) == len(cliques), "counts other marginals")
             for clique, cells in zip(cliques, counts, strict=True):
@@ -133,7 +133,7 @@ class CheckedRows:
         complete = held is None and (self.given.unit.column is None or clipped.complete)
         return replace(clipped, rows=replace(table, count=counted), complete=complete, aside=held)
 
-    def _weight(self, held: NDArray[np.bool_] | None, aside: Aside | None) -> int:
+    def _weight(self, held: Flags | None, aside: Aside | None) -> int:
         """What the clipped units weigh together, in units of 2**-WEIGHT_BITS records."""
         unit = self.given.unit
         if unit.column is None:

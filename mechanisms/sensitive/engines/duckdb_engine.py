@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.rules.engineering import engineer
@@ -114,7 +115,7 @@ def _writer(stack: ExitStack, path: Path, table: UnitRows, names: Sequence[str])
     file = stack.enter_context(path.open("wb"))
     writer = stack.enter_context(pq.ParquetWriter(file, fields, compression="zstd", write_statistics=False))
 
-    def keep(batch: Any, which: NDArray[np.bool_] | None = None) -> None:
+    def keep(batch: Any, which: Flags | None = None) -> None:
         columns = dict(zip(names, batch.columns[-len(names) :], strict=True))
         if table.unit.column is not None:
             columns[UNIT] = unit_forms(columns[UNIT], table.source, table.unit)
@@ -144,9 +145,9 @@ class EncodedFiles:
 
     def clipped(self, key: bytes, aside: Aside | None) -> Clipped:
         """As of `Encoded`; the rows that count keep the order of the table."""
-        keep: NDArray[np.bool_] | None = None
+        keep: Flags | None = None
         weights: NDArray[np.uint32] | None = None
-        held: NDArray[np.bool_] | None = None
+        held: Flags | None = None
         source, unit, rows = self.given.source, self.given.unit, self.coded.rows
         if unit.column is not None:
             keep, weights = clip_records(self.units, source, unit, rows, key)
@@ -161,7 +162,7 @@ class EncodedFiles:
             return Clipped(_compact(coded, keep, self.given.workdir / "kept"), complete=False, aside=held)
 
 
-def aside_rows(table: UnitRows, aside: Aside) -> NDArray[np.bool_]:
+def aside_rows(table: UnitRows, aside: Aside) -> Flags:
     """Which rows are set aside: (rows,), in the order of the file. NOT private: for internal/ alone.
 
     Raises:
@@ -186,7 +187,7 @@ def copy_units(table: UnitRows, path: Path, *, contents: bytes | None) -> int:
     return _copied(table, path, row_names(table.source, table.unit, contents=contents))
 
 
-def _copied(table: UnitRows, path: Path, texts: Mapping[str, str], aside: NDArray[np.bool_] | None = None) -> int:
+def _copied(table: UnitRows, path: Path, texts: Mapping[str, str], aside: Flags | None = None) -> int:
     """A file of what SQL makes of the rows that were not set aside; how many rows the table has."""
     rows = 0
     with ExitStack() as stack:
@@ -199,7 +200,7 @@ def _copied(table: UnitRows, path: Path, texts: Mapping[str, str], aside: NDArra
     return rows
 
 
-def _compact(coded: CodedTable, keep: NDArray[np.bool_], folder: Path) -> CodedTable:
+def _compact(coded: CodedTable, keep: Flags, folder: Path) -> CodedTable:
     """The kept rows, in order, in column files of their own."""
     private_folder(folder)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.arrays import Flags
 from mechanisms.public.coded_table import AnyTable, CodedTable, CountedTable
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.column import Column
@@ -39,7 +40,7 @@ class Clipped:
 
     rows: AnyTable
     complete: bool
-    aside: NDArray[np.bool_] | None
+    aside: Flags | None
 
 
 @dataclass(frozen=True, eq=False)
