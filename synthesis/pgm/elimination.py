@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.domain import Clique
+from mechanisms.public.jit import compiled
 
 #: Sets of attributes as bits of an integer: attribute i is 1 << i.
 Bits = int
-Cost = Callable[[int, Bits, Sequence[Bits], Sequence[float]], float]
+#: Which attributes are joined: square, symmetric, nobody with itself.
+Graph = Flags
 
-#: Randomised searches beside the plain heuristics, with this seed.
-RANDOM_TRIES = 24
+#: An attribute's cost: the logarithm of its joint table's cells, the edges that it adds, their weight, its neighbours.
+HEURISTICS = MIN_SIZE, MIN_FILL, MIN_WEIGHTED_FILL, MIN_DEGREE = range(4)
+#: Randomised searches beside the plain heuristics, each step one of the `BEST` at random, with this seed.
+RANDOM_TRIES, BEST = 24, 3
 SEED = 0
 
 
@@ -27,73 +32,145 @@ def members(bits: Bits) -> Iterator[int]:
         bits ^= low
 
 
-def neighbours(count: int, cliques: Sequence[Bits]) -> list[Bits]:
-    """The graph in which the attributes of every clique are joined: for each attribute those beside it."""
-    graph = [0] * count
-    for clique in cliques:
-        for i in members(clique):
-            graph[i] |= clique & ~(1 << i)
+def joined(graph: Graph, clique: Bits) -> Graph:
+    """The graph itself, in which the attributes of a clique are joined from now on."""
+    places = [*members(clique)]
+    graph[np.ix_(places, places)] = True
+    np.fill_diagonal(graph, False)
     return graph
 
 
-def _fill(i: int, beside: Bits, graph: Sequence[Bits], logs: Sequence[float]) -> float:
-    return float(sum((beside & ~graph[j] & ~(1 << j)).bit_count() for j in members(beside)))
+def neighbours(count: int, cliques: Sequence[Bits]) -> Graph:
+    """The graph of so many attributes in which those of every clique are joined."""
+    graph = np.zeros((count, count), np.bool_)
+    for clique in cliques:
+        joined(graph, clique)
+    return graph
 
 
-def _weighted_fill(i: int, beside: Bits, graph: Sequence[Bits], logs: Sequence[float]) -> float:
-    return sum(logs[j] * logs[k] for j in members(beside) for k in members(beside & ~graph[j] & ~(1 << j)))
+def logarithms(sizes: Sequence[int]) -> Floats:
+    """Of the attributes' sizes."""
+    return np.array([math.log(s) for s in sizes], np.float64)
 
 
-def _degree(i: int, beside: Bits, graph: Sequence[Bits], logs: Sequence[float]) -> float:
-    return float(beside.bit_count())
+@compiled
+def _cost(graph: Graph, there: Flags, i: int, logs: Floats, rule: int) -> float:
+    """What it costs under a rule to eliminate an attribute of those that are there."""
+    beside = np.flatnonzero(graph[i] & there)
+    if rule == MIN_DEGREE:
+        return float(beside.size)
+    total = 0.0
+    for j in beside:
+        if rule == MIN_SIZE:
+            total += logs[j]
+            continue
+        for k in beside:
+            if k != j and not graph[j, k]:
+                total += 1.0 if rule == MIN_FILL else logs[j] * logs[k]
+    return logs[i] + total if rule == MIN_SIZE else total
 
 
-def _size(i: int, beside: Bits, graph: Sequence[Bits], logs: Sequence[float]) -> float:
-    return logs[i] + sum(logs[j] for j in members(beside))
+@compiled
+def _eliminated(graph: Graph, logs: Floats, rule: int, keep: Flags, ranks: Ints) -> tuple[Ints, Graph]:
+    """A greedy order, and beside each attribute those that were joined to it when it went; the graph is changed.
+
+    Args:
+        keep: attributes that stay.
+        ranks: per step which goes: 0 the one of least cost (ties by size, then place), 1 the next, …
+    """
+    count = graph.shape[0]
+    there, beside = np.ones(count, np.bool_), np.zeros((count, count), np.bool_)
+    costs, sizes, order = np.empty(count), np.empty(count), np.empty(ranks.size, np.int64)
+    for i in range(count):
+        costs[i], sizes[i] = _cost(graph, there, i, logs, rule), _cost(graph, there, i, logs, MIN_SIZE)
+    for step in range(ranks.size):
+        waiting, gone = there & ~keep, -1
+        for _ in range(ranks[step] + 1):
+            if gone >= 0:
+                waiting[gone], gone = False, -1
+            for i in range(count):
+                less = gone < 0 or costs[i] < costs[gone] or (costs[i] == costs[gone] and sizes[i] < sizes[gone])
+                if waiting[i] and less:
+                    gone = i
+        order[step], there[gone] = gone, False
+        beside[gone] = graph[gone] & there
+        touched = beside[gone].copy()
+        for j in np.flatnonzero(beside[gone]):
+            graph[j] |= beside[gone]
+            graph[j, j] = False
+            if rule in (MIN_FILL, MIN_WEIGHTED_FILL):
+                touched |= graph[j]
+        for j in np.flatnonzero(touched & there):
+            costs[j], sizes[j] = _cost(graph, there, int(j), logs, rule), _cost(graph, there, int(j), logs, MIN_SIZE)
+    return order, beside
 
 
-HEURISTICS: dict[str, Cost] = {
-    "min-size": _size,
-    "min-fill": _fill,
-    "min-weighted-fill": _weighted_fill,
-    "min-degree": _degree,
-}
+@compiled
+def _cells(order: Ints, beside: Graph, logs: Floats) -> float:
+    """Cells of the maximal cliques of an order: one lies in an earlier one where that had just one attribute more."""
+    count = order.size
+    place, larger = np.empty(count, np.int64), np.zeros(count, np.int64)
+    for step in range(count):
+        place[order[step]] = step
+    total = 0.0
+    for step in range(count):
+        degree, follower, log_cells = 0, count, logs[order[step]]
+        for j in np.flatnonzero(beside[order[step]]):
+            degree += 1
+            log_cells += logs[j]
+            follower = min(follower, place[j])
+        if larger[step] <= degree:
+            total += math.exp(log_cells)
+        if follower < count:
+            larger[follower] = max(larger[follower], degree)
+    return total
+
+
+@compiled
+def small_with(graph: Graph, logs: Floats, added: Ints, limit: float, tried: int) -> Flags:
+    """For each candidate whether a graph with it has a triangulation of at most `limit` cells by some heuristic.
+
+    Args:
+        graph: of all attributes.
+        logs: logarithms of their sizes.
+        added: candidates × attributes: their places, filled up with -1.
+        tried: how many of the `HEURISTICS`.
+    """
+    small, count = np.zeros(added.shape[0], np.bool_), graph.shape[0]
+    keep, ranks = np.zeros(count, np.bool_), np.zeros(count, np.int64)
+    for c in range(added.shape[0]):
+        whole = graph.copy()
+        for i in added[c]:
+            for j in added[c]:
+                if i >= 0 and j >= 0 and i != j:
+                    whole[i, j] = True
+        for rule in range(tried):
+            order, beside = _eliminated(whole.copy(), logs, rule, keep, ranks)
+            if _cells(order, beside, logs) <= limit * (1 + 1e-9):
+                small[c] = True
+                break
+    return small
 
 
 def eliminate(
-    graph: Sequence[Bits],
-    sizes: Sequence[int],
-    cost: Cost,
-    *,
-    keep: Bits = 0,
-    rng: np.random.Generator | None = None,
+    graph: Graph, sizes: Sequence[int], rule: int, *, keep: Bits = 0, rng: np.random.Generator | None = None
 ) -> list[tuple[int, Bits]]:
     """A greedy order: each time the attribute of least cost goes, and those beside it are joined.
 
     Args:
+        rule: one of the `HEURISTICS`.
         keep: attributes that are not eliminated.
-        rng: None: always the least cost (ties by size, then place); else one of the three best at random.
+        rng: None: always the least cost (ties by size, then place); else one of the `BEST` at random.
     Returns:
         pairs of an eliminated attribute and its clique: itself and those beside it at that time.
     """
-    now, logs = list(graph), [math.log(s) for s in sizes]
-    left = [i for i in range(len(now)) if not keep >> i & 1]
-    costs = {i: (cost(i, now[i], now, logs), _size(i, now[i], now, logs), i) for i in left}
-    cliques = []
-    while costs:
-        ranked = [min(costs.values())] if rng is None else sorted(costs.values())[:3]
-        gone = ranked[0 if rng is None else int(rng.integers(len(ranked)))][2]
-        beside = now[gone]
-        cliques.append((gone, beside | 1 << gone))
-        touched = beside
-        for j in members(beside):
-            now[j] = (now[j] | beside) & ~(1 << gone | 1 << j)
-            touched |= now[j]
-        del costs[gone]
-        for j in members(touched):
-            if j in costs:
-                costs[j] = (cost(j, now[j], now, logs), _size(j, now[j], now, logs), j)
-    return cliques
+    staying = np.zeros(len(sizes), np.bool_)
+    staying[[*members(keep)]] = True
+    steps = int((~staying).sum())
+    ranks = [0 if rng is None else int(rng.integers(min(BEST, left))) for left in range(steps, 0, -1)]
+    order, beside = _eliminated(graph.copy(), logarithms(sizes), rule, staying, np.array(ranks, np.int64))
+    rows = np.packbits(beside, axis=1, bitorder="little")
+    return [(i, int.from_bytes(rows[i].tobytes(), "little") | 1 << i) for i in order.tolist()]
 
 
 def maximal(cliques: Sequence[Bits]) -> list[Bits]:
@@ -123,13 +200,13 @@ def best_cover(cliques: tuple[Bits, ...], sizes: tuple[int, ...], tries: int = R
     """
     graph = neighbours(len(sizes), cliques)
     rng = np.random.default_rng(SEED)
-    searches: list[tuple[Cost, np.random.Generator | None]] = [(cost, None) for cost in HEURISTICS.values()]
-    searches += [((_size, _fill)[i % 2], rng) for i in range(tries)]
+    searches: list[tuple[int, np.random.Generator | None]] = [(rule, None) for rule in HEURISTICS]
+    searches += [((MIN_SIZE, MIN_FILL)[i % 2], rng) for i in range(tries)]
     best: list[Bits] = []
     least = math.inf
     chordal = sum(cells_of(c, sizes) for c in maximal([*cliques, *(1 << i for i in range(len(sizes)))]))
-    for cost, source in searches:
-        cover = maximal([c for _, c in eliminate(graph, sizes, cost, rng=source)])
+    for rule, source in searches:
+        cover = maximal([c for _, c in eliminate(graph, sizes, rule, rng=source)])
         total = sum(cells_of(c, sizes) for c in cover)
         if total < least:
             best, least = cover, total

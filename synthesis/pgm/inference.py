@@ -256,7 +256,7 @@ def _order(domain: Domain, cliques: Sequence[Clique], clique: Clique) -> tuple[l
     index = {n: i for i, n in enumerate(names)}
     graph = neighbours(len(names), [bits_of(c, index) for c in cliques])
     sizes, keep = domain.shape(names), bits_of(clique, index)
-    orders = [eliminate(graph, sizes, cost, keep=keep) for cost in HEURISTICS.values()]
+    orders = [eliminate(graph, sizes, rule, keep=keep) for rule in HEURISTICS]
     order = min(orders, key=lambda o: max((cells_of(c, sizes) for _, c in o), default=0))
     largest = max([cells_of(c, sizes) for _, c in order] + [domain.cells(clique)])
     return [(names[i], tuple(names[j] for j in members(joint) if j != i)) for i, joint in order], largest

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
 
-from mechanisms.public.arrays import Flags, Floats, Ints
+from mechanisms.public.arrays import Flags
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError, first_few
-from mechanisms.public.jit import compiled
 from synthesis.pgm.elimination import (
     HEURISTICS,
     best_cover,
     bits_of,
     cells_of,
-    eliminate,
+    joined,
+    logarithms,
     maximal,
     members,
     neighbours,
+    small_with,
 )
-
-Graph = Flags
-
-#: The heuristics: smallest joint table, fewest new edges, least weight of new edges.
-MIN_SIZE, MIN_FILL, MIN_WEIGHTED_FILL = 0, 1, 2
-RULES = 3
 
 
 @dataclass(frozen=True)
@@ -109,15 +103,12 @@ def model_cells(domain: Domain, cliques: Sequence[Clique]) -> int:
 
 def still_small(domain: Domain, cliques: Sequence[Clique], candidates: Sequence[Clique], max_cells: int) -> Flags:
     """For each candidate whether a model of the cliques and it has at most `max_cells` cells, predicted."""
-    graph = np.zeros((len(domain), len(domain)), dtype=np.bool_)
-    for clique in cliques:
-        places = [domain.index(n) for n in clique]
-        graph[np.ix_(places, places)] = True
-    np.fill_diagonal(graph, False)
+    index = {n: domain.index(n) for n in domain.names}
+    graph, sizes = neighbours(len(domain), [bits_of(c, index) for c in cliques]), domain.shape(domain.names)
     added = np.full((len(candidates), max(map(len, candidates), default=0)), -1, dtype=np.int64)
     for row, clique in zip(added, candidates, strict=True):
-        row[: len(clique)] = [domain.index(n) for n in clique]
-    return small_with(graph, np.log(domain.shape(domain.names)), added, float(max_cells))
+        row[: len(clique)] = [index[n] for n in clique]
+    return np.asarray(small_with(graph, logarithms(sizes), added, float(max_cells), len(HEURISTICS)))
 
 
 def fit_cliques(
@@ -153,8 +144,13 @@ def _fit(
         )
     chosen = set[int]()
     outer = maximal([bits_of(domain.canonical(c), index) for c in fixed])
-    tried = 2 if _quick_cells(outer, sizes, 2) <= max_cells else len(HEURISTICS)  # rules in a ring: two miss much
-    if outer and (least := _quick_cells(outer, sizes, tried)) > max_cells:
+    graph, logs = neighbours(len(sizes), outer), logarithms(sizes)
+
+    def fits(places: list[int], tried: int) -> bool:
+        return bool(small_with(graph, logs, np.array([places], np.int64), float(max_cells), tried)[0])
+
+    tried = 2 if fits([], 2) else len(HEURISTICS)  # rules in a ring: two miss much
+    if outer and (least := model_cells(domain, fixed)) > max_cells:
         raise UserError(
             f"a model of the schema's impossible combinations alone has {least:,} cells, more than {max_cells:,}",
             where="synthesis.max_cells",
@@ -165,19 +161,12 @@ def _fit(
         if bits.bit_count() == 1 or any(bits & o == bits for o in outer):  # every model has all columns alone
             chosen.add(i)
             continue
-        more = maximal([*outer, bits])
-        if cells_of(bits, sizes) <= max_cells and _quick_cells(more, sizes, tried) <= max_cells:
+        if cells_of(bits, sizes) <= max_cells and fits([*members(bits)], tried):
             chosen.add(i)
-            outer = more
+            outer = maximal([*outer, bits])
+            joined(graph, bits)
     inside = tuple(c for i, c in enumerate(cliques) if i in chosen)
     return inside, tuple(c for i, c in enumerate(cliques) if i not in chosen)
-
-
-def _quick_cells(cliques: Sequence[int], sizes: Sequence[int], tried: int) -> int:
-    """The least size that the first so many heuristics find."""
-    graph = neighbours(len(sizes), cliques)
-    covers = [maximal([c for _, c in eliminate(graph, sizes, cost)]) for cost in [*HEURISTICS.values()][:tried]]
-    return min(sum(cells_of(c, sizes) for c in cover) for cover in covers)
 
 
 def _check_size(
@@ -228,96 +217,3 @@ def _rooted(domain: Domain, cover: Sequence[int]) -> JunctionTree:
 
     cliques = tuple(names(s) + names(c & ~s) for c, s in zip(placed, separators, strict=True))
     return JunctionTree(domain, cliques, tuple(parents), tuple(names(s) for s in separators))
-
-
-@compiled
-def _cost(graph: Graph, left: Flags, i: int, logs: Floats, rule: int) -> float:
-    """What eliminating attribute i costs under a rule."""
-    count = graph.shape[0]
-    cost = logs[i] if rule == MIN_SIZE else 0.0
-    for j in range(count):
-        if not (left[j] and graph[i, j]):
-            continue
-        if rule == MIN_SIZE:
-            cost += logs[j]
-            continue
-        for k in range(j + 1, count):
-            if left[k] and graph[i, k] and not graph[j, k]:
-                cost += 1.0 if rule == MIN_FILL else logs[j] * logs[k]
-    return cost
-
-
-@compiled
-def _eliminated(graph: Graph, logs: Floats, rule: int) -> tuple[Ints, Graph]:
-    """A greedy order, and beside each attribute those that were joined to it when it went; the graph is changed."""
-    count = graph.shape[0]
-    left, joined = np.ones(count, np.bool_), np.zeros((count, count), np.bool_)
-    costs, order = np.empty(count), np.empty(count, np.int64)
-    for i in range(count):
-        costs[i] = _cost(graph, left, i, logs, rule)
-    for step in range(count):
-        gone = -1
-        for i in range(count):
-            if left[i] and (gone < 0 or costs[i] < costs[gone]):
-                gone = i
-        order[step], left[gone] = gone, False
-        touched = np.zeros(count, np.bool_)
-        for j in range(count):
-            joined[gone, j] = left[j] and graph[gone, j]
-        for j in range(count):
-            if not joined[gone, j]:
-                continue
-            touched[j] = True
-            for k in range(count):
-                graph[j, k] = graph[j, k] or (joined[gone, k] and k != j)
-                touched[k] = touched[k] or (rule != MIN_SIZE and graph[j, k])
-        for j in range(count):
-            if left[j] and touched[j]:
-                costs[j] = _cost(graph, left, j, logs, rule)
-    return order, joined
-
-
-@compiled
-def _cells(order: Ints, joined: Graph, logs: Floats) -> float:
-    """Cells of the maximal cliques of an order: one lies in an earlier one where that had just one attribute more."""
-    count = order.size
-    place, larger = np.empty(count, np.int64), np.zeros(count, np.int64)
-    for step in range(count):
-        place[order[step]] = step
-    total = 0.0
-    for step in range(count):
-        degree, follower, log_cells = 0, count, logs[order[step]]
-        for j in range(count):
-            if joined[order[step], j]:
-                degree += 1
-                log_cells += logs[j]
-                follower = min(follower, place[j])
-        if larger[step] <= degree:
-            total += math.exp(log_cells)
-        if follower < count:
-            larger[follower] = max(larger[follower], degree)
-    return total
-
-
-@compiled
-def small_with(graph: Graph, logs: Floats, added: Ints, limit: float) -> Flags:
-    """For each candidate whether a graph with it has a triangulation of at most `limit` cells by some heuristic.
-
-    Args:
-        graph: which attributes are joined, square.
-        logs: logarithms of the attributes' sizes.
-        added: one row per candidate: its attributes, filled up with -1.
-    """
-    small = np.zeros(added.shape[0], np.bool_)
-    for c in range(added.shape[0]):
-        whole = graph.copy()
-        for i in added[c]:
-            for j in added[c]:
-                if i >= 0 and j >= 0 and i != j:
-                    whole[i, j] = True
-        for rule in range(RULES):
-            order, joined = _eliminated(whole.copy(), logs, rule)
-            if _cells(order, joined, logs) <= limit * (1 + 1e-9):
-                small[c] = True
-                break
-    return small
