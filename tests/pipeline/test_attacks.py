@@ -247,8 +247,8 @@ def test_no_command_writes_what_saw_rows_into_a_release(ran, capsys):
     ):
         assert "lies in the release folder" in reply(capsys, *arguments, code=1).err
         assert sorted((ran / "out" / "release").rglob("*")) == before, arguments
-    assert command("score", *tables, "output=scores.json") == 0
-    assert (ran / "scores.json").stat().st_mode & 0o777 == 0o600
+    assert command("score", *tables, "output=scores.json") == command("schema", "town.csv", "output=draft.yaml") == 0
+    assert all((ran / name).stat().st_mode & 0o777 == 0o600 for name in ("scores.json", "draft.yaml"))
 
 
 def test_a_sweep_over_tables_makes_a_folder_for_each(town):
