@@ -17,7 +17,7 @@ def logged(path: Path) -> Iterator[None]:
     """What the pipeline logs goes to this file (mode 0600), with the traceback of a failure.
 
     So do warnings of Python and of libraries, which come where rows are odd, and errors that stop nothing, of threads
-    and of deletions: they are shown nowhere else.
+    and of deletions: they are shown nowhere else. Threads that run already are the caller's.
     """
     log, others = logging.getLogger("pipeline"), logging.getLogger()
     path.touch(mode=0o600)
@@ -28,7 +28,12 @@ def logged(path: Path) -> Iterator[None]:
     log.setLevel(logging.INFO)
     log.propagate = False
     before = warnings.showwarning, threading.excepthook, sys.unraisablehook
-    warnings.showwarning, threading.excepthook, sys.unraisablehook = _log_warning, _log_error, _log_error
+    callers = {*threading.enumerate()}
+
+    def of_thread(failed: threading.ExceptHookArgs) -> None:
+        (before[1] if failed.thread in callers else _log_error)(failed)
+
+    warnings.showwarning, threading.excepthook, sys.unraisablehook = _log_warning, of_thread, _log_error
     try:
         yield
     except BaseException:
