@@ -12,6 +12,8 @@ from mechanisms.public.tables.scan import DATES, UTC, UTC_NS, Source, listed
 SLICE_ROWS = 1 << 21
 #: What the reader calls the number of a row, and how a relation ends that has none.
 NUMBER, UNNUMBERED = "file_row_number", "hive_partitioning = false)"
+#: Types of which parts of one table may have another one each, since Arrow calls several by one name.
+OF_TIME = DATES | {UTC, UTC_NS, "TIME", "TIME WITH TIME ZONE"}
 
 
 def slices(source: Source, *, rows: int | None = None) -> list[tuple[str, str]]:
@@ -44,9 +46,9 @@ def _of_file(source: Source, part: Path, rows: int) -> Iterator[tuple[str, str]]
 
 def _as_opened(source: Source, relation: str) -> str:
     """SQL for the rows with times of the table's types: of several parts each may have types of its own."""
-    if len(source.parts) == 1 or not {*source.types} & (kinds := DATES | {UTC, UTC_NS}):
+    if len(source.parts) == 1 or not {*source.types} & OF_TIME:
         return relation
-    columns = [f"CAST(c{i} AS {k}) AS c{i}" if k in kinds else f"c{i}" for i, k in enumerate(source.types)]
+    columns = [f"CAST(c{i} AS {k}) AS c{i}" if k in OF_TIME else f"c{i}" for i, k in enumerate(source.types)]
     return f"(SELECT {', '.join(columns)} FROM {relation})"
 
 
