@@ -24,6 +24,8 @@ def slices(source: Source, *, rows: int | None = None) -> list[tuple[str, str]]:
     Args:
         rows: of a slice of Parquet, about; SLICE_ROWS if None.
     """
+    if listed(source.parts) not in source.relation:  # a format of others may read all parts as one
+        return [(str(source.path), source.relation)]
     return [pair for part in source.parts for pair in _of_file(source, part, rows or SLICE_ROWS)]
 
 
