@@ -199,15 +199,17 @@ def check_output(path: Path, where: str, *, own: Sequence[str] = ()) -> None:
         raise UserError(f"there is a file already: {path}", where=where, fix=fix)
 
 
-def not_in_release(path: Path, where: str) -> None:
+def not_in_release(path: Path, where: str, *, of: Path | None = None) -> None:
     """Refuse to write inside a folder that is published as a whole.
 
+    Args:
+        of: a run's folder, whose release need not be there yet.
     Raises:
         UserError: the path lies in a release folder.
     """
-    place = Path(os.path.realpath(path))
+    place, own = Path(os.path.realpath(path)), of and Path(os.path.realpath(RunFolder(of).release))
     for parent in (place, *place.parents):
-        if (parent / "privacy.json").is_file() and (parent / "measurements").is_dir():
+        if parent == own or ((parent / "privacy.json").is_file() and (parent / "measurements").is_dir()):
             fix = "another place: a release folder is published whole, and holds only what crossed the wall"
             raise UserError(f"{path} lies in the release folder {parent}", where=where, fix=fix)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,24 +16,33 @@ from typing import Any
 def logged(path: Path) -> Iterator[None]:
     """What the pipeline logs goes to this file (mode 0600), with the traceback of a failure.
 
-    So do warnings of Python and of libraries, which come where rows are odd: they are shown nowhere else.
+    So do warnings of Python and of libraries, which come where rows are odd, and errors that stop nothing, of threads
+    and of deletions: they are shown nowhere else. Threads that run already are the caller's.
     """
-    log = logging.getLogger("pipeline")
+    log, others = logging.getLogger("pipeline"), logging.getLogger()
     path.touch(mode=0o600)
     handler = _LogFile(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)
+    others.addHandler(handler)
     log.setLevel(logging.INFO)
     log.propagate = False
-    shown, warnings.showwarning = warnings.showwarning, _log_warning
+    before = warnings.showwarning, threading.excepthook, sys.unraisablehook
+    callers = {*threading.enumerate()}
+
+    def of_thread(failed: threading.ExceptHookArgs) -> None:
+        (before[1] if failed.thread in callers else _log_error)(failed)
+
+    warnings.showwarning, threading.excepthook, sys.unraisablehook = _log_warning, of_thread, _log_error
     try:
         yield
     except BaseException:
         log.exception("the run failed")
         raise
     finally:
-        warnings.showwarning = shown
+        warnings.showwarning, threading.excepthook, sys.unraisablehook = before
         log.removeHandler(handler)
+        others.removeHandler(handler)
         with suppress(OSError):  # a full disk: the error that filled it is the one to see
             handler.close()
 
@@ -42,6 +52,11 @@ def _log_warning(
 ) -> None:
     """A warning of Python as a line of the log; takes what `warnings` hands over."""
     logging.getLogger("pipeline").warning(warnings.formatwarning(message, category, filename, lineno).rstrip())
+
+
+def _log_error(failed: threading.ExceptHookArgs | sys.UnraisableHookArgs) -> None:
+    """An error that stops nothing as lines of the log."""
+    logging.getLogger("pipeline").error("an error that stops nothing", exc_info=failed.exc_value)
 
 
 class _LogFile(logging.FileHandler):

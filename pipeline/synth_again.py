@@ -127,9 +127,9 @@ def show_draft(table: str, config: DraftConfig) -> int:
     """Print the draft, or write it."""
     text = draft(table, config)
     if config.output:
-        write_whole(Path(config.output), text)
+        mode, read = (0o644, "it read no rows") if is_metadata(table) else (0o600, "it looked at the data")
+        write_whole(Path(config.output), text, mode=mode)
         todo = "check it, name its source, then set confirmed_public: true"
-        read = "it read no rows" if is_metadata(table) else "it looked at the data"
         print(f"a draft ({read}; {todo}): {config.output}")
     else:
         print(text, end="")

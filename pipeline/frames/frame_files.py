@@ -116,9 +116,9 @@ def _write_stream(frame: ArrowStream, path: Path, read_names: TypesByName) -> Ki
             for batch in reader:
                 arrays = [_stored(batch.column(f.name), f.type) for f in stored]
                 writer.write_batch(pa.record_batch(arrays, schema=stored))
-    except MISFITS as error:
+    except MISFITS:
         fix = "columns of numbers, texts, flags, dates and times"
-        raise UserError("a column of the frame is of a kind that no table holds", where="frame", fix=fix) from error
+        raise UserError("a column of the frame is of a kind that no table holds", where="frame", fix=fix) from None
     return {field.name: kind_of_arrow(field.name, field.type) for field in fields}
 
 
@@ -149,6 +149,8 @@ def _stored_type(kind: Any, name: str) -> Any:
         raise UserError(problem, where="frame", fix=fix)
     if pa.types.is_timestamp(kind) and kind.unit in PER_SECOND:
         return pa.timestamp("us", kind.tz)
+    if pa.types.is_decimal(kind) and kind.scale < 0:
+        return pa.decimal128(38, 0)
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_stored_type(field.type, name)) for field in kind])
     if pa.types.is_large_list(kind):

@@ -17,7 +17,7 @@ from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.selection.selections import method_of
-from pipeline.folders import RunFolder
+from pipeline.folders import RunFolder, not_in_release
 from pipeline.plugins.offers import offered_by
 from pipeline.settings import build
 from pipeline.settings.config import Config
@@ -161,6 +161,8 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[Start |
     """
     config = specs.config
     check_inputs(config)  # before a log holds an address
+    if (scratch := getattr(specs.engine, "scratch", None)) is not None:  # a killed run leaves its private copies there
+        not_in_release(Path(str(scratch).removeprefix("file://")), "engine.scratch", of=root)
     released_format(config.release.format)
     as_released(config.release, schema)
     two_tables(config.release, schema)

@@ -3,6 +3,7 @@
 import csv
 import itertools
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,15 @@ def test_neither_order_nor_form_of_the_file_changes_what_the_driver_learns(rows:
             both = [seen(loaded(t, setting, t.path.parent / "w")) for t in tables]
             assert [f.pop("aside") is None for f in both] == [setting.holdout is None] * 2
             assert both[0] == both[1]
+
+
+@pytest.mark.parametrize("copy", ["t.csv", "t.parquet"])
+def test_parts_that_a_format_of_others_merged_are_read_once(copy: str, tmp_path: Path) -> None:
+    """Its reader may hand over one copy of all parts: read for each of them, a record counted as often as there are."""
+    whole = write(tmp_path / copy, [("ann", "rome", "1", "1", "2020-01-01", "x")] * 20)
+    merged = replace(whole, parts=(tmp_path / "one.mine", tmp_path / "other.mine"))
+    given = [relation for _, relation in slicing.slices(merged, rows=5)]
+    assert sum(merged.lines(f"SELECT count(*) FROM {relation}")[0][0] for relation in given) == 20
 
 
 def test_a_slice_that_cannot_be_read_gives_its_reason_as_data(tmp_path: Path) -> None:

@@ -242,11 +242,13 @@ def test_no_command_writes_what_saw_rows_into_a_release(ran, capsys):
         ["query", "from=out/release", "marginal=[age]", "output=out/release/ages.csv"],
         ["report", "sweep", "output=out/release/sweep.html"],
         ["report", "sweep", "output=link/sweep.html"],
+        ["run", *UNIT, "engine=spark", "engine.scratch=link", "hydra.run.dir=new"],
+        ["run", *UNIT, "engine=spark", f"engine.scratch=file://{ran}/new/release/in", "hydra.run.dir=new"],
     ):
         assert "lies in the release folder" in reply(capsys, *arguments, code=1).err
         assert sorted((ran / "out" / "release").rglob("*")) == before, arguments
-    assert command("score", *tables, "output=scores.json") == 0
-    assert (ran / "scores.json").stat().st_mode & 0o777 == 0o600
+    assert command("score", *tables, "output=scores.json") == command("schema", "town.csv", "output=draft.yaml") == 0
+    assert all((ran / name).stat().st_mode & 0o777 == 0o600 for name in ("scores.json", "draft.yaml"))
 
 
 def test_a_sweep_over_tables_makes_a_folder_for_each(town):

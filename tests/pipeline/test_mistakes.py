@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import ExitStack, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
@@ -394,6 +395,22 @@ def test_a_log_takes_what_is_no_unicode_and_says_nothing_of_it(
     with logged(tmp_path / "run.log"):
         logging.getLogger("pipeline").info("Zo\ud800")
     assert capsys.readouterr().err == "" and "Zo\\ud800" in (tmp_path / "run.log").read_text(encoding="utf-8")
+
+
+def test_an_error_of_a_thread_that_ran_before_the_run_is_the_caller_s(tmp_path: Path, monkeypatch) -> None:
+    """A program that calls `fit` hears of its own threads; those that begin in the run stand in its log."""
+    heard: list[str] = []
+    monkeypatch.setattr(threading, "excepthook", lambda failed: heard.append(failed.thread.name))
+    go = threading.Event()
+    theirs = threading.Thread(target=lambda: go.wait() and 1 / 0, name="theirs")
+    theirs.start()
+    with logged(tmp_path / "run.log"):
+        ours = threading.Thread(target=lambda: 1 / 0, name="ours")
+        ours.start()
+        go.set()
+        ours.join()
+        theirs.join()
+    assert heard == ["theirs"] and (tmp_path / "run.log").read_text().count("ZeroDivisionError:") == 1
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device here")

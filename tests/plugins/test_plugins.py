@@ -890,3 +890,23 @@ def test_an_error_of_others_that_quotes_a_row_stands_in_no_log(shelf, capsys, mo
     (log,) = Path("out").glob("*/internal/run.log")
     assert "Anna of Bern, 47 years" in log.read_text()
     assert "Anna of Bern, 47 years" in reply(capsys, *given, "resume=true", "console=always", code=1).err
+
+
+#: Statements after which a metric goes on, and Python or logging prints words that may quote a row.
+UNSEEN = {
+    "a thread": "one = threading.Thread(target={}.__getitem__, args=('Anna of Bern',)); one.start(); one.join()",
+    "a deletion": "type('Odd', (), {'__del__': lambda self: {}['Anna of Bern']})()",
+    "a log": "logging.getLogger('theirs').warning('Anna of Bern')",
+}
+
+
+@pytest.mark.parametrize("way", UNSEEN)
+def test_words_of_others_that_stop_no_run_stand_in_its_log_alone(shelf, capfd, way):
+    """Python prints an error of a thread or of a deletion, and logging what a library warns of where nobody listens."""
+    asks = f"def asks(inputs):\n    {UNSEEN[way]}\n    return Score()\n"
+    text = QUOTES.replace('{}["Anna of Bern, 47 years"]', "0.5").replace("lambda inputs: Score()", "asks")
+    (shelf / "mine.py").write_text(f"import logging, threading\n{asks}{text}")
+    given = ["plugins=[mine]", "evaluation.metrics=[quotes]", "selection=oneway", "synthesis=independent"]
+    assert command("run", *TOWN, *given, "hydra.run.dir=out") == 0
+    printed = capfd.readouterr()
+    assert "Anna" not in printed.out + printed.err and "Anna of Bern" in Path("out/internal/run.log").read_text()

@@ -12,6 +12,8 @@ from mechanisms.public.tables.scan import DATES, UTC, UTC_NS, Source, listed
 SLICE_ROWS = 1 << 21
 #: What the reader calls the number of a row, and how a relation ends that has none.
 NUMBER, UNNUMBERED = "file_row_number", "hive_partitioning = false)"
+#: Types of which parts of one table may have another one each, since Arrow calls several by one name.
+OF_TIME = DATES | {UTC, UTC_NS, "TIME", "TIME WITH TIME ZONE"}
 
 
 def slices(source: Source, *, rows: int | None = None) -> list[tuple[str, str]]:
@@ -22,6 +24,8 @@ def slices(source: Source, *, rows: int | None = None) -> list[tuple[str, str]]:
     Args:
         rows: of a slice of Parquet, about; SLICE_ROWS if None.
     """
+    if listed(source.parts) not in source.relation:  # a format of others may read all parts as one
+        return [(str(source.path), source.relation)]
     return [pair for part in source.parts for pair in _of_file(source, part, rows or SLICE_ROWS)]
 
 
@@ -44,9 +48,9 @@ def _of_file(source: Source, part: Path, rows: int) -> Iterator[tuple[str, str]]
 
 def _as_opened(source: Source, relation: str) -> str:
     """SQL for the rows with times of the table's types: of several parts each may have types of its own."""
-    if len(source.parts) == 1 or not {*source.types} & (kinds := DATES | {UTC, UTC_NS}):
+    if len(source.parts) == 1 or not {*source.types} & OF_TIME:
         return relation
-    columns = [f"CAST(c{i} AS {k}) AS c{i}" if k in kinds else f"c{i}" for i, k in enumerate(source.types)]
+    columns = [f"CAST(c{i} AS {k}) AS c{i}" if k in OF_TIME else f"c{i}" for i, k in enumerate(source.types)]
     return f"(SELECT {', '.join(columns)} FROM {relation})"
 
 
