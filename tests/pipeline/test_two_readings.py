@@ -623,6 +623,22 @@ def test_ids_of_others_are_no_amounts_and_rows_that_were_entered_twice_are_told(
     assert [h for h in said["hints"] if h.startswith("3 rows are the same as another of their 'patient'")]
 
 
+def test_hours_above_24_are_lengths_of_time_and_no_times_of_the_day():
+    """A third of the stays became missing, since "36:15" is no time of the day, and the others clocks."""
+    cells = {
+        "stay": [f"{i * 7 % 150:02}:{i % 60:02}" for i in range(900)],
+        "run": [f"{i * 7 % 26:02}:{i % 60:02}:{i % 60:02}" for i in range(900)],
+        "shift": [f"{i % 24:02}:{i % 60:02}" for i in range(900)],
+        "closes": ["24:00" if i % 9 == 0 else f"{18 + i % 6}:00" for i in range(900)],  # the end of a day
+        "typed": [f"{77 if i == 5 else i % 24:02}:{i % 60:02}" for i in range(900)],
+        "score": [f"{60 + i * 7 % 50}:{60 + i * 11 % 50}" for i in range(900)],
+    }
+    columns, text = drafted(cells)
+    assert "stay" not in columns and "run" not in columns
+    assert {columns[n]["kind"] for n in ("shift", "closes", "typed")} == {"datetime"}
+    assert text.count("lengths of time, some of more than 24 hours: write numbers (of minutes)") == 2
+
+
 @pytest.mark.slow
 def test_lengths_of_time_are_asked_about_and_are_no_first_of_a_month(capsys):
     """Minutes as 00:12:45 were "all the first of a month"; that one bin of hours holds all was said after the run."""
