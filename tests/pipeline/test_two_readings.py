@@ -411,6 +411,20 @@ def test_spellings_of_values_to_discover_and_two_digits_of_years_among_texts_are
     assert "years of two digits" in looks["birth"]["hints"][0] and looks["birth"]["status"] == "warning"
 
 
+@pytest.mark.parametrize("old", [900, 20])
+def test_births_of_two_digits_that_lie_in_years_to_come_are_asked_about_and_stand_in_no_rule(old):
+    """03.05.47 was read as 2047, and `ordered: [[admitted, born]]` was proposed."""
+    years = [1930 + i % 38 if i < old else 1970 + i % 40 for i in range(920)]
+    cells = {
+        "born": [f"{i % 28 + 1:02}.{i % 12 + 1:02}.{year % 100:02}" for i, year in enumerate(years)],
+        "admitted": [f"{i % 28 + 1:02}.{i % 11 + 1:02}.{2018 + i % 5}" for i in range(920)],
+        "left": [f"{i % 28 + 1:02}.{i % 11 + 2:02}.{18 + i % 5}" for i in range(920)],
+    }
+    _, text = drafted(cells)
+    assert text.count("a hundred years too late") == 1 and "admitted" in text.partition("derive:")[2]
+    assert "born" not in text.partition("derive:")[2], text
+
+
 def test_a_zero_byte_stops_no_draft():
     cells = {"d": made(lambda r, _: r.choice("GHM")), "c": (["c\0"] + ["b"] * 9) * (N // 10)}
     assert drafted(cells)[0]["c"]["values"] == ["b"]
