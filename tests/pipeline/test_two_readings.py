@@ -425,6 +425,40 @@ def test_births_of_two_digits_that_lie_in_years_to_come_are_asked_about_and_stan
     assert "born" not in text.partition("derive:")[2], text
 
 
+@pytest.mark.parametrize(
+    ("born", "others", "rule"),
+    [
+        (lambda age, i: 2023 - age - (i % 3 == 0), {}, '{"born": {"expression": "2023 - age"}}'),
+        (
+            lambda age, i: 2010 + i % 9 - age - i % 2,
+            {"year": lambda i: 2010 + i % 9},
+            '{"age": {"expression": "year - born"}}',
+        ),
+        (
+            lambda age, i: 2010 + i % 9 - age - i % 2,
+            {"seen": lambda i: f"{2010 + i % 9}-05-03"},
+            '{"age": {"expression": "year(seen) - born"}}',
+        ),
+        (lambda age, i: 2010 + i % 9 - age, {}, None),
+        (
+            lambda age, i: f"{2023 - age - (i % 3 == 0)}-0{i % 9 + 1}-11",
+            {},
+            '{"age": {"expression": "2023 - year(born)"}}',
+        ),
+    ],
+)
+def test_births_beside_ages_are_asked_about(born, others, rule, capsys):
+    """They were drawn apart, and said different things of one person."""
+    ages = [18 + i * i % 71 for i in range(900)]
+    cells = {"age": ages, "born": [born(age, i) for i, age in enumerate(ages)], "job": [i % 7 * 10 for i in range(900)]}
+    cells |= {name: [make(i) for i in range(900)] for name, make in others.items()}
+    asked, hints = guess_of(drafted(cells)[1], "born"), "\n".join(checked(capsys, cells)["hints"])
+    assert "follows from 'age'" in asked and "'born': it nearly follows from 'age'" in hints
+    assert (rule in asked and rule in hints) if rule else "derive" not in asked
+    unrelated = cells | {"age": ages[1:] + ages[:1]}
+    assert "follows from" not in guess_of(drafted(unrelated)[1], "born")
+
+
 def test_a_zero_byte_stops_no_draft():
     cells = {"d": made(lambda r, _: r.choice("GHM")), "c": (["c\0"] + ["b"] * 9) * (N // 10)}
     assert drafted(cells)[0]["c"]["values"] == ["b"]
