@@ -459,6 +459,16 @@ def test_births_beside_ages_are_asked_about(born, others, rule, capsys):
     assert "follows from" not in guess_of(drafted(unrelated)[1], "born")
 
 
+def test_listed_texts_that_a_spreadsheet_computes_are_told(capsys):
+    texts = ["=1+1", "@home", "+up", "-down", "-5", "+", "a=b", "B-", "+3.5"]
+    cells = {"t": made(lambda r, _: r.choice(texts)), "n": made(lambda r, _: r.randrange(-9, 9))}
+    declared = {"t": {"kind": "categorical", "values": texts}, "n": {"kind": "integer", "min": -9, "max": 9}}
+    looks = checked(capsys, cells, declared)["columns"]
+    (told,) = [h for h in looks["t"]["hints"] if "formula" in h]
+    assert told.startswith("'=1+1', '@home', '+up' and 1 more begin as a formula") and "-5" not in told
+    assert "formula" not in str(looks["n"])
+
+
 def test_a_zero_byte_stops_no_draft():
     cells = {"d": made(lambda r, _: r.choice("GHM")), "c": (["c\0"] + ["b"] * 9) * (N // 10)}
     assert drafted(cells)[0]["c"]["values"] == ["b"]
