@@ -14,6 +14,7 @@ from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.age_guess import guess_ages
 from mechanisms.public.drafts.metadata.metadata_files import as_json
+from mechanisms.public.drafts.mixed_guess import guess_mixed
 from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
@@ -68,7 +69,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
     hints += [*(apart_in_words(*pair) for pair in days), *past_midnight(source, columns, [*pairs, *alike]).values()]
-    hints += [f"{name!r}: {words}" for name, words in guess_ages(source, others).items()]
+    asked = guess_ages(source, others) | guess_mixed(source, others)
+    hints += [f"{name!r}: {words}" for name, words in asked.items()]
     hints += [f"{one.between}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`" for one in lengths]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"

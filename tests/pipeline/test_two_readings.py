@@ -469,6 +469,24 @@ def test_listed_texts_that_a_spreadsheet_computes_are_told(capsys):
     assert "formula" not in str(looks["n"])
 
 
+def test_numbers_of_several_things_in_one_column_are_asked_about(capsys):
+    """Sodium's standard deviation of 3 came out as 11: its values filled one bin of all analytes' twenty."""
+    analytes = {"sodium": (140, 3), "potassium": (4.2, 0.4), "crp": (30, 25), "glucose": (5.6, 1.4)}
+    rng, tests = np.random.default_rng(1), [*analytes] * 300
+    marks = rng.integers(0, 100, 1200)
+    cells = {
+        "test": tests,
+        "value": [f"{max(rng.normal(*analytes[t]), 0.1):.1f}" for t in tests],
+        "score": marks / 1,
+        "grade": ["FFFFEDCBAA"[m // 10] for m in marks],  # where on one scale a number lies
+        "step": [f"s{m // 5 % 4}" for m in marks],
+        "price": [f"{10.0 ** (i % 4 + 1):.2f}" for i in range(1200)],  # of each thing one
+    }
+    text, hints = drafted(cells)[1], "\n".join(checked(capsys, cells)["hints"])
+    assert "numbers of several things, by 'test'" in guess_of(text, "value") and text.count("several things") == 1
+    assert "'value': numbers of several things, by 'test'" in hints and hints.count("several things") == 1
+
+
 def test_a_zero_byte_stops_no_draft():
     cells = {"d": made(lambda r, _: r.choice("GHM")), "c": (["c\0"] + ["b"] * 9) * (N // 10)}
     assert drafted(cells)[0]["c"]["values"] == ["b"]

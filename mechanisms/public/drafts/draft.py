@@ -15,6 +15,7 @@ from mechanisms.public.drafts.age_guess import guess_ages
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
+from mechanisms.public.drafts.mixed_guess import guess_mixed
 from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
 from mechanisms.public.drafts.order_guess import (
     EVEN,
@@ -167,8 +168,9 @@ def _not_in(columns: Mapping[str, Column], names: Collection[str]) -> dict[str, 
 def _asked(
     source: Source, varied: Mapping[str, Column], free: Sequence[Column], pairs: Sequence[Pair]
 ) -> dict[str, str]:
-    """Column → what is asked of it, since no rule keeps it: clocks that pass midnight, and births beside ages."""
-    return past_midnight(source, varied, pairs) | guess_ages(source, {c.name: c for c in free})
+    """Column → what is asked of it, since no rule keeps it: of clocks past midnight, births, and mixed numbers."""
+    others = {c.name: c for c in free}
+    return past_midnight(source, varied, pairs) | guess_ages(source, others) | guess_mixed(source, others)
 
 
 def _dependent(source: Source, who: str | None, free: Sequence[Column], constant: Collection[str]) -> Dependent:
