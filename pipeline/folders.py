@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict, write_whole
+from mechanisms.public.files import Json, JsonDict, no_empty_folders, write_whole
 from mechanisms.public.posix import fcntl
 from mechanisms.public.tables.engine_instances import shared_engine
 
@@ -355,16 +355,3 @@ def _removed(path: Path) -> None:
             shutil.rmtree(path)
         else:
             path.unlink()
-
-
-@contextmanager
-def no_empty_folders(path: Path) -> Iterator[None]:
-    """After a failure, the folders up to `path` that were not there before are gone again where they are empty."""
-    new = [p for p in (path, *path.parents) if not p.exists()]
-    try:
-        yield
-    except BaseException:
-        for folder in new:
-            with suppress(OSError):  # not empty, or not made
-                folder.rmdir()
-        raise

@@ -15,12 +15,12 @@ import numpy as np
 from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
 from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
 from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, write_whole
+from mechanisms.public.files import Json, no_empty_folders, write_whole
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.format_trial import released_format
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.folders import RunFolder, no_empty_folders, not_in_release, unwritable
+from pipeline.folders import RunFolder, not_in_release, unwritable
 from pipeline.measuring.public_tables import ready_again
 from pipeline.plugins.origins import statement_of_new_rows
 from pipeline.release_folder import read_release, write_release

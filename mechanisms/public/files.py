@@ -34,29 +34,43 @@ def as_path(given: Any, where: str, fix: str = "a path") -> Path:
 
 
 @contextmanager
+def no_empty_folders(path: Path) -> Iterator[None]:
+    """After a failure, the folders up to `path` that were not there before are gone again where they are empty."""
+    new = [p for p in (path, *path.parents) if not p.exists()]
+    try:
+        yield
+    except BaseException:
+        for folder in new:
+            with suppress(OSError):  # not empty, or not made
+                folder.rmdir()
+        raise
+
+
+@contextmanager
 def whole_file(path: Path, *, mode: int = 0o644) -> Iterator[Path]:
     """Yields a temporary path beside `path`, which takes its name, synced, only if the block ends well.
 
     Raises:
         UserError: the folder cannot be written, or the disk is full; names the path.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    part = Path(name)
-    try:
-        yield part
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
-        part.chmod(mode)
-        part.replace(path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        part.unlink(missing_ok=True)
+    with no_empty_folders(path.parent):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+            os.close(handle)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        part = Path(name)
+        try:
+            yield part
+            with part.open("rb") as file:
+                os.fsync(file.fileno())
+            part.chmod(mode)
+            part.replace(path)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def write_whole(path: Path, text: str, *, mode: int = 0o644) -> None:

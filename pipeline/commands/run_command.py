@@ -8,11 +8,10 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from mechanisms.public.files import write_whole
+from mechanisms.public.files import no_empty_folders, write_whole
 from pipeline import experiment_run, stages
 from pipeline.console import at_most, tells
 from pipeline.error_messages import say_what_is_safe, unquoted_unless
-from pipeline.folders import no_empty_folders
 from pipeline.measuring.acceptance import Withheld
 from pipeline.report.last_lines import here, run_facts, where_to_look
 from pipeline.settings.compose import records_of

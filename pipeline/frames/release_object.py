@@ -14,10 +14,10 @@ import pandas as pd
 
 from evaluation.score import Scorecard
 from mechanisms.public.errors import UserError, one_of
-from mechanisms.public.files import as_path, whole_file
+from mechanisms.public.files import as_path, no_empty_folders, whole_file
 from mechanisms.public.tables.formats import persons_of, released_table
 from mechanisms.public.text_table import notebook_table
-from pipeline.folders import no_empty_folders, whole_folder
+from pipeline.folders import whole_folder
 from pipeline.frames.frame_files import ArrowStream, Frame, Kinds, Table, table_files
 from pipeline.frames.frame_kinds import FORMS, in_form, keep_kinds, stored_kinds
 from pipeline.frames.rows_as_asked import RowSource, plain_where

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from mechanisms.public.arrays import Ints
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.drafts.text_guess import BELOW, BELOW_ZERO
+from mechanisms.public.errors import first_few
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.spellings import ISO, NO, YES, digit_lines, spelled_yes_or_no, zip_fields
 from mechanisms.public.schema.spellings import folded as loosely
@@ -47,6 +48,8 @@ ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "
 WITH_UNIT = 3
 #: A day of the years 1982 to 2064 as programs for sheets count it.
 SERIAL = re.compile(r"[3-5][0-9]{4}(\.[0-9]+)?")
+#: How formulas begin; a sign before a number is none.
+FORMULA = re.compile(r"\s*([=@]|[-+][^\W\d_(]|[-+]\()")
 #: Said where values of one form alone are lost.
 ONE_SIDED = "all that are written so are lost, and the mean rises"
 
@@ -273,7 +276,15 @@ def hints_on_values(column: Column, counts: Ints, facts: ColumnFacts, lost: int)
         hints += crowded_bin(column, values, present)
         hints += wide_bins(column, values, present)
     several = column.kind not in {"float", *DATE_KINDS} and not since_1970(facts.plain.low or 0, facts.plain.high or 0)
-    return hints + (facts.of_their_own if several else [])
+    return hints + (facts.of_their_own if several else []) + _formulas(column)
+
+
+def _formulas(column: Column) -> list[str]:
+    """Texts of the schema that a spreadsheet computes where a person opens the release in it."""
+    if not (texts := [repr(t) for t in declared_texts(column) if FORMULA.match(t)]):
+        return []
+    begins = "begins" if len(texts) == 1 else "begin"
+    return [f"{first_few(texts)} {begins} as a formula does, and a spreadsheet computes it: other texts in the table"]
 
 
 def _constant(column: Column, values: Ints, present: int, rows: int) -> list[str]:

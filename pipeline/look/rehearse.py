@@ -12,6 +12,7 @@ from mechanisms.public.arrays import Codes, Ints
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.domain import Domain
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import no_empty_folders
 from mechanisms.public.rules.engineering import undo
 from mechanisms.public.rules.unit_ids import UnitIds
 from mechanisms.public.schema.dialect import PLAIN
@@ -19,7 +20,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.decode import Owned
 from mechanisms.public.tables.write_table import write_table
 from pipeline.folders import REHEARSAL as TABLE
-from pipeline.folders import RunFolder, check_free, no_empty_folders
+from pipeline.folders import RunFolder, check_free
 from pipeline.report.last_lines import rehearsed, run_facts
 from pipeline.settings.build import build_schema
 from pipeline.settings.config import Config

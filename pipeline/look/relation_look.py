@@ -12,7 +12,9 @@ import numpy as np
 from evaluation.pictures.validity import rows_in_zeros
 from mechanisms.public.arrays import Ints
 from mechanisms.public.coded_table import CodedTable
+from mechanisms.public.drafts.age_guess import guess_ages
 from mechanisms.public.drafts.metadata.metadata_files import as_json
+from mechanisms.public.drafts.mixed_guess import guess_mixed
 from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
@@ -24,7 +26,7 @@ from mechanisms.public.drafts.order_guess import (
     past_midnight,
     rows_in_words,
 )
-from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
+from mechanisms.public.drafts.rule_guess import ByName, guess_calendar, guess_derived, guess_determined, guess_parts
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.rules.engineering import engineer
@@ -49,7 +51,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     needed = {n for rule in rules.calendar for n in (rule.time, *rule.columns.values())} | {*constants}
     needed |= {*rules.unit.order} if rules.unit else set()  # no rule may compute them
     computed = guess_derived(source, columns, needed)
-    ordered, alike = guess_ordered(source, {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}})
+    others = {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}}
+    ordered, alike = guess_ordered(source, others)
     varied = {n: c for n, c in columns.items() if n not in constants}  # with others' bins no rule orders constants
     ordered = [o for o in ordered if {*o[:2]} <= varied.keys() or columns[o[0]].labels == columns[o[1]].labels]
     pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
@@ -66,6 +69,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
     hints += [*(apart_in_words(*pair) for pair in days), *past_midnight(source, columns, [*pairs, *alike]).values()]
+    asked = guess_ages(source, others) | guess_mixed(source, others)
+    hints += [f"{name!r}: {words}" for name, words in asked.items()]
     hints += [f"{one.between}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`" for one in lengths]
     hints += [
         f"{a!r} and {b!r} are the same in {same:,} of the {both:,} rows that hold both: is one of the two enough?"
@@ -84,11 +89,17 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     skipped, later = guess_skipped(listed, batches_of), {one.later for one in lengths}
     hints += _skipped(schema, skipped, later)
     hints += _never(schema, guess_never(listed, batches_of, skipped), later)
+    return hints + _parts(source, schema, varied)
+
+
+def _parts(source: Source, schema: Schema, varied: ByName) -> list[str]:
+    """Weekdays and hours that no rule keeps, of columns and of times; none of constants of persons."""
+    rules = schema.rules
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
     held, both, _ = guess_calendar(source, varied, ASCENDING)
     parts = guess_parts(source, varied, held | {rule.time: rule.columns for rule in rules.calendar})
-    hints += [
+    hints = [
         f"{time!r}: a release spreads it evenly inside each bin, and the table does not ({' and '.join(own)}): "
         f"calendar: {as_json({time: rule})}"
         f"{', with bins: month' if bins else ''}{instead.get(time, '')}"

@@ -13,8 +13,9 @@ from mechanisms.accounting.budget import Budget
 from mechanisms.accounting.events import Exponential, booked_event
 from mechanisms.accounting.plan import RESERVE, SCORES_PAID, scores_paid
 from mechanisms.accounting.planning import plan_discovery
+from mechanisms.public.designs.pair_view import joining, pairs
 from mechanisms.public.discovery.discovery_questions import DISCOVERY, INVENTED, OF_UNITS, VALUES, DiscoveryQuestion
-from mechanisms.public.domain import Attribute, Domain
+from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.persons.person_questions import PERSONS, questions_about_units
 from mechanisms.public.release import ACCEPT, STATEMENT_VERSION
@@ -212,21 +213,22 @@ def _wrong_ids(schema: Schema, statement: Json) -> str:
         return "charges are left out of a plan that makes all of them"
     if gaps and not rest:
         return "charges of a plan are left out, and the shares of the others are all of the budget"
-    return "" if selected_by_plugin(statement) else _wrong_choices(statement["events"], len(schema.synthesized), left)
+    return "" if selected_by_plugin(statement) else _wrong_choices(statement["events"], schema.synthesized, left)
 
 
-def _wrong_choices(events: Sequence[Json], columns: int, left: float) -> str:
+def _wrong_choices(events: Sequence[Json], domain: Domain, left: float) -> str:
     """Why charges of a selection of ours are left out, beside choices that cost nothing or were lost.
 
     A choice is free where one candidate is left. Of those in slots that is the last one, and out of a reserve all are
     free, or none. A reserve after distances, or fine cells, is spent whole, but for parts too small to measure with.
 
     Args:
+        domain: of the columns among which the selection chose.
         left: the part of the budget that no receipt tells of.
     """
     stages, bought = [e.get("stage") for e in events], {e["id"]: e for e in events if e.get("stage") == RESERVE}
     cheaper = any(e.get("answers") == 1 for e in bought.values())  # one cell may move by less than cells that share it
-    rest = left > LEAST_PART * math.comb(columns + 1, 2) and not cheaper
+    rest = left > LEAST_PART * math.comb(len(domain) + 1, 2) and not cheaper
     if {SCORES, FINE_STAGE}.intersection(stages):
         return f"charges are left out, and {left:.6g} of the budget with them" if rest else ""
     slots = [e for e in events if e.get("stage") in SLOT_STAGES]
@@ -234,12 +236,33 @@ def _wrong_choices(events: Sequence[Json], columns: int, left: float) -> str:
         lost = sum(e["mechanism"] == Exponential.kind and e["answered"] is not True for e in slots[:i])
         if int(receipt["id"].partition(":")[0]) - i > lost + (receipt["stage"] == CHOSEN):
             return f"a charge before {receipt['id']} is left out"
+    if len(rivals := _last_candidates(slots, domain)) > 1:
+        return f"the last choice of a tree is left out, though {len(rivals)} pairs could be chosen"
     measured, chosen = ({n.removesuffix(k) for n in bought if n.endswith(k)} for k in (":measure", ":choose"))
     cliques = {str(e.get("clique")) for e in bought.values()}
     several = rest and not {CHOOSE, PAIRS}.intersection(stages) and len(cliques) > 1
     if (chosen or several) and (free := sorted(measured - chosen)):
         return f"{free[0]}:measure measures what no charge chose"
     return ""
+
+
+def _last_candidates(slots: Sequence[Json], domain: Domain) -> set[Clique]:
+    """The pairs among which a tree's last choice was made, as far as its receipts tell, where it has none itself.
+
+    A pair that joins the same parts was a candidate too where it is no larger than another edge.
+
+    Args:
+        slots: the receipts of a selection's slots.
+    """
+    choices, chosen = ([e for e in slots if e["stage"] == stage] for stage in (CHOOSE, CHOSEN))
+    places = [int(e["id"].partition(":")[0]) for e in (*choices[-1:], *chosen)]
+    edges = [tuple(e.get("clique") or ()) for e in chosen[: len(choices) + 1]]
+    whole = places[1:] == [*range(places[0] + 2, places[0] + 2 + len(chosen))] if choices else False
+    if not whole or {len(edge) for edge in edges} != {2}:
+        return set()
+    columns, most = {n for edge in edges for n in edge}, max(domain.cells(edge) for edge in edges)
+    candidates = pairs(domain, [n for n in domain.names if n in columns], most)
+    return {*joining(candidates, edges[:-1])} - {*joining(candidates, edges)}
 
 
 def _wrong_criteria(schema: Schema, statement: Json) -> str:

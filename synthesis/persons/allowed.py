@@ -17,7 +17,7 @@ from synthesis.xorshift import below
 
 #: Constants weigh one over this power of how many persons may have them: 1 leaves three times as many without any as 4.
 RARE = 4
-#: So many records more than it had a person gets at most.
+#: So many records more than it had a person gets by ones, and then by twice as many while some are left.
 MORE = 4
 #: So many records of others are looked at until there is one to exchange for one that its person may not hold.
 LOOKED_FOR = 1024
@@ -130,23 +130,25 @@ def brought(
 ) -> tuple[Bans, Codes, Ints, Ints, tuple[str, ...]]:
     """Persons who hold no record that they may not: bans, constants, first slots, slots in any order, and words.
 
-    Of records that no constants allow together a person gives the fewest away, and gets as many others that were given
-    away, or a few more; those that nobody gets become persons. The constants of all persons are then dealt among them
-    anew, to those first whose records allow the least, of each what few others may have. Where none is left that a
-    person's records allow, it gets what is left, and exchanges records with others. What that does not bring is drawn
-    from all that a person's records allow. The words say how often.
+    Of records that no constants allow together a person gives away those that its own forbid, and gets as many others
+    that were given away, or a few more; those that nobody gets become persons. The constants of all persons are then
+    dealt among them anew, to those first whose records allow the least, of each what few others may have. Where none is
+    left that a person's records allow, it gets what is left, and exchanges records with others. What that does not
+    bring is drawn from all that a person's records allow. The words say how often.
 
     Args:
         bound: the most records of a person.
     """
     persons, owners = starts.size - 1, np.repeat(np.arange(starts.size - 1), np.diff(starts))
-    groups = _parted(np.split(np.arange(members.size), starts[1:-1]), members, rules)
+    groups = _parted(np.split(np.arange(members.size), starts[1:-1]), members, rules, constants)
     if given := groups[persons:]:
         groups = groups[:persons]
-        left, had = np.concatenate(given), np.diff(starts)
-        for more in range(MORE + 1):
+        left, had, more = np.concatenate(given), np.diff(starts), 0
+        while more <= MORE or (left.size and more < 2 * bound):
             left = _exchanged(groups, left, members, np.minimum(had + more, bound), rules, rng)
-        groups += _parted([left[owners[left] == person] for person in np.unique(owners[left])], members, rules)
+            more = more + 1 if more < MORE else 2 * more
+        again = [left[owners[left] == person] for person in np.unique(owners[left])]
+        groups += _parted(again, members, rules, constants[:, :0])
     held, dealt = [members[slots] for slots in groups], constants[:, [owners[slots[-1]] for slots in groups]]
     dealt[:, :persons] = constants
     anew = sum(rule.deal(held, constants, dealt, rng) for rule in rules)
@@ -161,13 +163,19 @@ def brought(
     return bans.of(dealt), dealt, starts, order, endings
 
 
-def _parted(groups: Sequence[Ints], members: Ints, rules: Sequence[Rule]) -> list[Ints]:
-    """Slots by person, and behind them of each person the fewest that no constants allow beside the others."""
-    parts = list(groups)
+def _parted(groups: Sequence[Ints], members: Ints, rules: Sequence[Rule], constants: Codes) -> list[Ints]:
+    """Slots by person, and behind them of each person some that no constants allow beside the others.
+
+    These are those that its own constants forbid: persons of many records keep those of theirs. Where these forbid all,
+    or the person has none, they are the fewest.
+    """
+    parts, own = list(groups), [rule.places(constants) for rule in rules]
     for person, slots in enumerate(parts):  # also of those behind
-        for rule in rules:
+        for rule, places in zip(rules, own, strict=True):
             if (forbidden := rule.forbidden(members[slots])).any(axis=1).all():
                 away = forbidden[forbidden.sum(axis=1).argmin()]
+                if person < places.size and not forbidden[places[person]].all():
+                    away = forbidden[places[person]]
                 parts.append(slots[away])
                 parts[person] = slots = slots[~away]
     return parts
@@ -212,10 +220,15 @@ class Rule:
     def __init__(self, bans: Bans, rule: int, sizes: Sequence[int]) -> None:
         """A rule of several, by its place; sizes are those of all constants' codes."""
         self.own = np.flatnonzero(bans.strides[rule])
-        self.codes = np.indices([sizes[i] for i in self.own.tolist()]).reshape(self.own.size, -1)
+        self.shape = tuple(sizes[i] for i in self.own.tolist())
+        self.codes = np.indices(self.shape).reshape(self.own.size, -1)
         self.strides = bans.strides[rule, self.own]
         self.keys = (self.strides @ self.codes)[:, None]
         self.cells, self.rests = bans.cells, bans.rests[:, rule]
+
+    def places(self, constants: Codes) -> Ints:
+        """(persons,) which of all that its constants can be each person has."""
+        return np.asarray(np.ravel_multi_index(tuple(constants[self.own].astype(np.int64)), self.shape))
 
     def forbidden(self, records: Ints) -> Flags:
         """(constants, records) which of all constants forbid which of these records."""

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.table_schema import load_schema
@@ -19,7 +20,7 @@ from pipeline.statement import other_files as compared_files
 from pipeline.statement.other_files import other_files
 from pipeline.statement.paid_answers import sensitivities
 from pipeline.statement.papers import _Dumper
-from pipeline.statement.restated import FROM_RUN, _terms, restated
+from pipeline.statement.restated import FROM_RUN, _last_candidates, _terms, _wrong_choices, restated
 from pipeline.statement.statement import unit_of
 from pipeline.statement.verify import _CHECKS, BROKEN, _private, verify
 from pipeline.version import __version__
@@ -238,6 +239,28 @@ def test_receipts_of_choices_and_scores_that_were_cut_out_are_missed(release_of,
         fresh(release, work)
         forged(work, new | json.loads(json.dumps(_terms(new, unit_of(said["unit"])))), index)
         assert not verify(work).sound, cut
+
+
+@pytest.mark.parametrize(
+    ("edges", "places", "rivals"),
+    [
+        (["ab", "bc"], "4 67", ["ac", "bc"]),
+        (["ab", "ac", "ad"], "45 789", ["ad", "bd"]),  # c × d is larger than all that was chosen
+        (["ac", "ab"], "45 67", None),  # its own receipt is there
+        (["ac", "ab"], "4 57", None),  # rounds: what may be left in them the receipts do not tell
+        (["ab", "bc", "de"], "45 789", ["de"]),  # free
+        (["ab"], " 6", None),
+    ],
+)
+def test_the_last_choice_of_a_tree_is_free_where_no_other_pair_joins_its_parts(edges, places, rivals):
+    domain = Domain(tuple(Attribute(n, 30 if n == "c" else 4 if n == "d" else 3) for n in "abcde"))
+    choices, chosen = ([f"000{p}" for p in part] for part in places.split(" "))
+    slots = [{"id": f"{place}:choose:", "stage": "choose"} for place in choices]
+    slots += [{"id": f"{p}:chosen:", "stage": "chosen", "clique": [*e]} for p, e in zip(chosen, edges, strict=False)]
+    assert _last_candidates(slots, domain) == {tuple(r) for r in rivals or ()}
+    slots = [*({"id": f"000{i}:{n}", "stage": "given"} for i, n in enumerate("abcd")), *slots]
+    said = _wrong_choices([{"mechanism": "exponential", "answered": True, **e} for e in slots], domain, 0.1)
+    assert ("last choice of a tree" in said) is (len(rivals or ()) > 1)
 
 
 @pytest.mark.parametrize("name", ["pairs", "mwem"])

@@ -510,6 +510,12 @@ def test_a_mistake_leaves_nothing_of_a_command_in_a_new_folder(begun, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("suffix", ["yaml", "html"])
+def test_a_file_that_cannot_be_written_leaves_no_new_folder(unchanged, suffix):
+    made_of = {"yaml": ["schema", "town.csv"], "html": ["report", "R"]}[suffix]
+    answered(mistake(unchanged, *made_of, f"output=new/deep/{'x' * 260}.{suffix}"), "too long")
+
+
 def test_a_name_that_is_too_long_and_a_value_of_another_kind_have_a_way_out_of_their_own(town, capsys):
     assert "fix: a shorter name" in reply(capsys, "verify", "x" * 5_000, code=1).err
     said = reply(capsys, "run", *TOWN, "synthesis.rows=[1]", "hydra.run.dir=out", code=1).err

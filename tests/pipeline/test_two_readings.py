@@ -411,6 +411,82 @@ def test_spellings_of_values_to_discover_and_two_digits_of_years_among_texts_are
     assert "years of two digits" in looks["birth"]["hints"][0] and looks["birth"]["status"] == "warning"
 
 
+@pytest.mark.parametrize("old", [900, 20])
+def test_births_of_two_digits_that_lie_in_years_to_come_are_asked_about_and_stand_in_no_rule(old):
+    """03.05.47 was read as 2047, and `ordered: [[admitted, born]]` was proposed."""
+    years = [1930 + i % 38 if i < old else 1970 + i % 40 for i in range(920)]
+    cells = {
+        "born": [f"{i % 28 + 1:02}.{i % 12 + 1:02}.{year % 100:02}" for i, year in enumerate(years)],
+        "admitted": [f"{i % 28 + 1:02}.{i % 11 + 1:02}.{2018 + i % 5}" for i in range(920)],
+        "left": [f"{i % 28 + 1:02}.{i % 11 + 2:02}.{18 + i % 5}" for i in range(920)],
+    }
+    _, text = drafted(cells)
+    assert text.count("a hundred years too late") == 1 and "admitted" in text.partition("derive:")[2]
+    assert "born" not in text.partition("derive:")[2], text
+
+
+@pytest.mark.parametrize(
+    ("born", "others", "rule"),
+    [
+        (lambda age, i: 2023 - age - (i % 3 == 0), {}, '{"born": {"expression": "2023 - age"}}'),
+        (
+            lambda age, i: 2010 + i % 9 - age - i % 2,
+            {"year": lambda i: 2010 + i % 9},
+            '{"age": {"expression": "year - born"}}',
+        ),
+        (
+            lambda age, i: 2010 + i % 9 - age - i % 2,
+            {"seen": lambda i: f"{2010 + i % 9}-05-03"},
+            '{"age": {"expression": "year(seen) - born"}}',
+        ),
+        (lambda age, i: 2010 + i % 9 - age, {}, None),
+        (
+            lambda age, i: f"{2023 - age - (i % 3 == 0)}-0{i % 9 + 1}-11",
+            {},
+            '{"age": {"expression": "2023 - year(born)"}}',
+        ),
+    ],
+)
+def test_births_beside_ages_are_asked_about(born, others, rule, capsys):
+    """They were drawn apart, and said different things of one person."""
+    ages = [18 + i * i % 71 for i in range(900)]
+    cells = {"age": ages, "born": [born(age, i) for i, age in enumerate(ages)], "job": [i % 7 * 10 for i in range(900)]}
+    cells |= {name: [make(i) for i in range(900)] for name, make in others.items()}
+    asked, hints = guess_of(drafted(cells)[1], "born"), "\n".join(checked(capsys, cells)["hints"])
+    assert "follows from 'age'" in asked and "'born': it nearly follows from 'age'" in hints
+    assert (rule in asked and rule in hints) if rule else "derive" not in asked
+    unrelated = cells | {"age": ages[1:] + ages[:1]}
+    assert "follows from" not in guess_of(drafted(unrelated)[1], "born")
+
+
+def test_listed_texts_that_a_spreadsheet_computes_are_told(capsys):
+    texts = ["=1+1", "@home", "+up", "-down", "-5", "+", "a=b", "B-", "+3.5"]
+    cells = {"t": made(lambda r, _: r.choice(texts)), "n": made(lambda r, _: r.randrange(-9, 9))}
+    declared = {"t": {"kind": "categorical", "values": texts}, "n": {"kind": "integer", "min": -9, "max": 9}}
+    looks = checked(capsys, cells, declared)["columns"]
+    (told,) = [h for h in looks["t"]["hints"] if "formula" in h]
+    assert told.startswith("'=1+1', '@home', '+up' and 1 more begin as a formula") and "-5" not in told
+    assert "formula" not in str(looks["n"])
+
+
+def test_numbers_of_several_things_in_one_column_are_asked_about(capsys):
+    """Sodium's standard deviation of 3 came out as 11: its values filled one bin of all analytes' twenty."""
+    analytes = {"sodium": (140, 3), "potassium": (4.2, 0.4), "crp": (30, 25), "glucose": (5.6, 1.4)}
+    rng, tests = np.random.default_rng(1), [*analytes] * 300
+    marks = rng.integers(0, 100, 1200)
+    cells = {
+        "test": tests,
+        "value": [f"{max(rng.normal(*analytes[t]), 0.1):.1f}" for t in tests],
+        "score": marks / 1,
+        "grade": ["FFFFEDCBAA"[m // 10] for m in marks],  # where on one scale a number lies
+        "step": [f"s{m // 5 % 4}" for m in marks],
+        "price": [f"{10.0 ** (i % 4 + 1):.2f}" for i in range(1200)],  # of each thing one
+    }
+    text, hints = drafted(cells)[1], "\n".join(checked(capsys, cells)["hints"])
+    assert "numbers of several things, by 'test'" in guess_of(text, "value") and text.count("several things") == 1
+    assert "'value': numbers of several things, by 'test'" in hints and hints.count("several things") == 1
+
+
 def test_a_zero_byte_stops_no_draft():
     cells = {"d": made(lambda r, _: r.choice("GHM")), "c": (["c\0"] + ["b"] * 9) * (N // 10)}
     assert drafted(cells)[0]["c"]["values"] == ["b"]
@@ -621,6 +697,22 @@ def test_ids_of_others_are_no_amounts_and_rows_that_were_entered_twice_are_told(
     asked = {n: [h for h in c["hints"] if "ids of others" in h] for n, c in said["columns"].items()}
     assert {n for n, hints in asked.items() if hints} == {"lanr", "site"}
     assert [h for h in said["hints"] if h.startswith("3 rows are the same as another of their 'patient'")]
+
+
+def test_hours_above_24_are_lengths_of_time_and_no_times_of_the_day():
+    """A third of the stays became missing, since "36:15" is no time of the day, and the others clocks."""
+    cells = {
+        "stay": [f"{i * 7 % 150:02}:{i % 60:02}" for i in range(900)],
+        "run": [f"{i * 7 % 26:02}:{i % 60:02}:{i % 60:02}" for i in range(900)],
+        "shift": [f"{i % 24:02}:{i % 60:02}" for i in range(900)],
+        "closes": ["24:00" if i % 9 == 0 else f"{18 + i % 6}:00" for i in range(900)],  # the end of a day
+        "typed": [f"{77 if i == 5 else i % 24:02}:{i % 60:02}" for i in range(900)],
+        "score": [f"{60 + i * 7 % 50}:{60 + i * 11 % 50}" for i in range(900)],
+    }
+    columns, text = drafted(cells)
+    assert "stay" not in columns and "run" not in columns
+    assert {columns[n]["kind"] for n in ("shift", "closes", "typed")} == {"datetime"}
+    assert text.count("lengths of time, some of more than 24 hours: write numbers (of minutes)") == 2
 
 
 @pytest.mark.slow

@@ -514,7 +514,11 @@ WHOLE = "Synthesized(CodedTable(domain, columns))"
         ("Synthesized(CodedTable(domain, columns), fit='x')", "", "Mine made a fit of str"),
         ("Synthesized(CodedTable(domain, columns[:1]))", "", "or of the plugin mine"),
         (WHOLE, "def held(self, *given): return None", "or of the plugin mine"),
-        (WHOLE, "def predicted_bytes(self, *given, **more): return None", "or of the plugin mine"),
+        (WHOLE, "def predicted_bytes(self, *given, **more): raise ValueError('x')", "of the plugin mine"),
+        *(
+            (WHOLE, f"def predicted_bytes(self, *given, **more): return {wrong}", "Mine of the module mine predicts no")
+            for wrong in ("None", "float('nan')", "-1", "'9'", "np.float64('nan')", "1j")
+        ),
     ],
 )
 def test_what_a_synthesizer_of_others_gives_wrongly_is_said_of_it(shelf, capsys, made, method, said):

@@ -6,11 +6,12 @@ import math
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Mapping
+from datetime import date
 from shlex import quote
 
 from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
-from mechanisms.public.drafts.seen import ColumnFacts, Numbers
+from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
@@ -65,6 +66,11 @@ MANY_YEARS = 5
 MONTHS = 100
 #: What is said of days.
 DAYS_GUESSED = "dates or times ({}); bounds are those seen, rounded outwards"
+#: What is said of days to come.
+LATE = "; some lie in years to come: are they a hundred years too late, as births? Years of four digits in the table"
+#: Hours and minutes, perhaps seconds; and how those of more than a day begin.
+LENGTH = re.compile("[0-9]{1,3}:[0-5][0-9](:[0-5][0-9])?")
+LONG = re.compile("(?!24:00)(2[4-9]|[3-9][0-9]|[1-9][0-9]{2}):")
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
 PAIRS = 10
 
@@ -79,7 +85,20 @@ def guess_column(look: Look, index: int) -> Guess:
     if kind in {"integer", "float", "zip"} and (others := numbers_of_others(look.sample(index), name, each)):
         return None, others[0]
     reading = NumberForm(tuple((fields or {}).get("strip", ())), (fields or {}).get("decimal", "."))
-    return fields, "; ".join([words, *look.doubts(index, kind, reading)])
+    nines = _ends_of_answers(look, index, reading) if kind == "integer" else []
+    return fields, "; ".join([words, *nines, *look.doubts(index, kind, reading)])
+
+
+def _ends_of_answers(look: Look, index: int, reading: NumberForm) -> list[str]:
+    """Whether 9, and 7 and 8 behind a number that is left out, are refused, not known and not asked, as a sentence."""
+    bounds, distinct = look.numbers(index, reading).bounds(), look.facts[index].distinct
+    if bounds is None or bounds[1] != 9 or not 2 < distinct <= 9 - bounds[0]:
+        return []
+    texts = look.sample(index)
+    held, often = ({reading.number(t) for t in each} for each in (texts, look.listable(index, texts)))
+    least = min(n for n in (7, 8, 9) if n - 1 not in held or n == 9)
+    codes = [str(n) for n in range(least, 9) if n in often]
+    return [f"are {', '.join(codes)} and 9 values, or gaps?" if codes else "is 9 a value, or a gap?"]
 
 
 def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
@@ -96,7 +115,7 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
         whole = re.fullmatch(r"0|-?[1-9][0-9]{0,15}", values[0])
         fields = {"kind": "constant", "value": int(values[0]) if whole else values[0]}
         return fields, "the same value in all rows: not measured; is it public?"
-    for attempt in (_ids, _plain_numbers, _dates, _digits, _signed_numbers):
+    for attempt in (_ids, _plain_numbers, _lengths, _dates, _digits, _signed_numbers):
         guess = attempt(look, index, facts)
         if guess is not None:
             return _numbered(look, index, facts, guess)
@@ -218,8 +237,6 @@ def _of_numbers(
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "".join(f"; {t!r} taken for a gap: is it one, or 0?" for t in facts.gaps if t in DASHES)
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 2)
-    if high == 9 and 2 < facts.distinct <= high - low and seen.wholes == seen.count:
-        doubt += "; is 9 a value, or a gap?"
     sparse = seen.wholes == seen.count and high - low >= 10 * facts.distinct * (seen.multiple_of or 1)
     few = facts.distinct <= (MAX_VALUES if sparse else FEW_CODES)
     if few and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
@@ -233,6 +250,18 @@ def _of_numbers(
             fields.pop(name, None)  # who writes it decides
         doubt += f"; {remark}"
     return {**fields, **reading.fields(), "missing": missing or facts.empty or "cannot be read" in doubt}, words + doubt
+
+
+def _lengths(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
+    """Hours and minutes of which some are more than a day, so that they are no times of the day."""
+    if look.source.typed(index) or facts.plain.count > FEW_WORDS * facts.filled:
+        return None
+    texts = look.trimmed(index)
+    lengths = {t: n for t, n in texts.items() if LENGTH.fullmatch(t)}
+    rows, long = (sum(each.values()) for each in (texts, {t: n for t, n in lengths.items() if LONG.match(t)}))
+    if sum(lengths.values()) < (1 - FEW_WORDS) * rows or long < max(LEAST_FORM * rows, FEWEST_UNITS):
+        return None
+    return None, "lengths of time, some of more than 24 hours: write numbers (of minutes) into the table"
 
 
 def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
@@ -267,6 +296,8 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "; read as UTC's clock shows them" if look.source.types[index] in {UTC, UTC_NS} else ""
     doubt += f"; {few_units(look.unit)} {few}" if (few := seen.few_beyond()) else ""
+    if any("%y" in form for form in forms) and int(high[:4]) > date.today().year:
+        doubt += LATE
     exact_days = not clock and (ISO in forms or "%d" in forms[0])
     few_days = exact_days and 1 < facts.distinct <= min(FEW_CODES, n / FEW_CODES)
     doubt += f"; only {facts.distinct} {OTHERS}" if few_days else ""

@@ -11,9 +11,11 @@ from typing import Any
 
 import yaml
 
+from mechanisms.public.drafts.age_guess import guess_ages
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
+from mechanisms.public.drafts.mixed_guess import guess_mixed
 from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
 from mechanisms.public.drafts.order_guess import (
     EVEN,
@@ -147,7 +149,7 @@ def draft_schema(
     rows, free = with_ids(source, named) if named else source, [*_not_in(columns, computed).values()]
     dependent = _dependent(rows, who, free, constant)
     parts = guess_parts(source, varied, held)
-    remark_of = _pair_remarks(orders, alike, parts, days, past_midnight(source, varied, [*ordered, *alike]))
+    remark_of = _pair_remarks(orders, alike, parts, days, _asked(source, varied, free, [*ordered, *alike]))
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
@@ -161,6 +163,14 @@ def draft_schema(
 
 def _not_in(columns: Mapping[str, Column], names: Collection[str]) -> dict[str, Column]:
     return {n: c for n, c in columns.items() if n not in names}
+
+
+def _asked(
+    source: Source, varied: Mapping[str, Column], free: Sequence[Column], pairs: Sequence[Pair]
+) -> dict[str, str]:
+    """Column → what is asked of it, since no rule keeps it: of clocks past midnight, births, and mixed numbers."""
+    others = {c.name: c for c in free}
+    return past_midnight(source, varied, pairs) | guess_ages(source, others) | guess_mixed(source, others)
 
 
 def _dependent(source: Source, who: str | None, free: Sequence[Column], constant: Collection[str]) -> Dependent:
@@ -219,23 +229,23 @@ def _pair_remarks(
     alike: Sequence[Pair],
     parts: Mapping[str, Any],
     apart: Sequence[Pair],
-    clocks: Mapping[str, str],
+    asked: Mapping[str, str],
 ) -> dict[str, str]:
     """Column → what its guess says besides, of columns that ascend with others, or are as good as the same.
 
     Args:
         apart: of a day and a time of which no length is measured.
-        clocks: of times of the day that come soon after others.
+        asked: of times of the day that come soon after others, and of years of birth beside ages.
     """
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
     remark_of = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}
     for one, other, rows, both in alike:
-        asked = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
-        remark_of[other] = remark_of.get(other, "") + asked
+        same = f"; the same as {one!r} in {rows:,} of {both:,} rows: is one of the two enough?"
+        remark_of[other] = remark_of.get(other, "") + same
     for pair in apart:
         remark_of[pair[1]] = f"{remark_of.get(pair[1], '')}; {apart_in_words(*pair)}"
-    for time, words in clocks.items():
-        remark_of[time] = f"{remark_of.get(time, '')}; {words}"
+    for column, words in asked.items():
+        remark_of[column] = f"{remark_of.get(column, '')}; {words}"
     return remark_of
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.drafts.column_facts import BLOCK_COLUMNS
-from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts, needs_gaps
+from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts, needs_gaps, times_among
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.rules.computed import UNITS
 from mechanisms.public.schema.bins import DAY
@@ -318,7 +318,7 @@ def _tried(columns: ByName) -> list[tuple[str, str]]:
     """Pairs of dates, of times, or of the day's clock, whose ranges overlap, and of numbers whose names say so."""
     pairs: list[tuple[str, str]] = []
     for kind in DATE_KINDS:
-        own = [c for c in columns.values() if c.kind == kind][:MOST]
+        own = [c for c in times_among(columns) if c.kind == kind][:MOST]
         pairs += [
             (a.name, b.name)
             for a, b in itertools.permutations(own, 2)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.drafts.column_facts import MAX_VALUES, filled
 from mechanisms.public.drafts.metadata.metadata_files import as_json
-from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.drafts.seen import FEWEST_UNITS, too_late
 from mechanisms.public.drafts.sum_guess import SUMMED, SUMMED_ROWS, guess_products, guess_sums, marked
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.calendar_parts import PARTS, part_name, parts_of
@@ -78,8 +78,8 @@ def amounts(columns: ByName, kinds: Collection[str] = ("integer", "float")) -> l
 
 
 def times_among(columns: ByName) -> list[Column]:
-    """The columns of dates and of times."""
-    return [c for c in columns.values() if c.kind in DATE_KINDS]
+    """The columns of dates and of times, but for those that hold times to come since years have two digits."""
+    return [c for c in columns.values() if c.kind in DATE_KINDS and not too_late(c)]
 
 
 def guess_derived(source: Source, columns: ByName, measured: Collection[str]) -> list[tuple[str, str, str]]:

@@ -9,6 +9,8 @@ from datetime import date, timedelta
 from functools import cached_property
 from typing import Any, TypeAlias
 
+from mechanisms.public.schema.bins import DAY
+from mechanisms.public.schema.column import Column
 from mechanisms.public.tables.text_forms import POSTAL_NAME, ROW_SHARE
 
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
@@ -226,3 +228,10 @@ class ColumnFacts:
     def missing(self) -> list[str] | bool:
         """What the column's `missing` says, if nothing else means so."""
         return list(self.gaps) if self.gaps else self.empty
+
+
+def too_late(column: Column) -> bool:
+    """Whether years of two digits make days to come: births of 1931 are read as of 2031, and no rule holds of them."""
+    short = any("%y" in form for form in (column.format or "", *column.more_formats))
+    ends = (date(date.today().year + 1, 1, 1) - date(1970, 1, 1)).days
+    return short and column.high >= ends * (1 if column.kind == "date" else DAY)

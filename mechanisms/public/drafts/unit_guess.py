@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mechanisms.public.drafts.age_guess import are_years
 from mechanisms.public.drafts.column_facts import filled, who_sql
 from mechanisms.public.drafts.order_guess import guess_ordered, guess_times, of_one_day
 from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
@@ -16,8 +17,6 @@ from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME
 
-#: Whole numbers between these may be years.
-YEARS = (1800, 2200)
 #: Records are ordered by what differs within this share of the persons with several, and within about the most persons.
 FEWEST_ORDERED, ABOUT = 0.1, 0.9
 #: A column holds ids of other units where more than so many of its values are some, and this share of them at least;
@@ -212,7 +211,7 @@ def _order(source: Source, varying: Mapping[str, float], columns: ByName) -> str
     """
     own = {n: columns[n] for n in varying}
     dates = [c.name for c in times_among(own) if not of_one_day(c)]
-    years = [c.name for c in amounts(own, ("integer",)) if YEARS[0] <= c.low and c.high <= YEARS[1]]
+    years = [c.name for c in amounts(own, ("integer",)) if are_years(c)]
     parts = [n for n, c in own.items() if c.ordinal]  # school years, quarters: see `PERIOD`
     for names in (dates, years, parts):
         most = max((varying[n] for n in names), default=0)

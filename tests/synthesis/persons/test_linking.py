@@ -522,6 +522,26 @@ def test_constants_stay_as_frequent_as_measured_where_one_of_them_skips_a_questi
     assert (made.constants[0] == 0).sum() > 0.6 * (columns["sex"][own] == 0).sum()
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_constants_stay_as_frequent_as_measured_where_those_of_few_persons_follow_from_most_records(seed):
+    rng = np.random.default_rng(seed)
+    home = rng.choice(3, 800, p=[0.2, 0.5, 0.3])
+    owners = np.repeat(np.arange(800), np.where(home == 0, rng.integers(5, 7, 800), rng.integers(1, 4, 800)))
+    size, follows = owners.size, home[owners]
+    codes = {"year": np.full(size, 8), "team": rng.integers(0, 4, size) * 3 + follows}
+    codes |= {"hits": rng.integers(0, 10, size), "sex": (np.arange(800) % 2)[owners], "home": follows}
+    table = CodedTable(DOMAIN, tuple(codes[n].astype(np.uint8) for n in DOMAIN.names))
+    other = np.arange(42) // 3 % 3 != np.arange(42) % 3
+    linked = of_persons([(("team", "home"), other)], UNIT.constant, DOMAIN, "t")[1]
+    answers = answers_of(table, np.full(size, -1), owners, UNORDERED, 1.0, seed)
+    noisy = np.where(rng.random(size) < 0.1, rng.integers(0, 12, size), codes["team"])  # the records have noise too
+    columns = [noisy.astype(np.uint8) if n == "team" else table.column(n) for n in DOMAIN.names]
+    table = CodedTable(DOMAIN, tuple(columns))
+    made = linked_persons(table, np.full(size, -1), UNORDERED, COLUMNS, answers, linked, seed=seed)
+    shares = np.bincount(made.constants[1], minlength=3) / made.constants.shape[1]
+    assert shares == pytest.approx(np.bincount(home) / 800, abs=0.06), made.notes
+
+
 @pytest.mark.parametrize("only", [0, 1])
 def test_constants_stay_as_frequent_as_measured_where_records_of_one_kind_fill_those_who_may_hold_them(only):
     table, times, owners = world(5, 600)
