@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from mechanisms.public.arrays import Floats
 from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, amounts, times_among
 from mechanisms.public.drafts.sum_guess import marked
