@@ -167,6 +167,16 @@ def test_a_result_beyond_the_bounds_is_clipped_or_missing(outside: str, negative
     assert clipped == ({} if negative is None else {"derive 'stay'": int((real < 0).sum())})
 
 
+def test_a_time_of_whole_minutes_beyond_the_last_day_is_its_last_minute(tmp_path: Path) -> None:
+    """Of animals that left after the last day one in twenty left at 23:59:59, where all others left on the minute."""
+    times = {"kind": "datetime", "min": "2024-01-01", "max": "2024-01-03", "multiple_of": 60, "missing": False}
+    columns = {"came": times, "stay": {"kind": "integer", "min": 0, "max": 9, "missing": False}, "left": times}
+    made = facts(columns, {"left": {"expression": "came + stay"}})
+    write_rows(tmp_path / "rows.csv", made, 200, column=None, most=1, rng=np.random.default_rng(0))
+    left = pd.read_csv(tmp_path / "rows.csv", parse_dates=["left"]).left
+    assert (left.dt.second == 0).all() and left.max() == pd.Timestamp("2024-01-03 23:59")
+
+
 def test_where_rows_are_measured_the_column_is_not_read(tmp_path: Path) -> None:
     schema = facts()
     rows_of(schema, tmp_path, 50)

@@ -47,6 +47,8 @@ class Computed(Unread):
         values, (low, high) = self.unbounded(sources, column), column.bounds
         if column.outside == "missing":
             values[(values < low) | (values > high)] = np.nan
+        if (step := column.multiple_of) is not None:  # the last minute of the last day, not its last second
+            low, high = (float(multiple(end(bound / step), step)) for end, bound in ((np.ceil, low), (np.floor, high)))
         values = np.clip(values, low, high)
         return values if column.missing else np.nan_to_num(values, nan=low)
 
