@@ -153,7 +153,7 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     coded = look.listable(index, {v: own[v] for v, own in spelled.items() if v in codes})
     gaps = sorted({*facts.gaps, *coded}) if len(counts) > 1 else list(facts.gaps)
     values = sorted(v for v in counts if v not in gaps)
-    doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
+    missing, doubt = _missing(gaps, facts)
     listable = look.listable(index, {v: spelled[v][v] for v in values})
     frequent = [v for v in values if v in listable]
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
@@ -162,7 +162,6 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     free, public = ("free text", "is there a public list?") if named else (FREE, LIST)
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {free}"
-    missing = ["", *gaps] if gaps and (facts.empty or len(gaps) > 1) else gaps or facts.empty
     if len(values) == 1 and facts.empty and not gaps and len(spelled[values[0]]) == 1:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     fields, remark = _with_spellings(frequent, spelled)
@@ -174,6 +173,12 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
         return {**fields, "missing": missing}, f"{words}is the list complete?{doubt}"
     words += f"not listed, but other: {rare}; {public}{doubt}"
     return {**fields, "other": unused(list(counts)), "missing": missing}, words
+
+
+def _missing(gaps: list[str], facts: ColumnFacts) -> tuple[list[str] | bool, str]:
+    """What means missing in a list, an empty cell first where there is one or several texts mean so; and a question."""
+    missing = ["", *gaps] if gaps and (facts.empty or len(gaps) > 1) else gaps or facts.empty
+    return missing, f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
 
 
 def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, int]]) -> tuple[FieldDict, str]:
@@ -341,7 +346,8 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     covered = percent(sum(each[v] for v in often) / facts.filled)
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
     fields, remark = _with_spellings(values, spelled)
-    return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words + remark
+    missing, doubt = _missing(gaps, facts)
+    return {**fields, "other": unused(values), "missing": missing}, words + doubt + remark
 
 
 def _of_accounts(shapes: Mapping[str, int]) -> str:
