@@ -648,6 +648,32 @@ def test_a_declared_gap_is_not_asked_about_however_it_is_written(capsys):
     assert "a gap?" not in hints[0] and "0 (23 times): a gap?" in hints[1]
 
 
+@pytest.mark.parametrize("counted", [False, True])
+def test_times_that_lie_lengths_after_one_time_stay_in_order_and_none_is_lost_with_an_empty_one(capsys, counted):
+    """A docket: cases without a hearing lost their decision, or 650 of 4,769 were decided before they were heard."""
+    days = pd.date_range("2019-01-01", periods=1_800)
+    heard, took = [9 + i * 37 % 90 for i in range(1_800)], [i * 29 % 60 for i in range(1_800)]
+    open_for = [took[i] + (heard[i] if i % 4 else 5) for i in range(1_800)]
+    cells = {
+        "filed": days.astype(str),
+        "heard": [str(d.date()) if i % 4 else "" for i, d in enumerate(days + pd.to_timedelta(heard, "D"))],
+        "decided": (days + pd.to_timedelta(open_for, "D")).astype(str),
+    } | ({"open": open_for} if counted else {})
+    columns, text = drafted(cells)
+    assert ('"decided": {"from": "heard"' in text, '"heard": {"from": "filed", "length"' in text) == (False, True)
+    pair = ["heard_length", "open" if counted else "decided_length"]
+    assert f"# ordered:\n#   - {json.dumps(pair)}  # in 1,350 of the 1,350 rows that hold both\n" in text
+    lengths = {"heard": {"from": "filed", "length": {"max": 100}}}
+    last = {"expression": "filed + open"} if counted else {"from": "filed", "length": {"max": 200}}
+    for rules in ({}, {"derive": lengths | {"decided": last}}):
+        hints = checked(capsys, cells, columns, **rules)["hints"]
+        assert sum(f"ordered: {json.dumps([pair])}" in hint for hint in hints) == 1
+    ruled = checked(capsys, cells, columns, **rules, ordered=[pair])["hints"]
+    assert not any("ordered" in hint or "≤" in hint for hint in ruled)
+    fixed = checked(capsys, cells, columns, derive=lengths | {"decided": {"expression": "filed + 30"}})["hints"]
+    assert not any("≤" in hint for hint in fixed)  # 30 is no column
+
+
 def test_a_draft_says_that_ordered_and_calendar_move_one_time_each():
     days = pd.date_range("2024-01-01", periods=360)
     cells = {"begun": days.astype(str), "weekday": days.day_name(), "over": (days + pd.Timedelta(days=20)).astype(str)}

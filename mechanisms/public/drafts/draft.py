@@ -19,10 +19,8 @@ from mechanisms.public.drafts.order_guess import (
     EVEN,
     Length,
     apart_in_words,
-    guess_ordered,
-    guess_times,
+    guess_orders,
     in_groups,
-    past_midnight,
     rows_in_words,
     twins,
 )
@@ -140,14 +138,11 @@ def draft_schema(
     columns = _as_columns(drafted)
     varied, derived = _not_in(columns, constant), _derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
-    ordered, alike = guess_ordered(source, _not_in(varied, computed))
-    needed = {*held, *computed, order or ""}
-    lengths, days = guess_times(source, varied, [pair[:2] for pair in ordered], needed)
-    orders = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
+    orders, lengths, pairs = guess_orders(source, varied, derived, {*held, *computed, order or ""})
     rows, free = with_ids(source, named) if named else source, [*_not_in(columns, computed).values()]
     dependent = _dependent(rows, who, free, constant)
     parts = guess_parts(source, varied, held)
-    remark_of = _pair_remarks(orders, alike, parts, days, past_midnight(source, varied, [*ordered, *alike]))
+    remark_of = _pair_remarks(orders, parts, *pairs)
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
@@ -216,8 +211,8 @@ def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
 
 def _pair_remarks(
     orders: Sequence[Pair],
-    alike: Sequence[Pair],
     parts: Mapping[str, Any],
+    alike: Sequence[Pair],
     apart: Sequence[Pair],
     clocks: Mapping[str, str],
 ) -> dict[str, str]:
