@@ -190,6 +190,41 @@ def test_ordinary_lists_staff_streets_hours_and_codes_hold_no_telephone_and_no_n
     assert persons_in_words(column, HARMLESS[column], "listed") == ""
 
 
+REGISTERED = {
+    "svnr": ["1234 010160", "1235 311299"],
+    "cpr": ["010160-1234", "190101-123X", "19600131-1234", "600131+1234"],
+    "ssn": ["123-45-6789"],
+    "ahv": ["756.1234.5678.97", "RSSMRA85T10A562S"],
+    "orcid": [
+        "0000-0002-1825-0097",
+        "0000-0002-1694-233X",
+        "4111 1111 1111 1111",
+        "https://orcid.org/0000-0002-1825-0097",
+    ],
+    "seen from": ["192.168.0.17", "host 10.1.12.87", "00:1A:2B:3C:4D:5E", "00-1a-2b-3c-4d-5e"],
+    "file": ["C:\\Users\\anna\\x", "/home/anna", "@anna_huber", "by @franz.b"],
+}
+UNREGISTERED = ["202401-0012", "2024-01-05", "1234 5678", "123-456-789", "1.2.3.4", "12.345.678.901", "10.1.2.3.4"]
+UNREGISTERED += ["@home", "away @work", "12:30:45", "0002-1433-80", "12.10.2020 10:15", "1000-2000-3000", "R2.0.1"]
+
+
+@pytest.mark.parametrize("column", REGISTERED)
+def test_numbers_of_persons_and_addresses_of_their_computers_are_never_drafted(column, capsys):
+    """Numbers of insured persons, ORCIDs, and addresses of computers, of 15 persons, were listed and called ok."""
+    assert [t for t in REGISTERED[column] if not addresses([t])] == []
+    cells = {column: (REGISTERED[column] * N)[:N], "sex": ["f", "m"] * (N // 2)}
+    assert {*drafted(cells)[0]} == {"sex"}
+    listed = {
+        column: {"kind": "categorical", "values": REGISTERED[column]},
+        "sex": {"kind": "categorical", "values": ["f", "m"]},
+    }
+    assert checked(capsys, cells, listed)["columns"][column]["status"] == "warning"
+
+
+def test_versions_batches_and_amounts_are_no_numbers_of_persons():
+    assert [t for t in UNREGISTERED if addresses([t])] == []
+
+
 def test_one_name_and_telephones_of_a_country_among_ordinary_values_are_warned_of_and_never_drafted(capsys):
     """'Maria Huber' among states and 0171 2345678 were listed, called ok, and released as they are."""
     assert [t for t in [*TELEPHONES, *NAMED] if not addresses([t])] == []
@@ -262,7 +297,9 @@ def test_columns_that_are_called_after_who_sent_or_signed_something_are_asked_ab
     asked = ["Zuweiser", "zuweiserin", "Einsender", "Kuerzel", "Kürzel", "validiert_durch", "geprüft von", "Angehörige"]
     for column in [*asked, "referrer", "LastPrescriber"]:
         assert persons_in_words(column, SURNAMES, "listed").startswith("called as columns of persons' names"), column
-    for column in ["Zuweisung", "validiert_am", "Kontaktart", "Weiser", "prescribed", "geprüft"]:
+    for column in ["initials", "Kfz", "Kennzeichen", "licence_plate"]:
+        assert persons_in_words(column, ["IL 100 AA", "I-47H"], "listed").startswith("called as columns of persons'")
+    for column in ["Zuweisung", "plate", "validiert_am", "Kontaktart", "Weiser", "prescribed", "geprüft"]:
         assert not persons_in_words(column, SURNAMES, "listed"), column
     assert addresses(["Apotheke Mag. Huber", "Mag. phos.", "Magnesium"]) == ["Apotheke Mag. Huber"]
 
