@@ -408,6 +408,22 @@ def test_products_are_seen_behind_many_columns_of_0_and_1_and_where_a_factor_is_
     assert proposed == {"calls * rate + fee", "percent * price / 100"}
 
 
+def test_a_draft_proposes_amounts_with_a_rate_added_or_taken_off(tmp_path: Path) -> None:
+    """Invoices: of gross = net * (1 + vat / 100) nothing was said, and a release had taxes below 0."""
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"vat": rng.choice([0, 10, 20], 900), "net": rng.integers(900, 90_000, 900) / 100})
+    table["gross"] = (table.net * (1 + table.vat / 100)).round(2)
+    table["off"], table["list"] = rng.choice([0.0, 0.05, 0.1, 0.25], 900), rng.integers(900, 90_000, 900) / 100
+    table["price"], table["tiny"] = (table.list * (1 - table.off)).round(2), rng.integers(10, 90, 900) / 100_000
+    table["other"] = rng.integers(900, 90_000, 900) / 100
+    table["whole"] = table.other.round().astype(int)
+    text = drafted(tmp_path, table)
+    assert '"gross": {expression: "net * (1 + vat / 100)"}  # in all 900 rows' in text
+    assert '"price": {expression: "list * (1 - off)"}  # in all 900 rows' in text and text.count("expression") == 2
+    table["net"] = rng.permutation(table.net)
+    assert "vat / 100" not in drafted(tmp_path, table)
+
+
 def test_numbers_with_an_exponent_keep_their_digits_and_small_ones_are_not_taken_for_shares(tmp_path: Path) -> None:
     """1.234E+00 was drafted with no decimals, and of two columns below 0.0001 one was called twice the other."""
     rng = np.random.default_rng(8)
