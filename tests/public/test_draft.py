@@ -1150,6 +1150,13 @@ def test_numbers_of_farms_of_which_most_are_small_are_ids_and_amounts_of_which_o
     assert "1234567 in one of its own" in text
 
 
+def test_no_length_is_proposed_under_a_name_that_a_column_has(tmp_path: Path) -> None:
+    """Who took the rule over was refused: there is a column 'heard_length'."""
+    rows = "".join(f"{d},{d + timedelta(i % 50)},{'sl'[i % 2]}\n" for i, d in enumerate(DAYS))
+    text, _ = drafted(csv(tmp_path, "filed,heard,heard_length\n" + rows))
+    assert '"length"' not in text and '- ["filed", "heard"]' in text
+
+
 def test_rows_without_an_id_say_nothing_of_rules_where_the_unit_is_named(tmp_path: Path) -> None:
     """Beside a joined table of persons they lack all its columns: each was said to be not asked without the others."""
     rows = "".join(f"p{i % 200},{i % 3},{'fm'[i % 2]},{'xyz'[i * 7 % 200 % 3]}\n" for i in range(900))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mechanisms.public.drafts.column_facts import BLOCK_COLUMNS
 from mechanisms.public.drafts.rule_guess import BROKEN, FEWEST_ROWS, MOST, ByName, Pair, amounts, needs_gaps
 from mechanisms.public.drafts.seen import FEWEST_UNITS
-from mechanisms.public.rules.computed import UNITS, as_expression
+from mechanisms.public.rules.computed import UNITS, as_expression, length_name
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.discover_fields import FieldDict
@@ -207,6 +207,7 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
         pairs: of columns that ascend.
     """
     times = [pair for pair in pairs if all(n in columns and columns[n].kind in DATE_KINDS for n in pair)]
+    times = [pair for pair in times if length_name(pair[1]) not in source.names]  # which would be refused
     gaps: dict[tuple[str, str], list[NDArray[np.float64]]] = {pair: [] for pair in times}
     rows = 0
     for values in value_batches(source, [columns[n] for n in dict.fromkeys(itertools.chain(*times))]) if times else ():
