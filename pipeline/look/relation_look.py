@@ -110,9 +110,10 @@ def _calendar(source: Source, schema: Schema, varied: Mapping[str, Column]) -> l
         f"{', with bins: month' if bins else ''}{instead.get(time, '')}"
         for time, (own, rule, bins) in parts.items()
     ]
+    short = {name for name, column in varied.items() if (column.low, column.high) != (0, 23)}
     return hints + [
         f"{name!r} is the {part} of {time!r} in {both[time, name][0]:,} of {both[time, name][1]:,} rows, {NO_RULE}: "
-        f"calendar: {as_json({time: {part: name}})}"
+        f"calendar: {as_json({time: {part: name}})}{', with min: 0, max: 23' * (part == 'hour' and name in short)}"
         for time, parts_held in held.items()
         for part, name in parts_held.items()
         if (time, part) not in ruled

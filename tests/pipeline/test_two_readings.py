@@ -711,6 +711,20 @@ def test_times_that_lie_lengths_after_one_time_stay_in_order_and_none_is_lost_wi
     assert not any("≤" in hint for hint in fixed)  # 30 is no column
 
 
+def test_the_hour_of_an_office_that_sleeps_agrees_with_its_time_and_bins_hold_all_weekdays(capsys):
+    """Hours from 8 to 17 were no hours, and the rule about the weekday was refused: the draft's bins were days."""
+    days = pd.date_range("2023-01-01", periods=360).repeat(3)
+    at = days + pd.to_timedelta([8 + i * 7 % 10 for i in range(len(days))], "h")
+    cells = {"at": at.astype(str), "weekday": at.day_name().str[:3], "hour": at.hour, "month": at.month}
+    columns, text = drafted(cells)
+    rule = {"at": {"weekday": "weekday", "hour": "hour"}}
+    assert f"# calendar: {json.dumps(rule)}\n" in text and columns["at"]["bins"] == "month"
+    assert (columns["hour"]["min"], columns["hour"]["max"], columns["month"]["max"]) == (0, 23, 12)
+    assert not any("calendar" in hint for hint in checked(capsys, cells, columns, calendar=rule)["hints"])
+    hints = checked(capsys, cells, columns | {"hour": {"kind": "integer", "min": 8, "max": 17}})["hints"]
+    assert any('calendar: {"at": {"hour": "hour"}}, with min: 0, max: 23' in hint for hint in hints)
+
+
 def test_a_draft_says_that_ordered_and_calendar_move_one_time_each():
     days = pd.date_range("2024-01-01", periods=360)
     cells = {"begun": days.astype(str), "weekday": days.day_name(), "over": (days + pd.Timedelta(days=20)).astype(str)}

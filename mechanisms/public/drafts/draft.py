@@ -37,6 +37,7 @@ from mechanisms.public.drafts.rule_guess import (
 from mechanisms.public.drafts.text_guess import BELOW_ZERO, FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others, odd_rows, rows_of_each, with_ids
 from mechanisms.public.rules.computed import length_name
+from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
@@ -135,6 +136,8 @@ def draft_schema(
     held, _, weekdays = guess_calendar(source, _not_in(columns, constant))
     for column, values in weekdays.items():
         drafted[column]["values"] = values
+    for own in (each for each in held.values() if "hour" in each):  # a code for each hour, though an office sleeps
+        drafted[own["hour"]] |= {"min": 0, "max": 23}
     columns = _as_columns(drafted)
     varied, derived = _not_in(columns, constant), _derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
@@ -182,7 +185,7 @@ def _in_order(fields: FieldDict, given: Sequence[str]) -> str:
 
 
 def _calendar(
-    held: Mapping[str, object],
+    held: Mapping[str, Mapping[str, str]],
     parts: Mapping[str, tuple[list[str], object, FieldDict]],
     drafted: Mapping[str, FieldDict],
     orders: Sequence[tuple[str, str, int, int]],
@@ -194,7 +197,10 @@ def _calendar(
         drafted: column → its declaration, which gets the bins that hold all values of its parts.
     """
     taken = {n for low, high, *_ in orders for n in (low, high)} | {*computed}
-    rule = {**held}
+    rule: dict[str, object] = {**held}
+    short = Bins(calendar="day"), Bins(calendar="week")  # of weeks the first and the last are cut
+    for time in (n for n, own in held.items() if "weekday" in own and _as_columns(drafted)[n].bins in short):
+        drafted[time]["bins"] = "month"
     for time, (_, own, bins) in parts.items():
         if time not in taken:
             drafted[time].update(bins)
