@@ -23,14 +23,17 @@ from mechanisms.public.drafts.order_guess import (
     guess_ordered,
     guess_times,
     in_groups,
+    in_lengths,
     past_midnight,
     rows_in_words,
+    spans,
+    spans_of,
 )
-from mechanisms.public.drafts.rule_guess import ByName, guess_calendar, guess_derived, guess_determined, guess_parts
+from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.rules.engineering import engineer
-from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import Source
@@ -51,13 +54,19 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     needed = {n for rule in rules.calendar for n in (rule.time, *rule.columns.values())} | {*constants}
     needed |= {*rules.unit.order} if rules.unit else set()  # no rule may compute them
     computed = guess_derived(source, columns, needed)
-    others = {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}}
-    ordered, alike = guess_ordered(source, others)
+    texts = [*((step.target, step.expression.text) for step in rules.computed), *(own[:2] for own in computed)]
+    whole = {c.name for c in schema.columns if c.kind == "integer"}  # `ordered` takes columns of one kind
+    dates = spans(own for own in texts if schema[own[0]].kind in DATE_KINDS)
+    later = {name: span for name, span in dates.items() if span[1] in whole}
+    free = {n: c for n, c in columns.items() if n not in {c for c, *_ in computed}}
+    ordered, alike = guess_ordered(source, free | {n: schema[n] for n in later})
     varied = {n: c for n, c in columns.items() if n not in constants}  # with others' bins no rule orders constants
-    ordered = [o for o in ordered if {*o[:2]} <= varied.keys() or columns[o[0]].labels == columns[o[1]].labels]
-    pairs = {(low, high) for low, high, _, _ in ordered} | {pair for group in rules.ordered for pair in group.pairs}
-    lengths, days = guess_times(source, columns, sorted(pairs), needed)
-    ordered = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
+    bound = [o for o in ordered if not {*o[:2]} <= varied.keys() | later.keys()]
+    ordered = [o for o in ordered if o not in bound or schema[o[0]].labels == schema[o[1]].labels]
+    pairs, alike = ([o for o in own if {*o[:2]} <= free.keys()] for own in (ordered, alike))
+    every = {o[:2] for o in pairs} | {own for group in rules.ordered for own in group.pairs}
+    lengths, days = guess_times(source, columns, sorted(every), needed)
+    ordered = in_lengths(ordered, later | spans_of(lengths))
     tied = [*_mapped_pairs(schema), *({*rule.columns} for rule in rules.ordered)]
     hints = [
         f"{name!r} is {f'the day of {text!r}' if text in columns else text} {words}, {NO_RULE}: "
@@ -68,8 +77,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
-    hints += [*(apart_in_words(*pair) for pair in days), *past_midnight(source, columns, [*pairs, *alike]).values()]
-    asked = guess_ages(source, others) | guess_mixed(source, others)
+    hints += [*(apart_in_words(*pair) for pair in days), *past_midnight(source, columns, [*every, *alike]).values()]
+    asked = guess_ages(source, free) | guess_mixed(source, free)
     hints += [f"{name!r}: {words}" for name, words in asked.items()]
     hints += [f"{one.between}: {one.in_words}: derive: {as_json(one.rule)}, in place of `ordered`" for one in lengths]
     hints += [
@@ -86,14 +95,14 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not _ruled(schema, one.source, one.target)
     ]
-    skipped, later = guess_skipped(listed, batches_of), {one.later for one in lengths}
-    hints += _skipped(schema, skipped, later)
-    hints += _never(schema, guess_never(listed, batches_of, skipped), later)
-    return hints + _parts(source, schema, varied)
+    skipped, of_length = guess_skipped(listed, batches_of), {one.later for one in lengths}
+    hints += _skipped(schema, skipped, of_length)
+    hints += _never(schema, guess_never(listed, batches_of, skipped), of_length)
+    return hints + _calendar(source, schema, varied)
 
 
-def _parts(source: Source, schema: Schema, varied: ByName) -> list[str]:
-    """Weekdays and hours that no rule keeps, of columns and of times; none of constants of persons."""
+def _calendar(source: Source, schema: Schema, varied: Mapping[str, Column]) -> list[str]:
+    """Dates and times whose weekdays or hours no rule keeps, of columns that no constant of persons is."""
     rules = schema.rules
     ruled = {(rule.time, part) for rule in rules.calendar for part in rule.columns}
     instead = dict.fromkeys((n for group in rules.ordered for n in group.columns), ", in place of `ordered`")
@@ -105,9 +114,10 @@ def _parts(source: Source, schema: Schema, varied: ByName) -> list[str]:
         f"{', with bins: month' if bins else ''}{instead.get(time, '')}"
         for time, (own, rule, bins) in parts.items()
     ]
+    short = {name for name, column in varied.items() if (column.low, column.high) != (0, 23)}
     return hints + [
         f"{name!r} is the {part} of {time!r} in {both[time, name][0]:,} of {both[time, name][1]:,} rows, {NO_RULE}: "
-        f"calendar: {as_json({time: {part: name}})}"
+        f"calendar: {as_json({time: {part: name}})}{', with min: 0, max: 23' * (part == 'hour' and name in short)}"
         for time, parts_held in held.items()
         for part, name in parts_held.items()
         if (time, part) not in ruled

@@ -190,6 +190,41 @@ def test_ordinary_lists_staff_streets_hours_and_codes_hold_no_telephone_and_no_n
     assert persons_in_words(column, HARMLESS[column], "listed") == ""
 
 
+REGISTERED = {
+    "svnr": ["1234 010160", "1235 311299"],
+    "cpr": ["010160-1234", "190101-123X", "19600131-1234", "600131+1234"],
+    "ssn": ["123-45-6789"],
+    "ahv": ["756.1234.5678.97", "RSSMRA85T10A562S"],
+    "orcid": [
+        "0000-0002-1825-0097",
+        "0000-0002-1694-233X",
+        "4111 1111 1111 1111",
+        "https://orcid.org/0000-0002-1825-0097",
+    ],
+    "seen from": ["192.168.0.17", "host 10.1.12.87", "00:1A:2B:3C:4D:5E", "00-1a-2b-3c-4d-5e"],
+    "file": ["C:\\Users\\anna\\x", "/home/anna", "@anna_huber", "by @franz.b"],
+}
+UNREGISTERED = ["202401-0012", "2024-01-05", "1234 5678", "123-456-789", "1.2.3.4", "12.345.678.901", "10.1.2.3.4"]
+UNREGISTERED += ["@home", "away @work", "12:30:45", "0002-1433-80", "12.10.2020 10:15", "1000-2000-3000", "R2.0.1"]
+
+
+@pytest.mark.parametrize("column", REGISTERED)
+def test_numbers_of_persons_and_addresses_of_their_computers_are_never_drafted(column, capsys):
+    """Numbers of insured persons, ORCIDs, and addresses of computers, of 15 persons, were listed and called ok."""
+    assert [t for t in REGISTERED[column] if not addresses([t])] == []
+    cells = {column: (REGISTERED[column] * N)[:N], "sex": ["f", "m"] * (N // 2)}
+    assert {*drafted(cells)[0]} == {"sex"}
+    listed = {
+        column: {"kind": "categorical", "values": REGISTERED[column]},
+        "sex": {"kind": "categorical", "values": ["f", "m"]},
+    }
+    assert checked(capsys, cells, listed)["columns"][column]["status"] == "warning"
+
+
+def test_versions_batches_and_amounts_are_no_numbers_of_persons():
+    assert [t for t in UNREGISTERED if addresses([t])] == []
+
+
 def test_one_name_and_telephones_of_a_country_among_ordinary_values_are_warned_of_and_never_drafted(capsys):
     """'Maria Huber' among states and 0171 2345678 were listed, called ok, and released as they are."""
     assert [t for t in [*TELEPHONES, *NAMED] if not addresses([t])] == []
@@ -262,7 +297,9 @@ def test_columns_that_are_called_after_who_sent_or_signed_something_are_asked_ab
     asked = ["Zuweiser", "zuweiserin", "Einsender", "Kuerzel", "Kürzel", "validiert_durch", "geprüft von", "Angehörige"]
     for column in [*asked, "referrer", "LastPrescriber"]:
         assert persons_in_words(column, SURNAMES, "listed").startswith("called as columns of persons' names"), column
-    for column in ["Zuweisung", "validiert_am", "Kontaktart", "Weiser", "prescribed", "geprüft"]:
+    for column in ["initials", "Kfz", "Kennzeichen", "licence_plate"]:
+        assert persons_in_words(column, ["IL 100 AA", "I-47H"], "listed").startswith("called as columns of persons'")
+    for column in ["Zuweisung", "plate", "validiert_am", "Kontaktart", "Weiser", "prescribed", "geprüft"]:
         assert not persons_in_words(column, SURNAMES, "listed"), column
     assert addresses(["Apotheke Mag. Huber", "Mag. phos.", "Magnesium"]) == ["Apotheke Mag. Huber"]
 
@@ -738,6 +775,46 @@ def test_a_declared_gap_is_not_asked_about_however_it_is_written(capsys):
     declared = 'lat: {{kind: float, min: 46, max: 49, decimals: 2, missing: ["{}"]}}'
     hints = [str(checked(capsys, cells, declared.format(gap))["columns"]["lat"]["hints"]) for gap in ("0", "-9")]
     assert "a gap?" not in hints[0] and "0 (23 times): a gap?" in hints[1]
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_times_that_lie_lengths_after_one_time_stay_in_order_and_none_is_lost_with_an_empty_one(capsys, counted):
+    """A docket: cases without a hearing lost their decision, or 650 of 4,769 were decided before they were heard."""
+    days = pd.date_range("2019-01-01", periods=1_800)
+    heard, took = [9 + i * 37 % 90 for i in range(1_800)], [i * 29 % 60 for i in range(1_800)]
+    open_for = [took[i] + (heard[i] if i % 4 else 5) for i in range(1_800)]
+    cells = {
+        "filed": days.astype(str),
+        "heard": [str(d.date()) if i % 4 else "" for i, d in enumerate(days + pd.to_timedelta(heard, "D"))],
+        "decided": (days + pd.to_timedelta(open_for, "D")).astype(str),
+    } | ({"open": open_for} if counted else {})
+    columns, text = drafted(cells)
+    assert ('"decided": {"from": "heard"' in text, '"heard": {"from": "filed", "length"' in text) == (False, True)
+    pair = ["heard_length", "open" if counted else "decided_length"]
+    assert f"# ordered:\n#   - {json.dumps(pair)}  # in 1,350 of the 1,350 rows that hold both\n" in text
+    lengths = {"heard": {"from": "filed", "length": {"max": 100}}}
+    last = {"expression": "filed + open"} if counted else {"from": "filed", "length": {"max": 200}}
+    for rules in ({}, {"derive": lengths | {"decided": last}}):
+        hints = checked(capsys, cells, columns, **rules)["hints"]
+        assert sum(f"ordered: {json.dumps([pair])}" in hint for hint in hints) == 1
+    ruled = checked(capsys, cells, columns, **rules, ordered=[pair])["hints"]
+    assert not any("ordered" in hint or "≤" in hint for hint in ruled)
+    fixed = checked(capsys, cells, columns, derive=lengths | {"decided": {"expression": "filed + 30"}})["hints"]
+    assert not any("≤" in hint for hint in fixed)  # 30 is no column
+
+
+def test_the_hour_of_an_office_that_sleeps_agrees_with_its_time_and_bins_hold_all_weekdays(capsys):
+    """Hours from 8 to 17 were no hours, and the rule about the weekday was refused: the draft's bins were days."""
+    days = pd.date_range("2023-01-01", periods=360).repeat(3)
+    at = days + pd.to_timedelta([8 + i * 7 % 10 for i in range(len(days))], "h")
+    cells = {"at": at.astype(str), "weekday": at.day_name().str[:3], "hour": at.hour, "month": at.month}
+    columns, text = drafted(cells)
+    rule = {"at": {"weekday": "weekday", "hour": "hour"}}
+    assert f"# calendar: {json.dumps(rule)}\n" in text and columns["at"]["bins"] == "month"
+    assert (columns["hour"]["min"], columns["hour"]["max"], columns["month"]["max"]) == (0, 23, 12)
+    assert not any("calendar" in hint for hint in checked(capsys, cells, columns, calendar=rule)["hints"])
+    hints = checked(capsys, cells, columns | {"hour": {"kind": "integer", "min": 8, "max": 17}})["hints"]
+    assert any('calendar: {"at": {"hour": "hour"}}, with min: 0, max: 23' in hint for hint in hints)
 
 
 def test_a_draft_says_that_ordered_and_calendar_move_one_time_each():

@@ -167,6 +167,16 @@ def test_a_result_beyond_the_bounds_is_clipped_or_missing(outside: str, negative
     assert clipped == ({} if negative is None else {"derive 'stay'": int((real < 0).sum())})
 
 
+def test_a_time_of_whole_minutes_beyond_the_last_day_is_its_last_minute(tmp_path: Path) -> None:
+    """Of animals that left after the last day one in twenty left at 23:59:59, where all others left on the minute."""
+    times = {"kind": "datetime", "min": "2024-01-01", "max": "2024-01-03", "multiple_of": 60, "missing": False}
+    columns = {"came": times, "stay": {"kind": "integer", "min": 0, "max": 9, "missing": False}, "left": times}
+    made = facts(columns, {"left": {"expression": "came + stay"}})
+    write_rows(tmp_path / "rows.csv", made, 200, column=None, most=1, rng=np.random.default_rng(0))
+    left = pd.read_csv(tmp_path / "rows.csv", parse_dates=["left"]).left
+    assert (left.dt.second == 0).all() and left.max() == pd.Timestamp("2024-01-03 23:59")
+
+
 def test_where_rows_are_measured_the_column_is_not_read(tmp_path: Path) -> None:
     schema = facts()
     rows_of(schema, tmp_path, 50)
@@ -396,6 +406,22 @@ def test_products_are_seen_behind_many_columns_of_0_and_1_and_where_a_factor_is_
     rows = np.column_stack([boxes, calls, percent, *amounts.values()])
     proposed = {text for _, text, _ in guess_products(rows, parse_schema({"columns": declared}, where="t").columns)}
     assert proposed == {"calls * rate + fee", "percent * price / 100"}
+
+
+def test_a_draft_proposes_amounts_with_a_rate_added_or_taken_off(tmp_path: Path) -> None:
+    """Invoices: of gross = net * (1 + vat / 100) nothing was said, and a release had taxes below 0."""
+    rng = np.random.default_rng(8)
+    table = pd.DataFrame({"vat": rng.choice([0, 10, 20], 900), "net": rng.integers(900, 90_000, 900) / 100})
+    table["gross"] = (table.net * (1 + table.vat / 100)).round(2)
+    table["off"], table["list"] = rng.choice([0.0, 0.05, 0.1, 0.25], 900), rng.integers(900, 90_000, 900) / 100
+    table["price"], table["tiny"] = (table.list * (1 - table.off)).round(2), rng.integers(10, 90, 900) / 100_000
+    table["other"] = rng.integers(900, 90_000, 900) / 100
+    table["whole"] = table.other.round().astype(int)
+    text = drafted(tmp_path, table)
+    assert '"gross": {expression: "net * (1 + vat / 100)"}  # in all 900 rows' in text
+    assert '"price": {expression: "list * (1 - off)"}  # in all 900 rows' in text and text.count("expression") == 2
+    table["net"] = rng.permutation(table.net)
+    assert "vat / 100" not in drafted(tmp_path, table)
 
 
 def test_numbers_with_an_exponent_keep_their_digits_and_small_ones_are_not_taken_for_shares(tmp_path: Path) -> None:

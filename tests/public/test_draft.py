@@ -663,6 +663,19 @@ def test_questions_that_a_form_skips_are_proposed_and_gaps_by_chance_are_not(tmp
     assert wage[:, gap].sum() == wage.sum() - wage[jobless].sum() == 2, "the others have one in all rows"
 
 
+def test_of_columns_that_are_empty_together_the_answer_beside_which_both_always_are_is_proposed(tmp_path: Path) -> None:
+    """Milk and lactation of cows, of which most are too young: bulls, two in five of the gaps, were given milk."""
+    sexes = [("cow", "bull", "cow")[i % 3] for i in range(1_800)]
+    milk = [sex == "cow" and i % 4 > 2 for i, sex in enumerate(sexes)]
+    lines = [
+        f"{sex},{20 + i % 9 if own else ''},{i % 7 + 1 if own else ''}\n"
+        for i, (sex, own) in enumerate(zip(sexes, milk, strict=True))
+    ]
+    rules, words = skipped(drafted(csv(tmp_path, "sex,milk,lactation\n" + "".join(lines)))[0])
+    assert rules[-1] == '{"sex": ["bull"], "milk": {}}'
+    assert words[-1] == "empty in 600 of 600 such rows: is it not asked there?"
+
+
 def test_amounts_that_are_0_where_nothing_is_granted_are_proposed_as_a_rule(tmp_path: Path) -> None:
     """A release had grants of rejected applications, and nothing had said so. Visits are 0 by chance."""
     lines = []
@@ -1127,6 +1140,33 @@ def test_of_several_texts_that_mean_a_gap_none_is_written(tmp_path: Path) -> Non
     """Whoever gave no answer (-9) was written as one who was not asked (-2)."""
     _, facts = drafted(csv(tmp_path, "job\n" + "".join(f"{t}\n" for t in ("01104", "23212", "-2", "-9") * 100)))
     assert facts["job"].missing_texts == ("", "-2", "-9")
+
+
+def test_gaps_of_a_long_list_are_asked_about_and_leave_empty_cells_empty(tmp_path: Path) -> None:
+    """Batches of vaccines: 178 empty cells came out as ?, and nobody was asked whether ? is a gap."""
+    batches = [f"F{1000 + i % 45 if i % 8 else 2000 + i}" for i in range(6_000)]
+    rows = "".join(f"{('', '?', 'unbek.')[i // 20 % 3] if i % 20 == 0 else b},{i % 7}\n" for i, b in enumerate(batches))
+    text, facts = drafted(csv(tmp_path, "batch,k\n" + rows))
+    assert facts["batch"].missing_texts == ("", "?", "unbek.") and len(facts["batch"].values) == 45
+    assert "is there a public list? else values: discover; ?, unbek. taken for a gap: is it?" in text
+
+
+def test_numbers_of_farms_of_which_most_are_small_are_ids_and_amounts_of_which_one_is_frequent_are_none(
+    tmp_path: Path,
+) -> None:
+    """The largest of 400 farms had a bin of its own, 7000113, and each release named it."""
+    farms = [i for i in range(400) for _ in range(max(2_000 // (i + 1) ** 2, 4 if i < 120 else 1))]
+    rows = "".join(f"{7_000_113 + 113 * k},{1_234_567 if i % 3 else 2_000_001 + 7 * i}\n" for i, k in enumerate(farms))
+    text, facts = drafted(csv(tmp_path, "holding,loan\n" + rows))
+    assert [c.name for c in facts.columns] == ["loan"] and text.count("ids of others") == 1
+    assert "1234567 in one of its own" in text
+
+
+def test_no_length_is_proposed_under_a_name_that_a_column_has(tmp_path: Path) -> None:
+    """Who took the rule over was refused: there is a column 'heard_length'."""
+    rows = "".join(f"{d},{d + timedelta(i % 50)},{'sl'[i % 2]}\n" for i, d in enumerate(DAYS))
+    text, _ = drafted(csv(tmp_path, "filed,heard,heard_length\n" + rows))
+    assert '"length"' not in text and '- ["filed", "heard"]' in text
 
 
 def test_rows_without_an_id_say_nothing_of_rules_where_the_unit_is_named(tmp_path: Path) -> None:

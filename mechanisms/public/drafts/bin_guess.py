@@ -32,7 +32,7 @@ def guess_bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9 + small, 15)}
     rounded = seen.multiple_of
     if rounded is not None and high - low >= FEW_STEPS * rounded:
-        decimals, outwards = {"multiple_of": rounded}, f"nearly all are multiples of {rounded:g}; {outwards}"
+        decimals, outwards = {"multiple_of": rounded}, f"nearly all are multiples of {rounded:.15g}; {outwards}"
     unit, count = decimals.get("multiple_of", 1 if whole else 10.0**-seen.decimals), 32 if whole else 20
     sort = "whole numbers" if whole else "numbers"
     edges, last, words = _edges(seen, low, high, unit, count, whole=whole)
@@ -61,7 +61,7 @@ def _edges(
     apart = max(unit, LEAST_UNIT, 64 * math.ulp(max(abs(low), abs(high))))
     for value in seen.frequent:
         more = parted(edges, value, apart, whole=whole)
-        own += f", {value:g} in one of its own" * (more != edges)
+        own += f", {value:.15g} in one of its own" * (more != edges)
         edges = more
     if each:
         return parted(edges, last, unit, whole=whole), last, "{}, one code each"

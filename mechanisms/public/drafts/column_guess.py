@@ -12,11 +12,10 @@ from shlex import quote
 from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
-from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_texts
+from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_numbered, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
 from mechanisms.public.tables.doubts import (
-    NUMBERED_NAME,
     limit_signs,
     limits_in_words,
     numbers_of_others,
@@ -54,8 +53,6 @@ MOSTLY = 0.5
 FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: What is said of numbers and days, few of which differ.
 OTHERS = "different ones: a release has others between; kind: categorical, ordinal: true lists them"
-#: What is said of numbers that are listed.
-NUMBERED = "numbers that stand for names, as the column's name says: a list without order"
 #: Signs of no value, which accounts write for 0.
 DASHES = ("-", "--")
 #: With fewer rows than this nothing is called constant.
@@ -118,25 +115,8 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
     for attempt in (_ids, _plain_numbers, _lengths, _dates, _digits, _signed_numbers):
         guess = attempt(look, index, facts)
         if guess is not None:
-            return _numbered(look, index, facts, guess)
+            return guess_numbered(look, index, facts, guess)
     return guess_texts(look, index, facts)
-
-
-def _numbered(look: Look, index: int, facts: ColumnFacts, guess: Guess) -> Guess:
-    """The same, but whole numbers from 1 on in a column of places or trades are names: a list without an order.
-
-    It holds all from the least to the largest, where half of them or more occur; else those that enough units have.
-    """
-    fields, words = guess
-    named = NUMBERED_NAME.search(look.source.names[index]) is not None and 2 < facts.distinct <= MAX_VALUES
-    if not named or fields is None or fields["kind"] != "integer" or fields["min"] < 1:
-        return guess
-    numbers = range(fields["min"], fields["max"] + 1)
-    if len(numbers) > 2 * facts.distinct:
-        listed, others = guess_texts(look, index, facts)
-        return guess if listed is None else (listed, f"{others}; {NUMBERED}")
-    values = [str(n) for n in numbers]
-    return {"kind": "categorical", "values": values, "missing": fields["missing"]}, f"{NUMBERED}; {words}"
 
 
 def _empty(facts: ColumnFacts) -> Guess:

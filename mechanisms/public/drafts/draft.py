@@ -21,10 +21,8 @@ from mechanisms.public.drafts.order_guess import (
     EVEN,
     Length,
     apart_in_words,
-    guess_ordered,
-    guess_times,
+    guess_orders,
     in_groups,
-    past_midnight,
     rows_in_words,
     twins,
 )
@@ -41,6 +39,7 @@ from mechanisms.public.drafts.rule_guess import (
 from mechanisms.public.drafts.text_guess import BELOW_ZERO, FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others, odd_rows, rows_of_each, with_ids
 from mechanisms.public.rules.computed import length_name
+from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
 from mechanisms.public.schema.hierarchy import Hierarchy
@@ -139,17 +138,16 @@ def draft_schema(
     held, _, weekdays = guess_calendar(source, _not_in(columns, constant))
     for column, values in weekdays.items():
         drafted[column]["values"] = values
+    for own in (each for each in held.values() if "hour" in each):  # a code for each hour, though an office sleeps
+        drafted[own["hour"]] |= {"min": 0, "max": 23}
     columns = _as_columns(drafted)
     varied, derived = _not_in(columns, constant), _derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
-    ordered, alike = guess_ordered(source, _not_in(varied, computed))
-    needed = {*held, *computed, order or ""}
-    lengths, days = guess_times(source, varied, [pair[:2] for pair in ordered], needed)
-    orders = [pair for pair in ordered if not {*pair[:2]} & {one.later for one in lengths}]
+    orders, lengths, (alike, days, clocks) = guess_orders(source, varied, derived, {*held, *computed, order or ""})
     rows, free = with_ids(source, named) if named else source, [*_not_in(columns, computed).values()]
     dependent = _dependent(rows, who, free, constant)
     parts = guess_parts(source, varied, held)
-    remark_of = _pair_remarks(orders, alike, parts, days, _asked(source, varied, free, [*ordered, *alike]))
+    remark_of = _pair_remarks(orders, parts, alike, days, clocks | _asked(source, free))
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
     if all(fields["kind"] == "constant" for fields in drafted.values()):  # something has to be measured
         first = next(iter(drafted or guesses))
@@ -165,12 +163,10 @@ def _not_in(columns: Mapping[str, Column], names: Collection[str]) -> dict[str, 
     return {n: c for n, c in columns.items() if n not in names}
 
 
-def _asked(
-    source: Source, varied: Mapping[str, Column], free: Sequence[Column], pairs: Sequence[Pair]
-) -> dict[str, str]:
-    """Column → what is asked of it, since no rule keeps it: of clocks past midnight, births, and mixed numbers."""
+def _asked(source: Source, free: Sequence[Column]) -> dict[str, str]:
+    """Column → what is asked of it, since no rule keeps it: of births beside ages, and of mixed numbers."""
     others = {c.name: c for c in free}
-    return past_midnight(source, varied, pairs) | guess_ages(source, others) | guess_mixed(source, others)
+    return guess_ages(source, others) | guess_mixed(source, others)
 
 
 def _dependent(source: Source, who: str | None, free: Sequence[Column], constant: Collection[str]) -> Dependent:
@@ -197,7 +193,7 @@ def _in_order(fields: FieldDict, given: Sequence[str]) -> str:
 
 
 def _calendar(
-    held: Mapping[str, object],
+    held: Mapping[str, Mapping[str, str]],
     parts: Mapping[str, tuple[list[str], object, FieldDict]],
     drafted: Mapping[str, FieldDict],
     orders: Sequence[tuple[str, str, int, int]],
@@ -209,7 +205,10 @@ def _calendar(
         drafted: column → its declaration, which gets the bins that hold all values of its parts.
     """
     taken = {n for low, high, *_ in orders for n in (low, high)} | {*computed}
-    rule = {**held}
+    rule: dict[str, object] = {**held}
+    short = Bins(calendar="day"), Bins(calendar="week")  # of weeks the first and the last are cut
+    for time in (n for n, own in held.items() if "weekday" in own and _as_columns(drafted)[n].bins in short):
+        drafted[time]["bins"] = "month"
     for time, (_, own, bins) in parts.items():
         if time not in taken:
             drafted[time].update(bins)
@@ -226,8 +225,8 @@ def _as_columns(drafted: Mapping[str, FieldDict]) -> dict[str, Column]:
 
 def _pair_remarks(
     orders: Sequence[Pair],
-    alike: Sequence[Pair],
     parts: Mapping[str, Any],
+    alike: Sequence[Pair],
     apart: Sequence[Pair],
     asked: Mapping[str, str],
 ) -> dict[str, str]:

@@ -177,8 +177,9 @@ def _rules(source: Column, target: Column, values: NDArray[np.float64], codes_of
 #: Of rows with such a value so many would hold the target if it did not depend on the source: of each, of all, and of
 #: all where none does.
 SKIPPED_EACH, SKIPPED, SKIPPED_NONE = 5, 50, 20
-#: Of the rows in which the target is empty the source explains at least this share, or all of its own are empty.
-EXPLAINED = 0.5
+#: Of the rows in which the target is empty the source explains at least this share, or all of its own are empty; these
+#: are so large a part where another column is empty in the same rows.
+EXPLAINED, PARTLY = 0.5, 0.25
 #: Where a run of numbers begins and ends.
 ENDS_OF_A_RUN = 2
 #: Of numbers of any digits those below it lie in one bin with 0.
@@ -255,7 +256,8 @@ def guess_skipped(given: Sequence[Column], batches_of: BatchesOf, of_person: flo
         ]
         own.sort(key=lambda one: (one.explained, any(one.at), None not in one.at), reverse=True)
         skipped += [o for o in own[:1] if o.explained >= EXPLAINED or (o.explained and o.rows == o.empty)]
-        few = [o for o in own if o.explained >= EXPLAINED and len(o.at) <= MANY and o.above is None]
+        few = [o for o in own if o.explained >= (PARTLY if o.rows == o.empty else EXPLAINED)]
+        few = [o for o in few if len(o.at) <= MANY and o.above is None]
         answers |= {o.target: o for o in [o for o in few if any(o.at) and None not in o.at][:1]}
     skipped += _of_circles(skipped, answers)
     boxes = {c.name for c in given if c.value_codes == 2 and _zero(c)}  # of two, the same rule either way

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,9 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.public.drafts.column_facts import BLOCK_COLUMNS
-from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, Pair, amounts, needs_gaps, times_among
+from mechanisms.public.drafts.rule_guess import (
+    BROKEN,
+    FEWEST_ROWS,
+    MOST,
+    ByName,
+    Pair,
+    amounts,
+    needs_gaps,
+    times_among,
+)
 from mechanisms.public.drafts.seen import FEWEST_UNITS
-from mechanisms.public.rules.computed import UNITS
+from mechanisms.public.rules.computed import UNITS, as_expression, length_name
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.discover_fields import FieldDict
@@ -40,6 +50,9 @@ NEARLY_ALL, BY_CHANCE, ALIKE_RANGES, MARKS = 0.9999, 0.02, 10, {".", ",", " ", "
 #: Times of the day come within half a day after others in so large a share of rows as ascend, where at least such a
 #: share of unrelated ones would not; so many rows are read.
 UNRELATED, CLOCK_ROWS = 0.1, 1 << 16
+#: A time that is another one and a length, in its unit: days where no part is said; these two, and the length's name.
+LATER = re.compile(r"`?(?P<base>[^`+]+?)`? \+ `?(?P<length>[^`+]+?)`?(?P<part> / [0-9]+)?")
+Span = tuple[tuple[str, str], str]
 #: Words that, in the names of two numbers that are the same but for them, tell which comes first.
 WORDS: tuple[tuple[str, str], ...] = (
     ("start", "end"),
@@ -203,17 +216,19 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
         pairs: of columns that ascend.
     """
     times = [pair for pair in pairs if all(n in columns and columns[n].kind in DATE_KINDS for n in pair)]
+    times = [pair for pair in times if length_name(pair[1]) not in source.names]  # which would be refused
     gaps: dict[tuple[str, str], list[NDArray[np.float64]]] = {pair: [] for pair in times}
     rows = 0
     for values in value_batches(source, [columns[n] for n in dict.fromkeys(itertools.chain(*times))]) if times else ():
         for (a, b), own in gaps.items():
-            own.append((values[b] - values[a])[~np.isnan(values[a]) & ~np.isnan(values[b])])
+            own.append((values[b] - values[a])[~np.isnan(values[b])])
         if (rows := rows + len(next(iter(values.values())))) >= MOST_ROWS:
             break
     nearest, far = dict[str, Length](), dict[str, Length]()
     for (a, b), own in gaps.items():
-        lengths, later = np.sort(np.concatenate(own)), columns[b]
-        if lengths.size < FEWEST_ROWS:
+        every, later = np.concatenate(own), columns[b]
+        lengths = np.sort(every[~np.isnan(every)])
+        if lengths.size < max(FEWEST_ROWS, (1 - BROKEN[-1]) * every.size):  # without the earlier one rows lose both
             continue
         unit, seconds = _unit(columns[a], later)
         rare = max(FEWEST_UNITS, lengths.size // 1_000)  # longer ones count as this one
@@ -226,6 +241,50 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
     while more := {b: one for b, one in far.items() if b not in nearest and one.earlier in nearest}:
         nearest |= more  # no `ordered` takes a time that is itself a length away
     return [*nearest.values()]
+
+
+def guess_orders(
+    source: Source, columns: ByName, derived: Sequence[tuple[str, str, str]], needed: Collection[str]
+) -> tuple[list[Pair], list[Length], tuple[list[Pair], list[Pair], dict[str, str]]]:
+    """Pairs that `ordered` can keep, lengths, and pairs of which a remark says something. NOT private.
+
+    Args:
+        derived: columns that expressions compute, and these.
+        needed: as of `guess_times`.
+    """
+    computed = {name for name, *_ in derived}
+    later = spans((name, text) for name, text, _ in derived if columns[name].kind in DATE_KINDS)
+    every = guess_ordered(source, {n: c for n, c in columns.items() if n in later or n not in computed})
+    ordered, alike = ([pair for pair in own if not {*pair[:2]} & computed] for own in every)
+    lengths, days = guess_times(source, columns, [pair[:2] for pair in ordered], needed)
+    clocks = past_midnight(source, columns, [*ordered, *alike])
+    return in_lengths(every[0], later | spans_of(lengths)), lengths, (alike, days, clocks)
+
+
+def spans(texts: Iterable[tuple[str, str]]) -> dict[str, Span]:
+    """Time that is another and a length later → that one and the unit of the length, and the column of the length.
+
+    Args:
+        texts: computed columns and their expressions.
+    """
+    matches = ((later, LATER.fullmatch(text)) for later, text in texts)
+    return {later: ((m["base"], m["part"] or ""), m["length"]) for later, m in matches if m}
+
+
+def spans_of(lengths: Iterable[Length]) -> dict[str, Span]:
+    """The same of times whose lengths a draft proposes to measure."""
+    return spans((n, as_expression(n, entry)["expression"]) for one in lengths for n, entry in one.rule.items())
+
+
+def in_lengths(ordered: Iterable[Pair], later: Mapping[str, Span]) -> list[Pair]:
+    """The pairs that `ordered` can keep: of two times that lie lengths after one other time, these lengths.
+
+    Args:
+        later: as of `spans`.
+    """
+    base = {name: of for name, (of, _) in later.items()}
+    names = {name: length for name, (_, length) in later.items()}
+    return [(names.get(a, a), names.get(b, b), up, n) for a, b, up, n in ordered if base.get(a) == base.get(b)]
 
 
 def past_midnight(source: Source, columns: ByName, ruled: Collection[tuple[Any, ...]]) -> dict[str, str]:

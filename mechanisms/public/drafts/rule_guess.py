@@ -36,6 +36,8 @@ OF_DATES = ("year", "month", "day")
 LENGTHS = {"date": ("",), "datetime": ("", " * 24", " * 1440", " * 86400")}
 #: Weekdays and hours of so many rows are uneven where so large a share would have to move.
 FEWEST_MOMENTS, UNEVEN = 1_000, 0.1
+#: Numbers that reach no further are no hours of a day.
+NOON = 12
 #: Parts of years: how they are written (a week by ISO 8601), and the same of a moment, without signs between.
 SPANS = {
     "weeks": (re.compile("[0-9]{4}-?[Ww][0-9]{2}"), "strftime({0}, '%GW%V')"),
@@ -159,7 +161,7 @@ def guess_calendar(
     """
     names = {n: [v for v in c.values if re.search(r"[^\W\d_]", v)] for n, c in columns.items()}
     parts = {n: "weekday" for n, values in names.items() if len(values) == len(DAYS) == len(columns[n].values)}
-    parts |= {c.name: "hour" for c in amounts(columns, ("integer",)) if (c.low, c.high) == (0, 23)}
+    parts |= {c.name: "hour" for c in amounts(columns, ("integer",)) if c.low >= 0 and NOON <= c.high <= 23}
     held: dict[str, dict[str, str]] = {}
     held_rows: dict[tuple[str, str], tuple[int, int]] = {}
     weekdays: dict[str, list[str]] = {}

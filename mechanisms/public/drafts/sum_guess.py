@@ -27,9 +27,13 @@ MULTIPLIED, ADDED = 60, 24
 #: A product may be one of per cent: net * discount / 100.
 PARTS = (1, 100)
 FEW_FACTORS, FEWEST_FACTORS, MOST_FACTORS, NEARLY = 20, 50, 200, 0.95
+#: What a rate is added to grows to so many times itself at most.
+DOUBLE = 2
 
 #: Whether most values of a share are rounded, and the words of what multiplies and adds, behind their length.
 Share: TypeAlias = tuple[bool, int, str]
+#: A column, the product that it is, and what that multiplies.
+Product: TypeAlias = tuple[Column, str, tuple[Column, ...]]
 
 
 def marked(column: Column) -> str:
@@ -80,12 +84,12 @@ def guess_sums(held: Floats, columns: Sequence[Column]) -> list[tuple[Column, st
     return sums
 
 
-def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column, str, tuple[Column, ...]]]:
+def guess_products(rows: Floats, columns: Sequence[Column]) -> list[Product]:
     """Columns that are two others multiplied, or a fixed share of one; the product; and what it multiplies.
 
-    A third column, or a fixed amount, may be added, and a factor may be per cent. Rows with 0 or 1 do not count: there
-    a product is right by itself. Of two columns that are shares of each other the one that needs no rounding is taken,
-    or that of fewer digits.
+    A third column, or a fixed amount, may be added, and a factor may be per cent, or a rate that is added or taken off.
+    Rows with 0 or 1 do not count: there a product is right by itself. Of two columns that are shares of each other the
+    one that needs no rounding is taken, or that of fewer digits.
 
     Args:
         rows: (rows, columns) values of the table's first rows, NaN where they are missing.
@@ -93,7 +97,7 @@ def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column
     telling = ~np.isnan(rows) & (rows != 0) & (rows != 1)
     some = np.flatnonzero(telling.any(axis=0))[:MULTIPLIED]  # yes and no in digits are no amounts
     columns, rows, telling = [columns[i] for i in some], rows[:, some], telling[:, some]
-    products, shares = list[tuple[Column, str, tuple[Column, ...]]](), dict[frozenset[int], tuple[Share, int, int]]()
+    products, shares = list[Product](), dict[frozenset[int], tuple[Share, int, int]]()
     for t, i in itertools.permutations(range(len(columns)), 2):
         own, target = np.flatnonzero(telling[:, t] & telling[:, i])[:MOST_FACTORS], columns[t]
         if own.size < FEWEST_FACTORS or len(np.unique(rows[own, t])) <= FEW_TOTALS:
@@ -122,8 +126,33 @@ def guess_products(rows: Floats, columns: Sequence[Column]) -> list[tuple[Column
                 product = f"{marked(columns[i])} * {marked(columns[j])}"
                 product += f" {'+' if sign > 0 else '-'} {marked(columns[k])}" if sign else f" / {parts}" * (parts > 1)
                 products.append((target, _written(product, target), (columns[i], columns[j])))
+    products += _rated(rows, telling, columns)
     for (*_, words), t, i in sorted(shares.values(), key=lambda own: own[0][:2]):
         products.append((columns[t], _written(f"{marked(columns[i])}{words}", columns[t]), (columns[i],)))
+    return products
+
+
+def _rated(rows: Floats, telling: NDArray[np.bool_], columns: Sequence[Column]) -> list[Product]:
+    """Columns that are another with a rate added or taken off, as of a tax or a discount: net * (1 + tax / 100)."""
+    products = list[Product]()
+    for t, i in itertools.permutations(range(len(columns)), 2):
+        own, target = np.flatnonzero(telling[:, t] & telling[:, i])[:MOST_FACTORS], columns[t]
+        if own.size < FEWEST_FACTORS or len(np.unique(rows[own, t])) <= FEW_TOTALS:
+            continue
+        times = rows[own, t] / rows[own, i]
+        if times.min() <= 0 or times.max() > DOUBLE:
+            continue
+        for sign, parts in itertools.product("+-", PARTS):
+            rates = 1 + float(f"{sign}1") * rows[own] / parts
+            right = _near(rows[own, t, None], rows[own, i, None] * rates, target) & telling[own]
+            held = telling[own].sum(axis=0)
+            for k in np.flatnonzero((held >= FEWEST_FACTORS) & (right.sum(axis=0) >= NEARLY * held)).tolist():
+                both = own[telling[own, k]]
+                same = _near(rows[both, t], rows[both, i], target).mean() >= NEARLY / 2  # a rate that rounding hides
+                if k not in (t, i) and len(np.unique(rows[both, k])) > 1 and not same:
+                    part = f" / {parts}" * (parts > 1)
+                    product = f"{marked(columns[i])} * (1 {sign} {marked(columns[k])}{part})"
+                    products.append((target, _written(product, target), (columns[i], columns[k])))
     return products
 
 

@@ -13,7 +13,7 @@ from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
-from mechanisms.public.tables.doubts import codes_of_others, several_units, shorter_codes
+from mechanisms.public.tables.doubts import NUMBERED_NAME, codes_of_others, several_units, shorter_codes
 from mechanisms.public.tables.listed_gaps import listed_gaps
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import PERSONAL, addresses, may_be_names, of_name_column
@@ -98,6 +98,9 @@ BELOW = re.compile(r"(?=.*-$|\(.*\)$)\(?([^()-]*)[-)]")
 AMOUNT = re.compile("[0-9][0-9., '’]*")
 BELOW_ZERO = "below 0, with the minus behind or in brackets"
 
+#: What is said of numbers that are listed.
+NUMBERED = "numbers that stand for names, as the column's name says: a list without order"
+
 Guess = tuple[FieldDict | None, str]
 
 
@@ -135,6 +138,23 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     return _list(look, index, facts, spelled)
 
 
+def guess_numbered(look: Look, index: int, facts: ColumnFacts, guess: Guess) -> Guess:
+    """The same, but whole numbers from 1 on in a column of places or trades are names: a list without an order.
+
+    It holds all from the least to the largest, where half of them or more occur; else those that enough units have.
+    """
+    fields, words = guess
+    named = NUMBERED_NAME.search(look.source.names[index]) is not None and 2 < facts.distinct <= MAX_VALUES
+    if not named or fields is None or fields["kind"] != "integer" or fields["min"] < 1:
+        return guess
+    numbers = range(fields["min"], fields["max"] + 1)
+    if len(numbers) > 2 * facts.distinct:
+        listed, others = guess_texts(look, index, facts)
+        return guess if listed is None else (listed, f"{others}; {NUMBERED}")
+    values = [str(n) for n in numbers]
+    return {"kind": "categorical", "values": values, "missing": fields["missing"]}, f"{NUMBERED}; {words}"
+
+
 def _spelled(texts: Mapping[str, int], listable: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """One spelling of each text → all that differ from it in capitals and spaces, with their rows.
 
@@ -153,7 +173,7 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     coded = look.listable(index, {v: own[v] for v, own in spelled.items() if v in codes})
     gaps = sorted({*facts.gaps, *coded}) if len(counts) > 1 else list(facts.gaps)
     values = sorted(v for v in counts if v not in gaps)
-    doubt = f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
+    missing, doubt = _missing(gaps, facts)
     listable = look.listable(index, {v: spelled[v][v] for v in values})
     frequent = [v for v in values if v in listable]
     rare = f"{len(values) - len(frequent)} that {few_units(look.unit)}"
@@ -162,7 +182,6 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
     free, public = ("free text", "is there a public list?") if named else (FREE, LIST)
     if not frequent or sum(counts[v] for v in frequent) < LISTED * sum(counts[v] for v in values):
         return None, f"{len(values)} distinct texts, of them {rare}: {free}"
-    missing = ["", *gaps] if gaps and (facts.empty or len(gaps) > 1) else gaps or facts.empty
     if len(values) == 1 and facts.empty and not gaps and len(spelled[values[0]]) == 1:
         return {"kind": "flag", "true": values, "false": [""], "missing": False}, "one text or empty: a flag"
     fields, remark = _with_spellings(frequent, spelled)
@@ -174,6 +193,12 @@ def _list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str, Mapp
         return {**fields, "missing": missing}, f"{words}is the list complete?{doubt}"
     words += f"not listed, but other: {rare}; {public}{doubt}"
     return {**fields, "other": unused(list(counts)), "missing": missing}, words
+
+
+def _missing(gaps: list[str], facts: ColumnFacts) -> tuple[list[str] | bool, str]:
+    """What means missing in a list, an empty cell first where there is one or several texts mean so; and a question."""
+    missing = ["", *gaps] if gaps and (facts.empty or len(gaps) > 1) else gaps or facts.empty
+    return missing, f"; {', '.join(gaps)} taken for a gap: is it?" if gaps else ""
 
 
 def _with_spellings(values: Sequence[str], spelled: Mapping[str, Mapping[str, int]]) -> tuple[FieldDict, str]:
@@ -341,7 +366,8 @@ def _long_list(look: Look, index: int, facts: ColumnFacts, spelled: Mapping[str,
     covered = percent(sum(each[v] for v in often) / facts.filled)
     words = f"{many}; the {len(values)} most frequent ({covered} of the filled cells) are listed: {LIST}"
     fields, remark = _with_spellings(values, spelled)
-    return {**fields, "other": unused(values), "missing": gaps or facts.empty}, words + remark
+    missing, doubt = _missing(gaps, facts)
+    return {**fields, "other": unused(values), "missing": missing}, words + doubt + remark
 
 
 def _of_accounts(shapes: Mapping[str, int]) -> str:

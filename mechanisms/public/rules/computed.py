@@ -47,6 +47,8 @@ class Computed(Unread):
         values, (low, high) = self.unbounded(sources, column), column.bounds
         if column.outside == "missing":
             values[(values < low) | (values > high)] = np.nan
+        if (step := column.multiple_of) is not None:  # the last minute of the last day, not its last second
+            low, high = (float(multiple(end(bound / step), step)) for end, bound in ((np.ceil, low), (np.floor, high)))
         values = np.clip(values, low, high)
         return values if column.missing else np.nan_to_num(values, nan=low)
 
@@ -255,7 +257,7 @@ def length_columns(derive: object, columns: Sequence[Column], where: str) -> lis
         units = [*UNITS] if later.kind == "datetime" else ["days"]
         unit = one_of(given.get("unit", "days"), units, place, "length: unit")
         if length_name(name) in by_name:
-            fix = f"derive: {{{name}: {{expression: …}}}}, if it holds the length"
+            fix = f"derive: {{{name}: {{expression: …}}}}, if it holds the length; else rename it in the table"
             raise UserError(f"there is a column {length_name(name)!r}", where=place, fix=fix)
         own = {"kind": "integer", "min": 0, "missing": earlier.missing or later.missing}
         own |= {k: v for k, v in given.items() if k != "unit"}

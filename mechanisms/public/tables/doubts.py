@@ -81,8 +81,9 @@ LOOKED_AT, USUAL = 1000, 0.99
 #: with letters before them, are often nobody's; and so many times the usual number of records is hardly a person's.
 NUMBERED, LARGE_PART, NO_NUMBER, FAR_MORE = 0.9, 0.1, re.compile(r"[^\W\d_]*(0+|9+)"), 10
 #: Whole numbers may number others where at least this share has one length, and so many digits but for zeros behind, in
-#: so many rows each, or fewer where the column is called after somebody's numbers; what columns of maps are called.
-ALIKE, MANY_DIGITS, ROWS_EACH = 0.8, 7, 3
+#: so many rows each, which a quarter of them has (most farms are small, and of amounts a few are frequent), or fewer
+#: where the column is called after somebody's numbers; what columns of maps are called.
+ALIKE, MANY_DIGITS, ROWS_EACH, OFTEN = 0.8, 7, 3, 0.75
 SOMEBODYS_NAME = re.compile(
     r"(?i)(phone|telefon|(^|_)(tel|mobile?|handy|fax|msisdn|imei|bsn|svnr|licen[cs]e))([_ ]?(number|nummer|nr|no))?$"
     r"|(konto|steuer|pass(port)?|account|ausweis)[_ ]?(number|nummer|nr|no)$"
@@ -137,7 +138,7 @@ def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
     width = Counter(map(len, digits)).most_common(1)[0][0] if digits else 0
     exact = sum(len(t) == width and len(t.rstrip("0")) >= MANY_DIGITS for t in digits)
     named, many = SOMEBODYS_NAME.search(name), len(texts) > FEWEST and exact >= ALIKE * len(texts)
-    many = many and (named is not None or min(each, np.median([*texts.values()])) >= ROWS_EACH)
+    many = many and (named is not None or min(each, np.quantile([*texts.values()], OFTEN)) >= ROWS_EACH)
     if not many or POSTAL_NAME.search(name) or MAP_NAME.search(name):
         return []
     if not named and (all(int(t) % 60 == 0 for t in digits) or _in_digits({t: 1 for t in digits if len(t) == width})):

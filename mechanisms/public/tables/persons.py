@@ -45,12 +45,24 @@ _NATIONAL = (
     r"|\(0[1-9][0-9]{1,4}\)( ?[0-9]){5,8}|0[1-9](?P<gap>[ .])[0-9]{2}((?P=gap)[0-9]{2}){3}"
     "|(?=([0-9][ /]*){9,12}(?![0-9]))0[1-9][0-9]{1,3}[ /]+[1-9][0-9]+( [0-9]{2,})*(?! ?[0-9])"
 )
+#: Numbers of persons (Austria's, those of Nordic states with the day of birth, of the US, Switzerland, Italy), ORCIDs,
+#: payment cards, addresses of computers; folders of their users, and names of accounts: @anna_huber.
+_DAY, _MONTH, _BYTE = "(0[1-9]|[12][0-9]|3[01])", "(0[1-9]|1[0-2])", "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_REGISTERED = (
+    rf"[1-9][0-9]{{3}} {_DAY}{_MONTH}[0-9]{{2}}"
+    rf"|({_DAY}{_MONTH}[0-9]{{2}}|([0-9]{{2}})?[0-9]{{2}}{_MONTH}{_DAY})[-+][0-9]{{3}}[0-9A-Z]"
+    r"|[0-9]{3}-[0-9]{2}-[0-9]{4}|756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}|[A-Z]{6}[0-9]{2}[A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z]"
+    r"|[0-9]{4}(?P<sign>[ -])([0-9]{4}(?P=sign)){2}[0-9]{3}[0-9X]|[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}"
+    rf"|(?=[1-9][0-9]){_BYTE}(\.{_BYTE}){{3}}"
+)
+_ACCOUNT = r"(?<!\S)@\w+[._0-9]\w*|\b[A-Za-z]:\\Users\\\w|^/home/\w"
 #: What names one person, or one household: e-mail addresses, bank accounts (IBAN), telephones, names after a title.
 ADDRESS = re.compile(
     r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"
     r"|\b(?i:tel|telefon|telephone|phone|mobil|mobile|handy|fax)\b[.:]? *[+(]?([0-9][ /().-]*){6}"
     rf"|(?<![\w+])\+[1-9][0-9]([ /().-]*[0-9]){{7}}|(?<![\w-])({_NATIONAL})(?![\w-])"
     r"|(?<![\w-])(\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])[0-9]{3}[ .-][0-9]{4}(?![\w-])"
+    rf"|(?<![\w.:-])({_REGISTERED})(?![\w-]|\.[0-9])|{_ACCOUNT}"
     rf"|^(Miss|Sra?)\.? +{_INITIAL}|\b(Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|[Dd]r|DR(?=\.)|[Pp]rof)(\.-Ing\. *|\. *| +)"
     rf"(([a-z]{{1,5}}\.|(med|dent|{PARTICLES.pattern})(?= )) *)*{_INITIAL}"
     rf"|\b({_STAFF})\.? +(?!(?i:{_NO_STAFF})\b){_INITIAL}\w"
@@ -98,11 +110,12 @@ _THINGS = (
     "|kind|status|race|ethnicity|colou?r|religion|language|occupation|profession|job|beruf|title|position|sport|league"
     "|payment|method"
 )
-#: What columns are called that often hold names, logins or visa of persons, whatever their texts look like.
+#: What columns are called that often hold names, logins, visa or plates of persons, whatever their texts look like.
 ASKED_COLUMN = re.compile(
     r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|clinician|physician|resp|responsible|worker|user"
     r"|user[_ ]?name|login|kin|relative|contact|staff|operator|signature|k(ü|ue)rzel|verantwortliche?r?|referrer"
-    r"|prescriber|requester|kontakt(person)?|angeh(ö|oe)rige[rn]?|(zu|über|ueber)weiser(in)?|einsender|anforderer"
+    r"|prescriber|requester|initials|kfz|kennzeichen|(number|licen[cs]e)[_ ]?plate"
+    r"|kontakt(person)?|angeh(ö|oe)rige[rn]?|(zu|über|ueber)weiser(in)?|einsender|anforderer"
     r"|(validier|erfass|erstell|befunde|behandel|beurteil|(an|auf)geleg|gepr(ü|ue)f)t[_ ]?(von|durch)"
     r"|(freigegeben|unterschrieben|aufgenommen)[_ ]?(von|durch))s?$"
 )
@@ -199,7 +212,7 @@ def persons_in_words(column: str, texts: Collection[str], which: str, fate: str 
     words = [t for t in texts if (w := t.strip().casefold()) not in {*YES, *NO} and not COMMON.fullmatch(w)]
     if len(words) < 2 or not ASKED_COLUMN.search(column):
         return ""
-    return f"called as columns of persons' names or logins are, and the {which} texts would be released {fate}"
+    return f"called as columns of persons' names, logins or plates are, and the {which} texts would be released {fate}"
 
 
 def _full_name(text: str) -> bool:
