@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 
 from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.domain import Clique
-from mechanisms.public.jit import compiled
+from mechanisms.public.jit import Compiled, F, compiled, compiled_with
 
 #: Sets of attributes as bits of an integer: attribute i is 1 << i.
 Bits = int
@@ -22,6 +23,10 @@ HEURISTICS = MIN_SIZE, MIN_FILL, MIN_WEIGHTED_FILL, MIN_DEGREE = range(4)
 #: Randomised searches beside the plain heuristics, each step one of the `BEST` at random, with this seed.
 RANDOM_TRIES, BEST = 24, 3
 SEED = 0
+
+#: Columns × cliques up to which the loops run as Python: to load what compiles them takes longer, as for a plan.
+LITTLE = 1_000
+inner = compiled_with(no_cpython_wrapper=True)  # of loops that run as Python where Python calls them
 
 
 def members(bits: Bits) -> Iterator[int]:
@@ -53,7 +58,7 @@ def logarithms(sizes: Sequence[int]) -> Floats:
     return np.array([math.log(s) for s in sizes], np.float64)
 
 
-@compiled
+@inner
 def _cost(graph: Graph, there: Flags, i: int, logs: Floats, rule: int) -> float:
     """What it costs under a rule to eliminate an attribute of those that are there."""
     beside = np.flatnonzero(graph[i] & there)
@@ -70,7 +75,7 @@ def _cost(graph: Graph, there: Flags, i: int, logs: Floats, rule: int) -> float:
     return logs[i] + total if rule == MIN_SIZE else total
 
 
-@compiled
+@inner
 def _eliminated(graph: Graph, logs: Floats, rule: int, keep: Flags, ranks: Ints) -> tuple[Ints, Graph]:
     """A greedy order, and beside each attribute those that were joined to it when it went; the graph is changed.
 
@@ -105,7 +110,7 @@ def _eliminated(graph: Graph, logs: Floats, rule: int, keep: Flags, ranks: Ints)
     return order, beside
 
 
-@compiled
+@inner
 def _cells(order: Ints, beside: Graph, logs: Floats) -> float:
     """Cells of the maximal cliques of an order: one lies in an earlier one where that had just one attribute more."""
     count = order.size
@@ -124,6 +129,12 @@ def _cells(order: Ints, beside: Graph, logs: Floats) -> float:
         if follower < count:
             larger[follower] = max(larger[follower], degree)
     return total
+
+
+@compiled
+def _ordered(graph: Graph, logs: Floats, rule: int, keep: Flags, ranks: Ints) -> tuple[Ints, Graph]:
+    """As `_eliminated`, for Python."""
+    return _eliminated(graph, logs, rule, keep, ranks)
 
 
 @compiled
@@ -152,8 +163,23 @@ def small_with(graph: Graph, logs: Floats, added: Ints, limit: float, tried: int
     return small
 
 
+def by_work(loop: F, work: int) -> F:
+    """The loop, or the same as Python where there is little to do.
+
+    Args:
+        work: columns × cliques.
+    """
+    return cast("F", loop.py_func) if work <= LITTLE and isinstance(loop, Compiled) else loop
+
+
 def eliminate(
-    graph: Graph, sizes: Sequence[int], rule: int, *, keep: Bits = 0, rng: np.random.Generator | None = None
+    graph: Graph,
+    sizes: Sequence[int],
+    rule: int,
+    *,
+    keep: Bits = 0,
+    rng: np.random.Generator | None = None,
+    work: int = LITTLE + 1,
 ) -> list[tuple[int, Bits]]:
     """A greedy order: each time the attribute of least cost goes, and those beside it are joined.
 
@@ -161,6 +187,7 @@ def eliminate(
         rule: one of the `HEURISTICS`.
         keep: attributes that are not eliminated.
         rng: None: always the least cost (ties by size, then place); else one of the `BEST` at random.
+        work: as of `by_work`.
     Returns:
         pairs of an eliminated attribute and its clique: itself and those beside it at that time.
     """
@@ -168,7 +195,7 @@ def eliminate(
     staying[[*members(keep)]] = True
     steps = int((~staying).sum())
     ranks = [0 if rng is None else int(rng.integers(min(BEST, left))) for left in range(steps, 0, -1)]
-    order, beside = _eliminated(graph.copy(), logarithms(sizes), rule, staying, np.array(ranks, np.int64))
+    order, beside = by_work(_ordered, work)(graph.copy(), logarithms(sizes), rule, staying, np.array(ranks, np.int64))
     rows = np.packbits(beside, axis=1, bitorder="little")
     return [(i, int.from_bytes(rows[i].tobytes(), "little") | 1 << i) for i in order.tolist()]
 
@@ -198,7 +225,7 @@ def best_cover(cliques: tuple[Bits, ...], sizes: tuple[int, ...], tries: int = R
     Every heuristic once, then `tries` randomised min-size searches with a fixed seed. Attributes in no clique become
     cliques of one.
     """
-    graph = neighbours(len(sizes), cliques)
+    graph, work = neighbours(len(sizes), cliques), len(sizes) * max(len(cliques), tries)
     rng = np.random.default_rng(SEED)
     searches: list[tuple[int, np.random.Generator | None]] = [(rule, None) for rule in HEURISTICS]
     searches += [((MIN_SIZE, MIN_FILL)[i % 2], rng) for i in range(tries)]
@@ -206,7 +233,7 @@ def best_cover(cliques: tuple[Bits, ...], sizes: tuple[int, ...], tries: int = R
     least = math.inf
     chordal = sum(cells_of(c, sizes) for c in maximal([*cliques, *(1 << i for i in range(len(sizes)))]))
     for rule, source in searches:
-        cover = maximal([c for _, c in eliminate(graph, sizes, rule, rng=source)])
+        cover = maximal([c for _, c in eliminate(graph, sizes, rule, rng=source, work=work)])
         total = sum(cells_of(c, sizes) for c in cover)
         if total < least:
             best, least = cover, total

@@ -15,6 +15,7 @@ from synthesis.pgm.elimination import (
     HEURISTICS,
     best_cover,
     bits_of,
+    by_work,
     cells_of,
     joined,
     logarithms,
@@ -145,9 +146,10 @@ def _fit(
     chosen = set[int]()
     outer = maximal([bits_of(domain.canonical(c), index) for c in fixed])
     graph, logs = neighbours(len(sizes), outer), logarithms(sizes)
+    small = by_work(small_with, len(sizes) * len(cliques))
 
     def fits(places: list[int], tried: int) -> bool:
-        return bool(small_with(graph, logs, np.array([places], np.int64), float(max_cells), tried)[0])
+        return bool(small(graph, logs, np.array([places], np.int64), float(max_cells), tried)[0])
 
     tried = 2 if fits([], 2) else len(HEURISTICS)  # rules in a ring: two miss much
     if outer and (least := model_cells(domain, fixed)) > max_cells:
