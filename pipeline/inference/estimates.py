@@ -284,7 +284,7 @@ def _notes(schema: Schema, question: EstimateQuestion, own: Column | None = None
     widest, what = max(bin_values(own or schema[n], question.what).widest for n in names), "fine cell" if own else "bin"
     if widest > 0:
         inside = (
-            f"each value is taken for its {what}'s middle"
+            f"each value is taken for its {what}'s middle, and the interval may miss that of the values themselves"
             if question.within_bin == MIDPOINT
             else f"any value of its {what} may be the true one (within_bin=midpoint takes the middle)"
         )
