@@ -125,7 +125,7 @@ def _cells(order: Ints, beside: Graph, logs: Floats) -> float:
             log_cells += logs[j]
             follower = min(follower, place[j])
         if larger[step] <= degree:
-            total += math.exp(log_cells)
+            total += math.exp(min(log_cells, 700.0))  # beyond 709 Python raises, and machine code has infinity
         if follower < count:
             larger[follower] = max(larger[follower], degree)
     return total

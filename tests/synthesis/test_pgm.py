@@ -534,3 +534,10 @@ def test_progress_is_told():
     assert steps == sorted(set(steps))
     assert {t for _, t, _ in seen} == {2000}
     assert "noise floor" in seen[-1][2]
+
+
+def test_combinations_of_more_cells_than_a_float_holds_are_refused_with_few_marginals_as_with_many():
+    domain = Domain(tuple(Attribute(f"x{i}", 1_000) for i in range(110)))
+    for count in (1, 20):
+        with pytest.raises(UserError, match="impossible combinations alone"):
+            fit_cliques(domain, [("x0", "x1")] * count, [1.0] * count, 10**7, fixed=[domain.names])
