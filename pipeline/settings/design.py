@@ -162,7 +162,7 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[Start |
     config = specs.config
     check_inputs(config)  # before a log holds an address
     if (scratch := getattr(specs.engine, "scratch", None)) is not None:  # a killed run leaves its private copies there
-        not_in_release(Path(str(scratch).removeprefix("file://")), "engine.scratch", of=root)
+        not_in_release(Path(str(scratch).removeprefix("file:")), "engine.scratch", of=root)
     released_format(config.release.format)
     as_released(config.release, schema)
     two_tables(config.release, schema)
