@@ -24,7 +24,7 @@ HEURISTICS = MIN_SIZE, MIN_FILL, MIN_WEIGHTED_FILL, MIN_DEGREE = range(4)
 RANDOM_TRIES, BEST = 24, 3
 SEED = 0
 
-#: Columns × cliques up to which the loops run as Python: to load what compiles them takes longer, as for a plan.
+#: Up to so many columns × cliques, as of a plan, the loops run as Python: it takes longer to load what compiles them.
 LITTLE = 1_000
 inner = compiled_with(no_cpython_wrapper=True)  # of loops that run as Python where Python calls them
 
