@@ -98,8 +98,8 @@ def read_wrongly(look: Look, column: Column, facts: ColumnFacts, report: Encodin
     if (rounded := report.rounded.get(column.name, 0) / max(facts.rows, 1)) > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
-    numbered = CODE_NAME.search(column.name) or (column.low >= 1 and NUMBERED_NAME.search(column.name))
-    if column.kind == "integer" and column.width is None and numbered:
+    numbered = column.low >= 1 and reading.plain and NUMBERED_NAME.search(column.name)
+    if column.kind == "integer" and column.width is None and (numbered or CODE_NAME.search(column.name)):
         warnings.append(
             "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
         )

@@ -161,8 +161,8 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[Start |
     """
     config = specs.config
     check_inputs(config)  # before a log holds an address
-    if (scratch := getattr(specs.engine, "scratch", None)) is not None:  # a killed run leaves its private copies there
-        not_in_release(Path(str(scratch).removeprefix("file://")), "engine.scratch", of=root)
+    for setting, place in _private_places(specs.engine):  # a killed run leaves its copies there
+        not_in_release(Path(place.removeprefix("file:")), setting, of=root)
     released_format(config.release.format)
     as_released(config.release, schema)
     two_tables(config.release, schema)
@@ -170,6 +170,18 @@ def ready(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tuple[Start |
     check_disk(specs, schema, root)
     start = start_in(config.synthesis, discovering=plan.discovery is not None)
     return start, build_publication(config.statement), load_signer(config.statement.key)
+
+
+#: Settings of Spark that name where it spills rows, and logs what it does with them.
+SPILLED = ("spark.local.dir", "spark.eventLog.dir")
+
+
+def _private_places(engine: object) -> list[tuple[str, str]]:
+    """Settings of an engine and the folders of private rows that they name."""
+    scratch, given = getattr(engine, "scratch", None), getattr(engine, "settings", None)
+    own = [str(given[n]) for n in SPILLED if n in given] if isinstance(given, Mapping) else []
+    spilled = [("engine.settings", place) for places in own for place in places.split(",")]
+    return spilled if scratch is None else [("engine.scratch", str(scratch)), *spilled]
 
 
 #: What may differ between a run and its continuation, whatever is there; a ledger's limit has a command of its own.

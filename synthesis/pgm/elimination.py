@@ -24,7 +24,7 @@ HEURISTICS = MIN_SIZE, MIN_FILL, MIN_WEIGHTED_FILL, MIN_DEGREE = range(4)
 RANDOM_TRIES, BEST = 24, 3
 SEED = 0
 
-#: Columns × cliques up to which the loops run as Python: to load what compiles them takes longer, as for a plan.
+#: Up to so many columns × cliques, as of a plan, the loops run as Python: it takes longer to load what compiles them.
 LITTLE = 1_000
 inner = compiled_with(no_cpython_wrapper=True)  # of loops that run as Python where Python calls them
 
@@ -125,7 +125,7 @@ def _cells(order: Ints, beside: Graph, logs: Floats) -> float:
             log_cells += logs[j]
             follower = min(follower, place[j])
         if larger[step] <= degree:
-            total += math.exp(log_cells)
+            total += math.exp(min(log_cells, 700.0))  # beyond 709 Python raises, and machine code has infinity
         if follower < count:
             larger[follower] = max(larger[follower], degree)
     return total

@@ -244,6 +244,8 @@ def test_no_command_writes_what_saw_rows_into_a_release(ran, capsys):
         ["report", "sweep", "output=link/sweep.html"],
         ["run", *UNIT, "engine=spark", "engine.scratch=link", "hydra.run.dir=new"],
         ["run", *UNIT, "engine=spark", f"engine.scratch=file://{ran}/new/release/in", "hydra.run.dir=new"],
+        ["run", *UNIT, "engine=spark", f"engine.scratch=file:{ran}/out/release", "hydra.run.dir=new"],
+        ["run", *UNIT, "engine=spark", "engine.settings={spark.local.dir: 'a,link/b'}", "hydra.run.dir=new"],
     ):
         assert "lies in the release folder" in reply(capsys, *arguments, code=1).err
         assert sorted((ran / "out" / "release").rglob("*")) == before, arguments

@@ -406,12 +406,14 @@ def test_an_amount_is_not_proposed_as_the_unit_and_a_code_declared_as_an_amount_
     rows, whole = range(2_400), "{kind: integer, min: 0, max: 20000, bins: {count: 20}}"
     table = {"income": [10 * (i * 7919 % 2_000) for i in rows], "plz": [10_000 + i % 90 for i in rows]}
     table |= {"district": [1 + i % 30 for i in rows], "school": [i % 19 for i in rows]}
+    table["zone"] = [f"{1 + i % 6} km" for i in rows]
     numbers = "district: {kind: integer, min: 1, max: 30}, school: {kind: integer, min: 0, max: 18}"
+    numbers += ", zone: {kind: integer, min: 1, max: 6, strip: [km]}"
     facts = checked(capsys, table, f"income: {whole}, plz: {whole}, {numbers}")
     assert not any("privacy.unit" in hint for hint in facts["hints"])
     assert facts["columns"]["plz"]["status"] == "warning" and "called a code" in facts["columns"]["plz"]["hints"][0]
     assert facts["columns"]["district"]["hints"] == facts["columns"]["plz"]["hints"][:1]
-    assert facts["columns"]["income"]["status"] == facts["columns"]["school"]["status"] == "ok"
+    assert {facts["columns"][name]["status"] for name in ("income", "school", "zone")} == {"ok"}
 
 
 def test_listed_texts_one_edit_from_a_far_more_frequent_one_are_told_with_their_rows(folder, capsys):

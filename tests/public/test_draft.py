@@ -305,6 +305,14 @@ def test_numbers_in_a_column_of_places_are_a_list_without_order_and_amounts_are_
     assert text.count("numbers that stand for names") == 3
 
 
+@pytest.mark.parametrize("written", ["{} km", "+{}", " {}", "{},0"])
+def test_numbers_in_a_column_of_places_that_are_written_otherwise_stay_amounts(written: str, tmp_path: Path) -> None:
+    """Of zones as 1 km the list had 1, and all rows were lost."""
+    zones = [f'"{written.format(1 + i % 6)}"' for i in range(600)]
+    _, schema = drafted(csv(tmp_path, "zone,k\n" + "".join(f"{z},{i % 7}\n" for i, z in enumerate(zones))))
+    assert (schema["zone"].kind, schema["zone"].low, schema["zone"].high) == ("integer", 1, 6)
+
+
 @pytest.mark.parametrize(("most", "few", "mark"), [("{:,.2f}", "{:.2f}", "comma"), ("{:,.2f}", "{:,.2f}", "point")])
 def test_amounts_that_are_written_the_other_way_are_told_and_never_read_larger(most, few, mark, tmp_path: Path) -> None:
     amounts = [round(3.17 * i * i + 7.49, 2) for i in range(1, 301)]

@@ -19,7 +19,7 @@ from mechanisms.public.queries.cell_sums import MergedQuery, ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import estimate_total
-from synthesis.pgm import graphical_model
+from synthesis.pgm import elimination, graphical_model
 from synthesis.pgm.graphical_model import OPTIMIZERS, fit_model, model_rows
 from synthesis.pgm.inference import JunctionTreeInference, largest_table, model_marginal
 from synthesis.pgm.junction_tree import JunctionTree, fit_cliques, junction_tree, model_cells, still_small
@@ -534,3 +534,25 @@ def test_progress_is_told():
     assert steps == sorted(set(steps))
     assert {t for _, t, _ in seen} == {2000}
     assert "noise floor" in seen[-1][2]
+
+
+def test_combinations_of_more_cells_than_a_float_holds_are_refused_with_few_marginals_as_with_many():
+    domain = Domain(tuple(Attribute(f"x{i}", 1_000) for i in range(110)))
+    for count in (1, 20):
+        with pytest.raises(UserError, match="impossible combinations alone"):
+            fit_cliques(domain, [("x0", "x1")] * count, [1.0] * count, 10**7, fixed=[domain.names])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 70])
+def test_attributes_are_eliminated_in_one_order_by_python_and_by_machine_code(count):
+    rng = np.random.default_rng(count)
+    cliques = [sum(1 << i for i in {*rng.integers(0, count, 3).tolist()}) for _ in range(count)]
+    graph, sizes = elimination.neighbours(count, cliques), rng.integers(1, 6, count).tolist()
+    for rule, keep, seed in itertools.product(elimination.HEURISTICS, [0, *cliques[:1]], [None, 1]):
+        sources = [None if seed is None else np.random.default_rng(seed) for _ in range(2)]
+        orders = [
+            elimination.eliminate(graph, sizes, rule, keep=keep, rng=source, work=work)
+            for source, work in zip(sources, (0, elimination.LITTLE + 1), strict=True)
+        ]
+        assert orders[0] == orders[1] and {i for i, _ in orders[0]} == {*range(count)} - {*elimination.members(keep)}
+        assert all(any(c & ~joint == 0 for _, joint in orders[0]) for c in cliques if c & ~keep)

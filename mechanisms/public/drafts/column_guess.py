@@ -15,12 +15,7 @@ from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_numbered, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
-from mechanisms.public.tables.doubts import (
-    limit_signs,
-    limits_in_words,
-    numbers_of_others,
-    shorter_codes,
-)
+from mechanisms.public.tables.doubts import limit_signs, limits_in_words, numbers_of_others, shorter_codes
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION, UTC, UTC_NS
 from mechanisms.public.tables.text_forms import (

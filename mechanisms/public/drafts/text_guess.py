@@ -99,7 +99,7 @@ AMOUNT = re.compile("[0-9][0-9., '’]*")
 BELOW_ZERO = "below 0, with the minus behind or in brackets"
 
 #: What is said of numbers that are listed.
-NUMBERED = "numbers that stand for names, as the column's name says: a list without order"
+NUMBERED = "numbers that stand for names, as the column's name says (or are they amounts?): a list without order"
 
 Guess = tuple[FieldDict | None, str]
 
@@ -147,6 +147,8 @@ def guess_numbered(look: Look, index: int, facts: ColumnFacts, guess: Guess) -> 
     named = NUMBERED_NAME.search(look.source.names[index]) is not None and 2 < facts.distinct <= MAX_VALUES
     if not named or fields is None or fields["kind"] != "integer" or fields["min"] < 1:
         return guess
+    if {"strip", "decimal"} & fields.keys() or any(t != t.strip(" +") for t in look.sample(index)):
+        return guess  # 1 km is an amount, and a list takes texts as they are written
     numbers = range(fields["min"], fields["max"] + 1)
     if len(numbers) > 2 * facts.distinct:
         listed, others = guess_texts(look, index, facts)

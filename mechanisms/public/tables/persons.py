@@ -80,7 +80,7 @@ HOME = re.compile(rf"(?i)(({_ENDS}|{_STARTS} \D+),? {_NUMBER}|{_NUMBER},? (.+ {_
 ANY_HOME = re.compile(rf"(?i)(?=.*[^\W\d_]{{2}})(.+ {_NUMBER}|{_NUMBER},? .+)")
 HOME_COLUMN = re.compile("(?i)add?ress|anschrift|stra(ss|ß)e|street|indirizzo|direcci[oó]n|domicil")
 #: What may name persons among texts, in words.
-PERSONAL = "names, e-mail addresses, telephones or accounts of persons, or their homes"
+PERSONAL = "names, e-mail addresses, telephones or accounts of persons, their homes, numbers or computers"
 #: One word in capitals in brackets behind others: Penicillin (Sauer); who gave it, where Penicillin is listed too.
 SIGNED = re.compile(r"(.+?) *\(([A-ZÀ-Þ][a-zß-ÿ'’-]{2,})\)")
 #: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
