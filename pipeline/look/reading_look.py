@@ -98,12 +98,15 @@ def read_wrongly(look: Look, column: Column, facts: ColumnFacts, report: Encodin
     if (rounded := report.rounded.get(column.name, 0) / max(facts.rows, 1)) > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")
+    if column.kind != "integer" or column.width is not None:
+        return warnings
+    if CODE_NAME.search(column.name):
+        return [*warnings, "called a code, declared as amounts: its mean says nothing; kind: categorical, or kind: zip"]
     numbered = column.low >= 1 and reading.plain and NUMBERED_NAME.search(column.name)
-    if column.kind == "integer" and column.width is None and (numbered or CODE_NAME.search(column.name)):
-        warnings.append(
-            "called a code, and declared as amounts: its mean says nothing; kind: categorical, or kind: zip"
-        )
-    return warnings
+    return [
+        *warnings,
+        *(["do its numbers stand for names, as it is called? Then kind: categorical"] if numbered else []),
+    ]
 
 
 def other_words(column: Column, texts: Texts) -> list[str]:
