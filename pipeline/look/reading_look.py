@@ -102,11 +102,9 @@ def read_wrongly(look: Look, column: Column, facts: ColumnFacts, report: Encodin
         return warnings
     if CODE_NAME.search(column.name):
         return [*warnings, "called a code, declared as amounts: its mean says nothing; kind: categorical, or kind: zip"]
-    numbered = column.low >= 1 and reading.plain and NUMBERED_NAME.search(column.name)
-    return [
-        *warnings,
-        *(["do its numbers stand for names, as it is called? Then kind: categorical"] if numbered else []),
-    ]
+    if column.low >= 1 and reading.plain and NUMBERED_NAME.search(column.name):
+        warnings.append("do its numbers stand for names, as it is called? Then kind: categorical")
+    return warnings
 
 
 def other_words(column: Column, texts: Texts) -> list[str]:
