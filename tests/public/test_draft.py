@@ -297,12 +297,13 @@ def test_numbers_in_a_column_of_places_are_a_list_without_order_and_amounts_are_
     columns = {"country": [1 + i % 25 for i in range(1_000)], "school": [i % 19 for i in range(1_000)]}
     columns |= {"home_state": [(1, 6, 56)[i % 3] for i in range(1_000)]}
     columns |= {"year": [1 + i // 7 % 23 for i in range(1_000)], "region": [1 + min(i % 40, 8) for i in range(1_000)]}
+    columns |= {"site": [100_000_000 + 7919 * (i % 40) for i in range(1_000)]}
     rows = "".join(f"{','.join(map(str, row))}\n" for row in zip(*columns.values(), strict=True))
     text, schema = drafted(csv(tmp_path, f"{','.join(columns)}\n{rows}"))
     assert [c.name for c in schema.columns if c.kind == "integer"] == ["school", "year"]
     assert schema["country"].values == tuple(str(n) for n in range(1, 26)) and not schema["country"].ordinal
     assert schema["home_state"].values == ("1", "56", "6") and schema["region"].values == tuple("123456789")
-    assert text.count("numbers that stand for names") == 3
+    assert text.count("numbers that stand for names") == 3 and schema.leave_out == ("site",)
 
 
 @pytest.mark.parametrize("written", ["{} km", "+{}", " {}", "{},0"])

@@ -76,6 +76,9 @@ def guess_column(look: Look, index: int) -> Guess:
     each = look.facts[index].filled / max(look.facts[index].distinct, 1)
     if kind in {"integer", "float", "zip"} and (others := numbers_of_others(look.sample(index), name, each)):
         return None, others[0]
+    if kind == "integer":
+        fields, words = guess_numbered(look, index, look.facts[index], (fields, words))
+        kind = None if fields is None else str(fields["kind"])
     reading = NumberForm(tuple((fields or {}).get("strip", ())), (fields or {}).get("decimal", "."))
     nines = _ends_of_answers(look, index, reading) if kind == "integer" else []
     return fields, "; ".join([words, *nines, *look.doubts(index, kind, reading)])
@@ -110,7 +113,7 @@ def _guess(look: Look, index: int, facts: ColumnFacts) -> Guess:
     for attempt in (_ids, _plain_numbers, _lengths, _dates, _digits, _signed_numbers):
         guess = attempt(look, index, facts)
         if guess is not None:
-            return guess_numbered(look, index, facts, guess)
+            return guess
     return guess_texts(look, index, facts)
 
 
