@@ -113,11 +113,14 @@ BATCH_CELLS = 20_000_000
 MOST_CELLS = 50_000_000
 
 
-@compiled
 def extend_keys(keys: NDArray[np.signedinteger[Any]], column: NDArray[np.unsignedinteger], size: int) -> None:
-    """Fold one more column into each row's cell number."""
-    for i in range(len(column)):
-        keys[i] = keys[i] * size + column[i]
+    """Fold one more column into each row's cell number.
+
+    By numpy: which types meet here follows from noisy answers, and each pair of them would be compiled for itself.
+    """
+    cells = keys[: len(column)]
+    cells *= size
+    cells += column
 
 
 @compiled
