@@ -20,7 +20,6 @@ from synthesis.persons.person_targets import Asked, PersonTarget
 from synthesis.rounding import codes_of
 from synthesis.xorshift import below
 
-#: Yes or no for each.
 #: Among so many records of a bin the nearest in level is taken.
 LOOKED_AT = 24
 #: So many are looked at until there is one that the person may hold.

@@ -20,7 +20,6 @@ from mechanisms.public.schema.bins import CYCLIC, multiple
 from mechanisms.public.schema.code_labels import common_bins, drawn_ends, step_from
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 
-#: Yes or no for each row.
 #: Column → what it has in each row.
 Rows: TypeAlias = Mapping[str, NDArray[Any]]
 
