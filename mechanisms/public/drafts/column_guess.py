@@ -6,7 +6,6 @@ import math
 import re
 from calendar import monthrange
 from collections.abc import Iterable, Mapping
-from datetime import date
 from shlex import quote
 
 from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
@@ -58,8 +57,6 @@ MANY_YEARS = 5
 MONTHS = 100
 #: What is said of days.
 DAYS_GUESSED = "dates or times ({}); bounds are those seen, rounded outwards"
-#: What is said of days to come.
-LATE = "; some lie in years to come: are they a hundred years too late, as births? Years of four digits in the table"
 #: Hours and minutes, perhaps seconds; and how those of more than a day begin.
 LENGTH = re.compile("[0-9]{1,3}:[0-5][0-9](:[0-5][0-9])?")
 LONG = re.compile("(?!24:00)(2[4-9]|[3-9][0-9]|[1-9][0-9]{2}):")
@@ -274,8 +271,6 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
     doubt += "; read as UTC's clock shows them" if look.source.types[index] in {UTC, UTC_NS} else ""
     doubt += f"; {few_units(look.unit)} {few}" if (few := seen.few_beyond()) else ""
-    if any("%y" in form for form in forms) and int(high[:4]) > date.today().year:
-        doubt += LATE
     exact_days = not clock and (ISO in forms or "%d" in forms[0])
     few_days = exact_days and 1 < facts.distinct <= min(FEW_CODES, n / FEW_CODES)
     doubt += f"; only {facts.distinct} {OTHERS}" if few_days else ""

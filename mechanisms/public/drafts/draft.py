@@ -36,6 +36,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_parts,
     guess_spans,
 )
+from mechanisms.public.drafts.seen import LATE, too_late
 from mechanisms.public.drafts.text_guess import BELOW_ZERO, FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others, odd_rows, rows_of_each, with_ids
 from mechanisms.public.rules.computed import length_name
@@ -164,9 +165,9 @@ def _not_in(columns: Mapping[str, Column], names: Collection[str]) -> dict[str, 
 
 
 def _asked(source: Source, free: Sequence[Column]) -> dict[str, str]:
-    """Column → what is asked of it, since no rule keeps it: of births beside ages, and of mixed numbers."""
+    """Column → what is asked of it, since no rule keeps it: of births, and of mixed numbers."""
     others = {c.name: c for c in free}
-    return guess_ages(source, others) | guess_mixed(source, others)
+    return guess_ages(source, others) | guess_mixed(source, others) | {c.name: LATE for c in free if too_late(c)}
 
 
 def _dependent(source: Source, who: str | None, free: Sequence[Column], constant: Collection[str]) -> Dependent:
@@ -207,7 +208,8 @@ def _calendar(
     taken = {n for low, high, *_ in orders for n in (low, high)} | {*computed}
     rule: dict[str, object] = {**held}
     short = Bins(calendar="day"), Bins(calendar="week")  # of weeks the first and the last are cut
-    for time in (n for n, own in held.items() if "weekday" in own and _as_columns(drafted)[n].bins in short):
+    cut = [n for n, column in _as_columns(drafted).items() if column.bins in short]
+    for time in (n for n, own in held.items() if "weekday" in own and n in cut):
         drafted[time]["bins"] = "month"
     for time, (_, own, bins) in parts.items():
         if time not in taken:
@@ -234,7 +236,7 @@ def _pair_remarks(
 
     Args:
         apart: of a day and a time of which no length is measured.
-        asked: of times of the day that come soon after others, and of years of birth beside ages.
+        asked: of times of the day that come soon after others, of births and of mixed numbers.
     """
     ruled = {column for low, high, _, _ in orders for column in (low, high)} & parts.keys()
     remark_of = {n: LOST_PARTS.format(" and ".join(parts[n][0]), as_json({n: parts[n][1]})) for n in ruled}

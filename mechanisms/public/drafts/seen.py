@@ -230,6 +230,10 @@ class ColumnFacts:
         return list(self.gaps) if self.gaps else self.empty
 
 
+#: What is asked of such days.
+LATE = "some lie in years to come: are they a hundred years too late, as births? Years of four digits in the table"
+
+
 def too_late(column: Column) -> bool:
     """Whether years of two digits make days to come: births of 1931 are read as of 2031, and no rule holds of them."""
     short = any("%y" in form for form in (column.format or "", *column.more_formats))
