@@ -17,7 +17,7 @@ from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, pairs_looked
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, require_columns
 from mechanisms.public.queries.cell_sums import MergedQuery, coarse_groups, merged_query, solid_groups, with_residuals
-from mechanisms.public.queries.query_matrices import QueryMatrix
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.rules.computed import in_pairs
 from mechanisms.public.rules.transforms import FINE
 from mechanisms.public.schema.fine_cells import MAX_FINE, USUAL_FINE
@@ -125,7 +125,7 @@ class Auto(ScoredPairs):
         near = _near_copies(view, offer, finer)
         view = replace(view, queries={**queries, **near})
         asked |= with_residuals(context.domain, near, context.bound)[0]
-        every = len(certain) > 0 and len(parts) == len(view.pairs)
+        every = len(parts) == len(view.pairs)
         larger = combined_questions(context.domain, parts, asked, self.combine_cells) if every else []
         together = every and not any(c in certain for c, *_ in larger)
         if first is None or not parts or together:
@@ -216,10 +216,20 @@ def _on_line(attribute: Attribute, groups: Ints) -> int:
 
 
 def _measured_before(context: Context, view: PairView, expected: Mapping[Clique, Floats]) -> BoughtBefore:
-    """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured."""
-    noise = {a.clique: a.mean_abs / getattr(a.query, "unit", 1.0) for a in context.answers_so_far}
+    """Measured marginals with the mean absolute noise of a cell; one charged and lost counts as not measured.
+
+    Larger marginals, all of whose cells were asked, tell of each of them too.
+    """
+    noise, domain = dict[Clique, float](), context.domain
+    for c in expected:
+        precise = 1e-300
+        for a in context.answers_so_far:
+            if a.clique == c or (isinstance(a.query, Identity) and set(c) < set(a.clique)):
+                each = a.mean_abs / getattr(a.query, "unit", 1.0)
+                precise += domain.cells(c) / domain.cells(a.clique) / each**2
+        noise[c] = precise**-0.5
     weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T
-    return BoughtBefore(list(expected.values()), np.array([noise.get(c, 1e300) for c in expected]), weights, factor)
+    return BoughtBefore(list(expected.values()), np.array(list(noise.values())), weights, factor)
 
 
 @dataclass(frozen=True)

@@ -140,10 +140,12 @@ def _count_again(view: PairView, others: int) -> int:
 
 def _part_again(context: Context, first: Screening) -> float:
     """The part of the reserve for asking about all pairs once more; 0 where once is enough, or twice would not do."""
-    view, pairs = first.view, len(first.view.pairs)
-    if first.stddev <= CLEAR * view.records:
+    view, pairs, offer = first.view, len(first.view.pairs), first.offer
+    asked = float(np.mean(offer.factor * offer.cells) * context.reserve.noise(np.array([1 / pairs]))[0])
+    aim = min(CLEAR * view.records, asked)
+    if first.stddev <= aim:
         return 0.0
-    part = min(_part_for(context, pairs, CLEAR * view.records), MOST_AGAIN)
+    part = min(_part_for(context, pairs, aim), MOST_AGAIN)
     return part if context.event(Part(part), pairs).stddev <= HOPELESS * view.records else 0.0
 
 

@@ -37,15 +37,17 @@ def shown(cells):
     return lambda place, level: float((cells[place] > level).sum())
 
 
-def world(gaps, sizes=(4, 3, 5, 6), records=10_000.0, seed=0):
+def world(gaps, sizes=(4, 3, 5, 6), records=10_000.0, seed=0, whole=False):
+    """Columns of these sizes, and all their pairs; `whole`: an answer to a pair tells of its sides."""
     rng = np.random.default_rng(seed)
     sides = [rng.dirichlet(np.full(n, 3.0)) * records for n in sizes]
     pairs = np.array(list(itertools.combinations(range(len(sizes)), 2)), np.intp)
     cells = [np.outer(sides[a], sides[b]).ravel() / records for a, b in pairs]
     known = BoughtBefore(sides, np.full(len(sizes), 1e300), *np.ones((2, len(sizes))))
     sizes_of = np.array([c.size for c in cells], np.float64)
-    wanted = PairOffer(left(cells), shown(cells), sizes_of, pairs, np.asarray(gaps, float), *np.ones((2, len(pairs))))
-    return known, wanted
+    summed = np.array([(sizes[b], sizes[a]) if whole else (np.inf, np.inf) for a, b in pairs])
+    once, gap = np.ones((2, len(pairs))), np.asarray(gaps, float)
+    return known, PairOffer(left(cells), shown(cells), sizes_of, pairs, gap, *once, summed)
 
 
 def promised(known, wanted, noise):
@@ -96,22 +98,49 @@ def test_a_pair_with_less_noise_gets_a_smaller_part_and_all_errors_fall():
     assert parts[0] / parts[1] == pytest.approx(0.5**POWER * before[0] / before[1], rel=0.05)
 
 
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_no_set_of_pairs_does_much_better_than_the_one_taken(seed):
+def test_no_set_of_pairs_does_much_better_than_the_one_taken(seed, whole):
     """Brute force over all sets of six pairs, shares by the same rule."""
     rng = np.random.default_rng(seed)
-    known, wanted = world(rng.exponential(2500, 6), seed=seed)
+    known, wanted = world(rng.exponential(2500, 6), seed=seed, whole=whole)
     noise = noise_of(float(rng.uniform(5, 60)))
     plan = allocate(known, wanted, noise, POWER)
     work = _Work.of(known, wanted, noise, POWER)
     ones = np.array([4.0, 3.0, 5.0, 6.0])
     best = np.inf
     for chosen in itertools.chain.from_iterable(itertools.combinations(range(6), k) for k in range(7)):
-        for weight in (1.0, 2.0, 3.0):
+        for weight in (1.0, 2.0, 3.0, *([1e-6] if whole and chosen else [])):
             loads = np.concatenate([(weight * ones) ** POWER, wanted.cells[list(chosen)] ** POWER])
             parts = loads / loads.sum()
             best = min(best, work.error(Shares(parts[:4], chosen, parts[4:])))
     assert work.error(plan) <= 1.05 * best
+
+
+def test_answers_to_pairs_tell_of_their_columns_as_their_sums_do():
+    """The mean of a column's own answers and of the sums of its pairs', each by its precision, over draws of noise."""
+    rng, sizes = np.random.default_rng(2), (2, 3, 2)
+    known, wanted = world([100] * 3, sizes=sizes, whole=True)
+    known = replace(known, noise=np.array([5.0, 40.0, 1e300]))
+    shares = Shares(np.zeros(3), (0, 2), np.array([0.3, 0.7]))  # (0, 1) and (1, 2)
+    one, two = noise_of(6.0)(shares.parts)
+    direct = [rng.normal(0, s, 200_000) for s in (5.0, 40.0)]
+    sums = {(n, s): rng.normal(0, s, (200_000, n)).sum(axis=1) for n, s in ((3, one), (2, one), (2, two), (3, two))}
+    told = ([direct[0], sums[3, one]], [direct[1], sums[2, one], sums[2, two]], [sums[3, two]])
+    expected = []
+    for answers in told:
+        precise = np.array([1 / a.var() for a in answers])
+        expected.append((precise @ np.array(answers) / precise.sum()).std())
+    noise = _Work.of(known, wanted, noise_of(6.0), POWER).without_more(shares)
+    assert noise == pytest.approx(expected, rel=0.01)
+
+
+def test_columns_whose_pairs_tell_enough_of_them_get_nothing_more():
+    """Five marks in 1,000 records: no pair alone is worth what it takes from the columns, and all together are."""
+    marks = {"sizes": (2,) * 5, "records": 1000.0}
+    alone, together = (allocate(*world([60.0] * 10, whole=w, **marks), noise_of(4.2), POWER) for w in (False, True))
+    assert alone.chosen == () and len(together.chosen) == 10
+    assert together.bought == pytest.approx(0, abs=1e-6)
 
 
 def test_pairs_that_depend_for_certain_are_measured_with_the_others():

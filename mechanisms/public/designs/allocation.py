@@ -50,6 +50,7 @@ class PairOffer:
         gaps: per pair the L1 distance of the truth from independence, in records, as far as noisy answers tell.
         weights: how often the error of each pair counts.
         factor: the noise of each pair's answers, over that of all cells of a marginal for the same part.
+        summed: pairs × 2: how many answers to a pair add up to a value of each side; inf where they tell none.
         certain: the places of pairs that are measured with the others, where that promises less error than no pair.
         further: more such places, unless far less error is promised without holding on to them.
     """
@@ -61,6 +62,7 @@ class PairOffer:
     gaps: Floats
     weights: Floats
     factor: Floats
+    summed: Floats
     certain: tuple[int, ...] = ()
     further: tuple[int, ...] = ()
 
@@ -111,11 +113,12 @@ def allocate(bought: BoughtBefore, offer: PairOffer, noise: Noise, power: float)
 
     The error of a pair is taken as own + √(side₁² + side₂²): own is its distance from independence where it is not
     measured, and what noise leaves of it where it is (`PairOffer.left`); the sides are the errors of its one-way
-    marginals, which every pair of theirs suffers from. A marginal of load w · cells · factor gets a part in proportion
-    to its load^power, which minimises Σ w · cells · noise (power ⅔ where costs are squares of strengths, ½ where they
-    are the strengths); for a known marginal w is the weight of the pairs that its error shows in. Pairs are taken
-    greedily: each step takes the one that lowers the sum most, until none does. PrivSyn's trade-off (Zhang et al. 2021,
-    section 4.2) is the case of fixed parts for the one-way marginals.
+    marginals, which every pair of theirs suffers from, and which measured pairs lower (`PairOffer.summed`). A marginal
+    of load w · cells · factor gets a part in proportion to its load^power, which minimises Σ w · cells · noise (power ⅔
+    where costs are squares of strengths, ½ where they are the strengths); for a known marginal w is the weight of the
+    pairs that its error shows in. Pairs are taken greedily: each step takes the one that lowers the sum most, until
+    none does; where pairs tell of their sides, all of them together are tried too. PrivSyn's trade-off (Zhang et al.
+    2021, section 4.2) is the case of fixed parts for the one-way marginals.
 
     Args:
         noise: the mean absolute noise of a marginal, in records, from its part of the budget.
@@ -125,9 +128,10 @@ def allocate(bought: BoughtBefore, offer: PairOffer, noise: Noise, power: float)
     loads = np.array([e.size for e in bought.expected], np.float64) ** power
     nothing = Shares(loads / loads.sum(), (), np.zeros(0))
     best, error = nothing, work.error(nothing)
-    for certain in dict.fromkeys(((*offer.certain, *offer.further), offer.certain, ())):
+    every = tuple(range(offer.cells.size)) if np.isfinite(offer.summed).any() else ()
+    for certain in dict.fromkeys(((*offer.certain, *offer.further), offer.certain, (), every)):
         if best.chosen and certain == ():
-            break
+            continue
         result = nothing
         for number in range(ROUNDS):
             result = work.step(result, certain, first=number == 0)
@@ -154,24 +158,33 @@ class _Work:
         ones = _Errors.of(lambda i, at: noise_error(bought.expected[i], at), len(bought.expected), levels)
         return cls(bought, offer, ones, _Errors.of(offer.left, offer.cells.size, levels), noise, power)
 
-    def before(self) -> Floats:
+    def without_more(self, shares: Shares) -> Floats:
+        """The noise of known marginals from their answers so far, and from those of the pairs that are chosen."""
+        precise = self.bought.noise**-2.0
+        places = list(shares.chosen)
+        each = self.offer.factor[places] * self.noise(np.maximum(shares.parts, 1e-12))
+        for end in (0, 1):
+            np.add.at(precise, self.offer.sides[places, end], 1 / (each**2 * self.offer.summed[places, end]))
+        return np.asarray(1 / np.sqrt(np.maximum(precise, 1e-300)))
+
+    def before(self, noise: Floats) -> Floats:
         """The parts of the budget that would have given the known marginals the noise that they have."""
         once = self.bought.factor * self.noise(np.ones(1))[0]
-        return np.asarray((once / self.bought.noise) ** (1 / self.strength))
+        return np.asarray((once / noise) ** (1 / self.strength))
 
     @property
     def strength(self) -> float:
         """Noise falls with a part of the budget to this power: ½ where parts are squares of strengths, else 1."""
         return 1 / self.power - 1
 
-    def side_errors(self, parts: Floats, places: NDArray[np.intp] | int) -> Floats:
-        """The errors of known marginals that get these parts once more."""
-        before, more = self.bought.noise[places], self.bought.factor[places] * self.noise(np.maximum(parts, 1e-12))
+    def side_errors(self, parts: Floats, noise: Floats, places: NDArray[np.intp] | int) -> Floats:
+        """The errors of known marginals that have this noise, and get these parts once more."""
+        before, more = noise[places], self.bought.factor[places] * self.noise(np.maximum(parts, 1e-12))
         return self.ones.at(places, 1 / np.sqrt(before**-2.0 + more**-2.0))
 
     def errors(self, shares: Shares) -> tuple[Floats, Floats, Floats]:
         """Those of the known marginals; per pair that of its two sides; and the pairs' own."""
-        ones = self.side_errors(shares.bought, np.arange(len(self.bought.expected)))
+        ones = self.side_errors(shares.bought, self.without_more(shares), np.arange(len(self.bought.expected)))
         own = self.offer.gaps.copy()
         if shares.chosen:
             places = np.array(shares.chosen, np.intp)
@@ -186,7 +199,7 @@ class _Work:
     def loads(self, shares: Shares, weights: Floats) -> tuple[Floats, Floats]:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
         places = np.arange(len(self.bought.expected))
-        total = self.before() + shares.bought
+        total = self.before(self.without_more(shares)) + shares.bought
         factor, often = self.offer.factor, self.offer.weights
         rises = self.bought.factor * weights
         rises = rises * self.ones.slope(places, self.bought.factor * self.noise(np.maximum(total, 1e-12)))
@@ -212,14 +225,15 @@ class _Work:
             pair_loads = (often * self.offer.cells * self.offer.factor) ** self.power
         else:
             loads, pair_loads = self.loads(shares, weights)
-        before = self.before()
+        noise = self.without_more(shares)
+        before = self.before(noise)
         more = 1 + float(before.sum())
         base = float(loads.sum())
         grid = np.geomspace(base * 0.999, (base + float(pair_loads.sum())) * 1.001, STEPS)
         row = np.zeros(STEPS)
         for place in range(count):
             part = np.maximum(loads[place] * more / grid - before[place], 0.0)
-            row += weights[place] * self.side_errors(part, place)
+            row += weights[place] * self.side_errors(part, noise, place)
         measured = np.zeros((0, STEPS))
         if pair_loads.size:
             factors = self.offer.factor.tolist()
