@@ -249,10 +249,6 @@ def test_a_master_that_is_none_or_silent_is_named(town, capsys, monkeypatch, no_
     assert says in refused(capsys, f"engine.master={master}")
 
 
-def test_the_embedded_engine_has_no_master(town, capsys) -> None:
-    assert "master belongs to engine=spark" in reply(capsys, "run", *TOWN, "engine.master=local[2]", code=1).err
-
-
 def test_the_key_is_in_no_name_of_an_engine_that_is_shown() -> None:
     from mechanisms.sensitive.contribution import Aside
 

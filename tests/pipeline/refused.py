@@ -127,6 +127,7 @@ REFUSED = [
         *((f"evaluation.pairs={pairs}", "[[age,income]]") for pairs in ("[sex,age]", "[[sex,age,job]]")),
         ("data.path=null", "data.path"),
         ("resume=true", "nothing to resume"),
+        ("engine.master=local[2]", "master belongs to engine=spark"),
         ("data.path=record.csv", "'record' is a column of the table"),
         (["synthesis=pgm", "synthesis.max_cells=1"], "synthesis.max_cells"),
         *(([f"selection={name}", "selection.max_cells=3"], "selection.max_cells") for name in ("mst", "priview")),

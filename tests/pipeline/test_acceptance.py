@@ -197,7 +197,7 @@ def test_a_coin_that_stops_the_tries_is_never_tossed_again(town, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tries", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("tries", [1, 3])
 def test_a_kill_at_any_step_never_draws_twice_and_never_changes_the_verdict(town, monkeypatch, tries):
     several, most = PrivateSelection(tries, False), min(tries, 2)
     seed = next(s for s in range(100) if several.most_tries(SeededNoise(s).stream("accept:stop")) == most)

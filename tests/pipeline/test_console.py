@@ -422,10 +422,6 @@ def test_a_release_holds_the_hierarchy_and_needs_no_file_beside_it(town, capsys)
     assert command("synth", "from=out/release", "output=again", "synthesis=independent") == 0
 
 
-def test_the_version_is_told(capsys):
-    assert reply(capsys, "--version").out[0].isdigit()
-
-
 @pytest.mark.slow
 def test_score_dives_into_mgd_and_takes_an_own_list_of_marginals(town, capsys):
     people(500, seed=2).to_csv("made.csv", index=False)
