@@ -292,6 +292,11 @@ def test_equal_objects_that_are_ids_have_one_text():
         [pd.Timedelta(days=1), datetime.timedelta(1), np.timedelta64(1, "D"), np.timedelta64(24, "h")],
         [float("inf"), Decimal("Infinity"), np.float32("inf")],
         [-float("inf"), Decimal("-Infinity")],
+        *([2**n, 2.0**n, Decimal(2**n), np.float64(2**n)] for n in (53, 60, 80, 150, 1000)),
+        [-(2**63), -(2.0**63), np.int64(-(2**63)), Decimal(-(2**63))],
+        [0.1, np.float64(0.1), Decimal.from_float(0.1)],
+        [0.0, -0.0, 0, Decimal("-0.00"), Decimal("0E-99")],
+        [10**300, Decimal("1e300")],
         [datetime.time(1, tzinfo=west), datetime.time(0, tzinfo=utc)],
         [datetime.datetime(2024, 1, 1, 1, tzinfo=west), pd.Timestamp("2024-01-01", tz="UTC")],
     ):
