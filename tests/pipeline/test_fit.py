@@ -101,6 +101,14 @@ def test_dtypes_do_not_tell_whether_the_private_frame_has_gaps(hospital):
         assert str(kinds[0]["stay"]) == "Int64" and str(kinds[0]["smoker"]) == dtype
 
 
+def test_the_file_of_kinds_beside_a_release_does_not_tell_of_gaps_either(tmp_path):
+    frame, written = patients().astype({"stay": "int64"}), []
+    for name, own in (("whole", frame), ("gap", frame.astype({"stay": "float64"}))):
+        pipeline.fit(own, FEW, **QUICK).save(tmp_path / name)
+        written.append(json.loads((tmp_path / f"{name}.frame.json").read_text())["columns"])
+    assert written[0] == written[1]
+
+
 def test_one_unit_whose_id_is_the_end_of_time_weighs_no_more_than_its_bound():
     end = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=datetime.UTC)
     others = [datetime.datetime(2024, 1, 1, i, tzinfo=datetime.UTC) for i in range(20)]
