@@ -266,7 +266,7 @@ def _categories(series: pd.Series[Any], column: Column | None) -> Any:
     return pd.Index(sorted(series.dropna().unique()))
 
 
-#: The file beside a saved release that keeps them for a loaded one; it is no part of it, and says nothing of rows.
+#: The file beside a saved release that keeps them for a loaded one; it is no part of it.
 FORMAT = "frame-kinds/1"
 
 
