@@ -185,6 +185,8 @@ def columns_beside(config: Config, schema: Schema) -> dict[str, str | None]:
     return {n: None for n in maybe if n} | ({} if unit in (None, RECORD) else {unit: "privacy.unit"})
 
 
+#: Said above a plan for a frame.
+COUNTED = "NOT private: the rows of the frame were counted (plan={'rows': N} takes a public number instead)"
 #: Settings of `schema` that are arguments here.
 DRAFTED = {"table": "the frame", "output": "Path(…).write_text(draft.text)", "units": "units=", "privacy": "unit="}
 
@@ -291,12 +293,13 @@ def plan(
     """
     config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     _leave_out(units, config)
-    if config.plan.rows is None and isinstance(frame, Sized):
-        config.plan.rows = len(frame) or None
+    counted = len(frame) if config.plan.rows is None and isinstance(frame, Sized) else 0
+    config.plan.rows = counted or config.plan.rows
     with tempfile.TemporaryDirectory(prefix="plan-") as place:
         config.data.schema = str(schema_file(schema, Path(place)))
         facts = planned(config)
-    return CommandResult(facts, as_text(facts, config.plan.details))
+    text = as_text(facts, config.plan.details)
+    return CommandResult(facts, f"{COUNTED}\n{text}" if counted else text)
 
 
 def rehearse(

@@ -38,6 +38,8 @@ TypesByName: TypeAlias = "Mapping[str, str | None] | None"
 MISFITS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 #: Microseconds in the units of time that a Parquet file keeps otherwise.
 PER_SECOND = {"s": 10**6, "ms": 10**3}
+#: Whole numbers of so many digits are written with all of them; Python writes no longer ones.
+LONGEST = 4_300
 #: Types of a relation of DuckDB whose equal values have several texts, or which its stream gives as another type.
 UNSTABLE = ("JSON", "TIME WITH TIME ZONE", "GEOMETRY")
 
@@ -316,8 +318,12 @@ def zoned_objects(frame: object) -> list[str]:
 
 def _number(value: Any) -> str:
     """One text for equal numbers of all types, whole ones without a point."""
-    number = value if isinstance(value, Decimal) else Decimal(repr(float(value)))
-    if not number.is_finite() or abs(number.adjusted()) > MOST_DIGITS:
+    number = value if isinstance(value, Decimal) else Decimal(float(value))
+    if not number:
+        return "0"
+    if not number.is_finite() or not -MOST_DIGITS <= number.adjusted() < LONGEST:
         return repr(float(value))
-    text = format(number, "f") if number else "0"
+    if number != number.to_integral_value() and number == float(number):
+        number = Decimal(repr(float(number)))  # 0.1, not all digits of the float that is nearest to it
+    text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text

@@ -72,6 +72,8 @@ def kind_of_pandas(label: Any, dtype: Any, arrow: Any, column: Column | None) ->
     objects = of_objects(dtype) or dtype == np.dtype(bool)  # which one gap makes objects of
     if (category := isinstance(dtype, pd.CategoricalDtype)) or objects:
         return Kind(label, _declared_family(column), category=category, ordered=category and bool(dtype.ordered))
+    if isinstance(dtype, np.dtype) and (dtype.kind in "iu" or dtype == np.float64):
+        return Kind(label, "real")  # one gap makes floats of whole numbers
     gaps_fit = pd.api.types.is_extension_array_dtype(dtype) or dtype.kind in "fM"
     return Kind(label, _family(arrow), dtype if gaps_fit else None)
 
@@ -264,7 +266,7 @@ def _categories(series: pd.Series[Any], column: Column | None) -> Any:
     return pd.Index(sorted(series.dropna().unique()))
 
 
-#: The file beside a saved release that keeps them for a loaded one; it is no part of it, and says nothing of rows.
+#: The file beside a saved release that keeps them for a loaded one; it is no part of it.
 FORMAT = "frame-kinds/1"
 
 

@@ -56,6 +56,10 @@ class TestBooking:
         assert all(b.time and b.by for b in book.bookings)
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
+    def test_a_lock_is_for_its_owner_alone_since_its_number_of_entries_tells_of_tries(self, path):
+        book_runs(wanted(path), [booking("a", 1.0)])
+        assert stat.S_IMODE((path.parent / ".people.json.lock").stat().st_mode) == 0o600
+
     @pytest.mark.parametrize(("form", "said", "taken"), [("1", None, SOME), ("2", None, NONE), ("2", True, SOME)])
     def test_a_book_of_an_older_format_keeps_its_total_and_nobody_draws_on_what_it_says_was_charged(
         self, path, form, said, taken

@@ -175,6 +175,9 @@ def test_a_plan_takes_what_fit_takes_and_the_number_of_rows_from_the_frame():
     planned = pipeline.plan(clinic(), CLINIC, epsilon=2, unit="patient", max_records=2, selection="oneway")
     assert (planned["rows"], planned["unit"], planned["max_records"]) == (ROWS, "patient", 2)
     assert len(planned["measurements"]) == len(CLINIC_COLUMNS) and "patient" in str(planned)
+    assert str(planned).startswith("NOT private: the rows of the frame were counted (plan={'rows': N} takes")
+    for public in (pipeline.plan(None, CLINIC), pipeline.plan(clinic(), CLINIC, plan={"rows": 500})):
+        assert "NOT private" not in str(public)
     assert pipeline.plan(None, CLINIC)["rows"] is None
     with pytest.raises(UserError, match="did you mean 'epsilon'"):
         pipeline.plan(None, CLINIC, epsilo=2)

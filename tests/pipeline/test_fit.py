@@ -101,6 +101,14 @@ def test_dtypes_do_not_tell_whether_the_private_frame_has_gaps(hospital):
         assert str(kinds[0]["stay"]) == "Int64" and str(kinds[0]["smoker"]) == dtype
 
 
+def test_the_file_of_kinds_beside_a_release_does_not_tell_of_gaps_either(tmp_path):
+    frame, written = patients().astype({"stay": "int64"}), []
+    for name, own in (("whole", frame), ("gap", frame.astype({"stay": "float64"}))):
+        pipeline.fit(own, FEW, **QUICK).save(tmp_path / name)
+        written.append(json.loads((tmp_path / f"{name}.frame.json").read_text())["columns"])
+    assert written[0] == written[1]
+
+
 def test_one_unit_whose_id_is_the_end_of_time_weighs_no_more_than_its_bound():
     end = datetime.datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=datetime.UTC)
     others = [datetime.datetime(2024, 1, 1, i, tzinfo=datetime.UTC) for i in range(20)]
@@ -292,6 +300,11 @@ def test_equal_objects_that_are_ids_have_one_text():
         [pd.Timedelta(days=1), datetime.timedelta(1), np.timedelta64(1, "D"), np.timedelta64(24, "h")],
         [float("inf"), Decimal("Infinity"), np.float32("inf")],
         [-float("inf"), Decimal("-Infinity")],
+        *([2**n, 2.0**n, Decimal(2**n), np.float64(2**n)] for n in (53, 60, 80, 150, 1000)),
+        [-(2**63), -(2.0**63), np.int64(-(2**63)), Decimal(-(2**63))],
+        [0.1, np.float64(0.1), Decimal.from_float(0.1)],
+        [0.0, -0.0, 0, Decimal("-0.00"), Decimal("0E-99")],
+        [10**300, Decimal("1e300")],
         [datetime.time(1, tzinfo=west), datetime.time(0, tzinfo=utc)],
         [datetime.datetime(2024, 1, 1, 1, tzinfo=west), pd.Timestamp("2024-01-01", tz="UTC")],
     ):
