@@ -111,8 +111,3 @@ def all_of_budget(accountant: Accountant, most: PrivacyLoss, failure: float = 0.
         return (Laplace("all", most.epsilon, 1.0, failure),)
     mu, rho = currency.whole_run(Epsilon(most.epsilon), delta_left(most.delta, [Laplace("", 1.0, 1.0, failure)]))
     return (replace(currency.event("all", {"mu": mu, "rho": rho}[currency.name]), failure=failure),)
-
-
-def guarantee(plan: Plan) -> PrivacyLoss:
-    """The (ε, δ) of everything that the plan may charge, in all its tries; never more than what the ledger keeps to."""
-    return worst_case(plan).within(plan.budget.whole)

@@ -79,6 +79,8 @@ class Method(ABC):
     kind: ClassVar[str]
     #: Whether only accountants serve whose costs are squares of strengths.
     squares: ClassVar[bool] = False
+    #: Whether its slots, at their largest, are all that a graphical model of the answers has to hold.
+    slots_tell: ClassVar[bool] = False
 
     @property
     def description(self) -> JsonDict:
@@ -110,7 +112,7 @@ class Method(ABC):
 
     def grown_cells(self, slots: Sequence[Reservation]) -> int | None:
         """The most cells of a graphical model of all that may be measured; None where only the model's limit tells."""
-        return self.max_cells_between
+        return sum(s.cells for s in slots) if self.slots_tell else self.max_cells_between
 
     @property
     def reported(self) -> Sequence[Clique]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -85,6 +84,7 @@ class Merge(Method):
     """
 
     kind: ClassVar[str] = "merge"
+    slots_tell: ClassVar[bool] = True
     rare: float = 4.5
     floor: float = 0.0
 
@@ -94,10 +94,6 @@ class Merge(Method):
         context.ask([(s, c, Identity(context.domain.cells(c))) for s, c in given if len(c) == 1])
         groups = rare_groups(context.domain, context.answers_so_far, self.rare, self.floor)
         context.ask([(s, c, merged_query(context.domain, c, groups)) for s, c in given if len(c) > 1])
-
-    def grown_cells(self, slots: Sequence[Reservation]) -> int:
-        """All that is given."""
-        return sum(s.cells for s in slots)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.persons.tally import by_question
 from mechanisms.public.progress import Progress
 from mechanisms.public.queries.cell_sums import check_stored
-from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix
+from mechanisms.public.queries.query_matrices import QueryMatrix, as_matrix, ask_alike
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.release_files import load_answer, save_answer
 from mechanisms.public.schema.column import Column
@@ -70,11 +70,10 @@ class MarginalQuestion:
 
     def fits(self, answer: NoisyMarginal) -> bool:
         planned = self.planned
-        theirs, mine = answer.query.arrays(), planned.query.arrays()
-        same = theirs.keys() == mine.keys() and all(np.array_equal(theirs[k], mine[k]) for k in theirs)
         facts = (answer.clique, answer.event, answer.noise, answer.scale)
         asked = (planned.clique, planned.event.id, planned.event.kind, planned.event.scale)
-        return same and facts == asked and answer.values.shape == (planned.query.rows,)
+        alike = ask_alike(answer.query, planned.query)
+        return alike and facts == asked and answer.values.shape == (planned.query.rows,)
 
     def exact(self, counts: Ints) -> Exact[ExactAnswers]:
         """The exact answers to counts in units of 2**-WEIGHT_BITS records."""

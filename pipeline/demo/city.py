@@ -17,7 +17,6 @@ from pipeline.conf_folder import SCHEMAS
 #: Quarter → how many of the neighbourhoods are its own; the schema lists them quarter by quarter.
 QUARTERS = {"centre": 24, "harbour": 30, "works": 36, "terraces": 76, "suburbs": 80, "hills": 32}
 GROUPS = ("Medical", "Injury", "Fire", "Alarm", "Traffic", "Hazard", "Rescue", "Disorder", "Service")
-WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 CHANNELS = ("Mobile", "Landline", "Alarm line", "Care link", "App")
 
 

@@ -15,6 +15,7 @@ from mechanisms.public.arrays import Flags
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import whole_file
 from mechanisms.public.progress import Progress
+from mechanisms.public.schema.column import DAYS
 from pipeline.demo.city import (
     BLOCKS,
     CHANNELS,
@@ -22,7 +23,6 @@ from pipeline.demo.city import (
     LONGEST,
     PRIORITIES,
     QUARTERS,
-    WEEKDAYS,
     YEAR,
     City,
     Codes,
@@ -160,7 +160,7 @@ def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Gener
     return {
         "caller_id": pa.array((first_caller + caller.astype(np.int64)) * STEP % IDS),
         "received": pa.array((seconds * 1000).view("datetime64[ms]")),
-        "weekday": _labels(weekday, WEEKDAYS),
+        "weekday": _labels(weekday, DAYS),
         "hour": pa.array(hour.astype(np.int8)),
         "neighbourhood": _labels(neighbourhood, city.neighbourhoods),
         "longitude": pa.array(longitude, mask=no_place),

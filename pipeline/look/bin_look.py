@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from mechanisms.public.arrays import Ints
-from mechanisms.public.drafts.seen import SPIKE, ZEROS_APART
+from mechanisms.public.drafts.seen import SPIKE, Numbers
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import CROWDED, USUAL_FINE, bins_of_several, finest, log_cut
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.text_forms import NumberForm
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
@@ -28,25 +26,17 @@ def crowded_bin(column: Column, values: Ints, present: int) -> list[str]:
     return [f"{problem}: inside it, pairs tell nothing apart. bins: {{edges: […]}} with several edges there tells more"]
 
 
-def spikes(column: Column, texts: Mapping[str, int], counts: Ints) -> list[str]:
-    """Frequent numbers that share a bin: one that no fine cells keep, and 0, which pairs do not tell from the others.
-
-    Args:
-        texts: the most frequent ones → in how many rows.
-    """
-    reading = NumberForm(column.strip, column.decimal)
-    read = {t: x for t in texts if t not in column.missing_texts and (x := reading.number(t)) is not None}
-    if bins_of_several(column) is None or column.grid.edges is None or not column.numeric or not read:
+def spikes(column: Column, seen: Numbers) -> list[str]:
+    """Frequent numbers that share a bin: one that no fine cells keep, and 0, which pairs do not tell from others."""
+    if bins_of_several(column) is None or column.grid.edges is None or not seen.count:
         return []
-    rows, hints = max(int(counts[: column.value_codes].sum()), 1), list[str]()
-    cells = finest(column if column.fine is not None else replace(column, fine=USUAL_FINE))
-    for text in dict.fromkeys([max(read, key=texts.__getitem__), *(t for t, x in read.items() if x == 0)]):
-        share, chosen = texts[text] / rows, log_cut(column) is column  # a run keeps bins that somebody chose
-        near = share >= SPIKE and _with_others(cells, read[text]) is not None
-        place = _with_others(column, read[text])
-        if place is not None and (near or (read[text] == 0 and share >= ZEROS_APART and chosen)):
+    cells, hints = finest(column if column.fine is not None else replace(column, fine=USUAL_FINE)), list[str]()
+    for number in seen.frequent:
+        share, place = seen.often.get(number, seen.zeros) / seen.count, _with_others(column, number)
+        near = share >= SPIKE and _with_others(cells, number) is not None
+        if place is not None and (near or (number == 0 and log_cut(column) is column)):  # a run keeps chosen bins
             why = "values near it are drawn in its place" if near else "no pair with another column tells it from them"
-            where = f"{text!r} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
+            where = f"{number:.15g} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
             hints.append(f"{where}, and {why}: bins: {{edges: […]}} with a bin for it")
     return hints
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from mechanisms.public.arrays import Ints
 from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS, Look
+from mechanisms.public.drafts.mixed_guess import what_is_stripped
 from mechanisms.public.drafts.rule_guess import is_amount
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
 from mechanisms.public.schema.column import DATE_KINDS, Column
@@ -20,7 +21,6 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport, values_outside
 from mechanisms.public.tables.doubts import (
     FEWEST_PARTS,
-    LIMIT_SIGNS,
     LITTLE,
     NUMBERED_NAME,
     number_doubts,
@@ -36,7 +36,6 @@ from mechanisms.public.tables.text_forms import (
     AS_THEY_ARE,
     CODE_NAME,
     CODES_OF_GAPS,
-    CURRENCIES,
     FAR_CODES,
     NumberForm,
     Texts,
@@ -55,8 +54,6 @@ OFTEN = 3
 ALL_TEXTS, FEW_TEXTS, FEW_VALUES = 1_000_000, 4, 8
 #: Who declares so many decimals says that 1.234 is not 1234.
 THOUSANDTHS = 3
-#: What encloses numbers below 0 in accounts.
-BRACKETS = ("(", ")", "[", "]")
 #: Codes of no answer in surveys, above a scale of at least so many answers; the first of a family alone may be one.
 NO_ANSWERS, SCALE = ((7, 8, 9), (66, 77, 88, 99), (96, 97, 98, 99)), 2
 #: Up to so many different numbers below 0 may each say why there is no answer.
@@ -152,29 +149,6 @@ def differ_in_case(texts: Collection[str]) -> list[str]:
         return []
     why = "each is found, or lost in *other*, by itself"
     return [f"{many} of the {len(texts)} frequent texts differ from another in capitals alone: {why}; mend the table"]
-
-
-def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:
-    """That a text which is taken out may change a number: brackets, and units or signs that some numbers alone have.
-
-    Args:
-        shapes: what the texts look like as numbers → in how many rows.
-    """
-    numbers = {t: n for t, n in shapes.items() if reading.reads(t)}
-    signs = [s for s in reading.signs if s.strip() and s not in LIMIT_SIGNS] if numbers else []
-    held = {sign: n for sign in signs if (n := sum(n for t, n in numbers.items() if sign in t))}
-    bare = sum(n for t, n in numbers.items() if not any(s in t for s in signs if s not in BRACKETS))
-    whole, warnings = sum(numbers.values()), []
-    if enclosed := max((held.pop(b) for b in BRACKETS if b in held), default=0):
-        in_brackets = f"{enclosed:,} of {whole:,} numbers stand in brackets, and are read without a minus"
-        warnings.append(f"{in_brackets}: are they below 0? Write them with one in the table")
-    if len(held) > 1 and min(held.values()) < whole:
-        few = ", ".join(f"{sign!r} ({n:,} times)" for sign, n in held.items())
-        warnings.append(f"taken out of some numbers alone: {few}: do all mean the same? One unit in the table")
-    elif bare and (lone := [s for s in held if s == "%" or s not in CURRENCIES]):
-        same = "are they per cent too?" if lone == ["%"] else "do they mean the same?"
-        warnings.append(f"{bare:,} of {whole:,} numbers have no {lone[0]}: {same}")
-    return warnings
 
 
 def clock_times(source: Source, column: Column, seen: Numbers) -> list[str]:

@@ -221,7 +221,7 @@ def _column(
         warnings += [cure for cure in cures if ONE_SIDED in cure]
         hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:
-        hints += hints_on_values(column, counts, facts, loss.lost) + spikes(column, look.sample(index), counts)
+        hints += hints_on_values(column, counts, facts, loss.lost) + spikes(column, facts.plain)
     else:
         other = 0 if column.discover.values else other  # the list is not known yet
         hints.append(f"{' and '.join(column.discover.what)}: a run discovers them with noise")

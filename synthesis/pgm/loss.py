@@ -13,7 +13,7 @@ from mechanisms.public.axis_sums import add_over, summed_over
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.cell_sums import ResidualQuery
-from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
+from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, ask_alike
 from mechanisms.public.release import NoisyMarginal
 from synthesis.pgm.inference import JunctionTreeInference, onto
 from synthesis.pgm.kernels import residual_gap, squared_gap
@@ -122,22 +122,12 @@ def by_query(answers: Iterable[NoisyMarginal]) -> list[list[NoisyMarginal]]:
     """Answers about one marginal, those to the same query together, in the order first seen."""
     alike: list[list[NoisyMarginal]] = []
     for answer in answers:
-        same = next((group for group in alike if _same(answer.query, group[0].query)), None)
+        same = next((group for group in alike if ask_alike(answer.query, group[0].query)), None)
         if same is None:
             alike.append([answer])
         else:
             same.append(answer)
     return alike
-
-
-def _same(one: QueryMatrix, two: QueryMatrix) -> bool:
-    """Whether two queries ask the same: what is read from a release are other objects than what was asked in a run."""
-    if one is two:
-        return True
-    if type(one) is not type(two):
-        return False
-    a, b = one.arrays(), two.arrays()
-    return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from mechanisms.accounting.ledger import BudgetExceeded, Ledger
 from mechanisms.accounting.plan import Reservation
 from mechanisms.accounting.planning import Request, _shares, make_plan, plan_discovery
 from mechanisms.accounting.private_selection import PrivateSelection
-from mechanisms.accounting.restatements import guarantee, worst_case
+from mechanisms.accounting.restatements import worst_case
 from mechanisms.accounting.thresholds import safe_failure, safe_threshold, weight_of
 from mechanisms.public.discovery.discovery_questions import DiscoveryQuestion, LeafTree, union_sensitivity
 from mechanisms.public.domain import Attribute, Domain
@@ -259,7 +259,7 @@ def test_the_tree_is_as_sensitive_as_it_has_levels_and_records():
 def test_what_is_promised_is_all_of_the_budget_whatever_the_rest_is():
     for accountant in ("gdp", "zcdp", "basic"):
         _, rest = planned(accountant)
-        promise, spend = guarantee(rest), spend_of_plan(rest)
+        promise, spend = worst_case(rest).within(rest.budget.whole), spend_of_plan(rest)
         assert promise.epsilon == pytest.approx(1, rel=1e-6) and promise.delta <= 1e-6
         assert spend.epsilon == 1 and spend.delta == 1e-6 and spend.slack >= 9.99e-8
         assert math.isinf(worst_case(rest).epsilon_at(5e-8))  # less than the thresholds take

@@ -14,7 +14,7 @@ from mpmath import mp, mpf
 
 from mechanisms.accounting.events import Exponential
 from mechanisms.accounting.filters import spend_of_plan
-from mechanisms.accounting.restatements import guarantee, worst_case
+from mechanisms.accounting.restatements import worst_case
 from mechanisms.public.units import Neighbouring
 from tests.audit.cases import ACCEPT, ASKED, CHOICES, CLIPS, MECHANISMS, Case, config_of, plan_of
 from tests.audit.hooks import Broken, Summed, numbers
@@ -218,7 +218,7 @@ def check_tries(plan: Any, config: Any) -> None:
     epsilon, delta = Fraction(config.privacy.epsilon), Fraction(config.privacy.delta)
     if Fraction(most.epsilon) * factor > epsilon or Fraction(most.delta) * tries > delta:
         raise Broken(f"{tries} tries of ({most.epsilon}, {most.delta}) each, out of ({float(epsilon)}, {float(delta)})")
-    spend, loss = spend_of_plan(plan), guarantee(plan)
+    spend, loss = spend_of_plan(plan), worst_case(plan).within(plan.budget.whole)
     claims = [("all tries", plan.tries.total(one)), ("booked", spend)]
     claims += [("stated", loss)] if not plan.method else []
     for what, claim in claims:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pipeline
+from mechanisms.public.drafts.seen import Numbers
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema, parse_schema, part_of
 from pipeline import release_folder
@@ -543,12 +544,12 @@ def test_check_names_a_number_of_many_persons_that_an_even_bin_would_spread():
 
 def test_check_names_a_number_of_many_rows_that_fine_cells_would_spread():
     """The one amount of a tariff was any amount near it in a release; check said "ok"."""
-    texts, counts = {"332.00": 300, "0": 100, "390.50": 20}, np.array([100, 320, 580, 0])
+    seen = Numbers(count=1000, zeros=100, often={332.0: 300})
     amounts = {"kind": "float", "bins": {"edges": [0, 300, 400, 500]}}
     alone, whole = {"decimals": 2, "bins": {"edges": [0, 332, 332.01, 500]}}, {"kind": "integer"}
     for more, spread in (({"decimals": 2}, True), (alone, False), (whole, False)):
         paid = parse_schema({"columns": {"paid": amounts | more}}, where="s")["paid"]
-        hints = [h for h in spikes(paid, texts, counts) if h.startswith("'332")]
+        hints = [h for h in spikes(paid, seen) if h.startswith("332")]
         assert len(hints) == spread, "nothing of what has a bin, or a fine cell of one number"
         assert all("lies with others in the bin 300 to 400, and values near it are drawn" in h for h in hints)
 

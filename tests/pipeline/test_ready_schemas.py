@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from mechanisms.public.errors import UserError
+from mechanisms.public.schema.column import DAYS
 from mechanisms.public.schema.table_schema import Schema, load_schema, parse_schema, part_of
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.scan import open_table
@@ -185,7 +186,7 @@ def test_national2019_lists_the_dictionary_s_codes_and_what_follows_from_others(
 
 def test_the_demo_schema_is_the_generator_s_own() -> None:
     fields = yaml.safe_load((SCHEMAS / "demo.yaml").read_text(encoding="utf-8"))["columns"]
-    listed = {"weekday": city.WEEKDAYS, "channel": city.CHANNELS, "incident_group": city.GROUPS}
+    listed = {"weekday": DAYS, "channel": city.CHANNELS, "incident_group": city.GROUPS}
     for name, values in listed.items():
         assert tuple(fields[name]["values"]) == values, name
     places = fields["neighbourhood"]["values"]

@@ -10,6 +10,7 @@ from shlex import quote
 
 from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
+from mechanisms.public.drafts.mixed_guess import what_is_stripped
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_numbered, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
@@ -348,21 +349,14 @@ def _signed_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if seen.count < MOSTLY * facts.filled:
         return None
     gaps, doubt = _gaps(look, index, rest, facts.filled - seen.count)
-    doubt += remark + _other_way(reading, shapes) + _bare(reading, shapes)
+    doubt += remark + _other_way(reading, shapes)
+    doubt += "".join(f"; {words}" for words in what_is_stripped(reading, shapes))
     signs = " ".join(sign.strip() or "a space" for sign in reading.strip)
     how = [f"{signs} taken out"] if signs else []
     how += ["with a decimal comma"] if reading.decimal == "," else []
     return _of_numbers(
         seen, reading, facts, gaps, "".join(f"; {part}" for part in [", ".join(how)] if part) + doubt, shapes
     )
-
-
-def _bare(reading: NumberForm, shapes: Mapping[str, int]) -> str:
-    """That some numbers have a unit or a per cent sign and others have none."""
-    units = [s for s in reading.strip if s == "%" or (s.isalpha() and s not in CURRENCIES)]
-    bare = {s: sum(n for t, n in shapes.items() if s not in t and reading.reads(t)) for s in units}
-    same = {"%": "are they per cent too?"}
-    return "".join(f"; {n:,} rows have no {s}: {same.get(s, 'do they mean the same?')}" for s, n in bare.items() if n)
 
 
 def _other_way(reading: NumberForm, shapes: Mapping[str, int]) -> str:

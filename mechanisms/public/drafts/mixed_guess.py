@@ -1,4 +1,4 @@
-"""Numbers of several things in one column, as analytes of a laboratory, by a text beside them. NOT private."""
+"""Numbers of several things in one column, by a text beside them, as analytes, or by their units. NOT private."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, amoun
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.schema.code_labels import bin_bounds
 from mechanisms.public.schema.column import Column
+from mechanisms.public.tables.doubts import LIMIT_SIGNS
 from mechanisms.public.tables.encode import read_sql, text_sql
 from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.text_forms import CURRENCIES, NumberForm, Texts
 
 #: So many rows are read. Things are told apart by so many texts, and lie in so many bins, that hold so many steps each.
 MIXED_ROWS, FEWEST_THINGS, STEPS_EACH = 1 << 16, 3, 4
@@ -19,6 +21,8 @@ MIXED_ROWS, FEWEST_THINGS, STEPS_EACH = 1 << 16, 3, 4
 #: times as large as others. Where hardly two overlap, and none lies so many times as far as the one before, the text
 #: only says where on one scale a number lies.
 MOSTLY_NARROW, BINS_EACH, TIMES, FAR = 0.5, 2, 10, 3
+#: What encloses numbers below 0 in accounts.
+BRACKETS = ("(", ")", "[", "]")
 
 
 def guess_mixed(source: Source, columns: ByName) -> dict[str, str]:
@@ -53,3 +57,26 @@ def _mixed(source: Source, number: Column, thing: Column) -> bool:
     near = (low[1:] <= FAR * high[:-1]) | (high[:-1] <= 0)
     one_scale = ((low[1:] >= middle[:-1]) & near).all()  # cut into stretches, which may touch
     return bool(apart and not one_scale and rows[narrow].sum() >= MOSTLY_NARROW * rows.sum())
+
+
+def what_is_stripped(reading: NumberForm, shapes: Texts) -> list[str]:
+    """That a text which is taken out may change a number: brackets, and units or signs that some numbers alone have.
+
+    Args:
+        shapes: what the texts look like as numbers → in how many rows.
+    """
+    numbers = {t: n for t, n in shapes.items() if reading.reads(t)}
+    signs = [s for s in reading.signs if s.strip() and s not in LIMIT_SIGNS] if numbers else []
+    held = {sign: n for sign in signs if (n := sum(n for t, n in numbers.items() if sign in t))}
+    bare = sum(n for t, n in numbers.items() if not any(s in t for s in signs if s not in BRACKETS))
+    whole, warnings = sum(numbers.values()), []
+    if enclosed := max((held.pop(b) for b in BRACKETS if b in held), default=0):
+        in_brackets = f"{enclosed:,} of {whole:,} numbers stand in brackets, and are read without a minus"
+        warnings.append(f"{in_brackets}: are they below 0? Write them with one in the table")
+    if len(held) > 1 and min(held.values()) < whole:
+        few = ", ".join(f"{sign!r} ({n:,} times)" for sign, n in held.items())
+        warnings.append(f"taken out of some numbers alone: {few}: do all mean the same? One unit in the table")
+    elif bare and (lone := [s for s in held if s == "%" or s not in CURRENCIES]):
+        same = "are they per cent too?" if lone == ["%"] else "do they mean the same?"
+        warnings.append(f"{bare:,} of {whole:,} numbers have no {lone[0]}: {same}")
+    return warnings

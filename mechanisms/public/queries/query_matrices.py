@@ -82,6 +82,14 @@ def proved(cls: type[Q]) -> type[Q]:
     return cls
 
 
+def ask_alike(one: QueryMatrix, two: QueryMatrix) -> bool:
+    """Whether two queries ask the same: what is read from a release are other objects than what was asked in a run."""
+    if one is two:
+        return True
+    a, b = one.arrays(), two.arrays()
+    return type(one) is type(two) and a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
+
+
 def exact_root(square: int, bits: int) -> float:
     """The root of a whole number, times 2**-bits: exact where it is a whole number, else rounded up."""
     root = math.isqrt(square)

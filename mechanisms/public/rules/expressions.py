@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError, choices_fix, did_you_mean
 from mechanisms.public.schema.bins import DAY
+from mechanisms.public.schema.column import DATE_KINDS
 
 Type = Literal["number", "date", "datetime", "truth"]
 Values = Mapping[str, Floats]
-#: Dates are days, times are seconds, both from 1970-01-01.
-MOMENTS = ("date", "datetime")
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,12 @@ def arithmetic(operator: str, left: Type, right: Type) -> tuple[Type, Callable[[
     if left == right == "number":
         plain = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}
         return "number", plain[operator]
-    if left in MOMENTS and right in MOMENTS and operator == "-":
+    if left in DATE_KINDS and right in DATE_KINDS and operator == "-":
         return "number", lambda a, b: (seconds(left, a) - seconds(right, b)) / DAY
-    if left in MOMENTS and right == "number" and operator in "+-":
+    if left in DATE_KINDS and right == "number" and operator in "+-":
         unit, sign = (1 if left == "date" else DAY), (1 if operator == "+" else -1)
         return left, lambda a, b: a + sign * unit * np.asarray(b)
-    if left == "number" and right in MOMENTS and operator == "+":
+    if left == "number" and right in DATE_KINDS and operator == "+":
         unit = 1 if right == "date" else DAY
         return right, lambda a, b: b + unit * np.asarray(a)
     return None

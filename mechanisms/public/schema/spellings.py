@@ -5,20 +5,15 @@ Locality: what a text stands for depends on the schema and on that text alone.
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
-
-from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.discover_fields import FieldDict, Fields, as_text, text_list, whole_number
-
-if TYPE_CHECKING:
-    from mechanisms.public.schema.column import Column
-import datetime
 from typing import Any
 
+from mechanisms.public.errors import UserError, did_you_mean
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.discover_fields import FieldDict, Fields, as_text, text_list, whole_number
 
 #: What stands for either side of a flag where its column says nothing.
 TRUE, FALSE = ("true", "True", "TRUE", "1"), ("false", "False", "FALSE", "0")

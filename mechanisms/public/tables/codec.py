@@ -26,7 +26,7 @@ from mechanisms.public.schema.dialect import Dialect
 from mechanisms.public.schema.fine_cells import fine_codes
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import GAP, MARKS, OUTSIDE, PLAIN, ROUNDED, UNPLACED, encoding, text_sql
-from mechanisms.public.tables.scan import Source, mapped_errors, private_folder
+from mechanisms.public.tables.scan import Source, mapped_errors, open_table, private_folder
 
 
 @dataclass(frozen=True)
@@ -266,9 +266,6 @@ def read_public(
     Raises:
         UserError: it lacks a column, has no rows, or holds values for which the schema has no place.
     """
-    from mechanisms.public.tables.codec import encode_columns
-    from mechanisms.public.tables.scan import open_table
-
     file = as_path(path, where)
     try:
         source = open_table(

@@ -33,6 +33,7 @@ class Adagrid(Method):
     """
 
     kind: ClassVar[str] = "adagrid"
+    slots_tell: ClassVar[bool] = True  # a tree's are as large as its largest edge
     threshold: float
     candidates: tuple[Clique, ...] = ()
     targets: Clique = ()
@@ -63,10 +64,6 @@ class Adagrid(Method):
         for order in sorted({len(c) for _, c in questions}):
             this = [(s, c) for s, c in questions if len(c) == order]
             context.ask([(s, c, context.grid(c, self.threshold)) for s, c in this])
-
-    def grown_cells(self, slots: Sequence[Reservation]) -> int:
-        """A tree's slots are as large as its largest edge."""
-        return sum(s.cells for s in slots)
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
@@ -18,15 +17,13 @@ from evaluation.score import BANNER
 from mechanisms.public.errors import UserError, choices_fix
 from mechanisms.public.files import JsonDict, write_whole
 from mechanisms.public.text_table import markdown
+from pipeline.budget.admission import PlannedRelease
 from pipeline.conf_folder import CONF
 from pipeline.experiments.experiment_settings import settings_of, write_rows
 from pipeline.experiments.gallery.published import shown
 from pipeline.folders import RunFolder, claimed
 from pipeline.run_log import logged
-
-if TYPE_CHECKING:
-    from pipeline.budget.admission import PlannedRelease
-    from pipeline.settings.config import Config
+from pipeline.settings.config import Config
 
 #: Files of conf/experiment that are no experiment of their own.
 NONE = ("none", "all")
