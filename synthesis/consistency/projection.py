@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from statistics import NormalDist
 
 import numpy as np
 
@@ -21,6 +22,8 @@ FITTINGS = 60
 NOTHING = 1e-250
 #: Cells of like expectation are drawn towards it alike, this many at least; those of less noise than this count as one.
 LIKE_CELLS, LEAST_LOG = 16, -4.0
+#: Noise alone has a difference that counts whole in one marginal of so many.
+SELDOM = 50
 
 
 def product(sides: Sequence[Floats], total: float) -> Floats:
@@ -39,7 +42,8 @@ def soften(values: Floats, base: Floats, stddev: float, *, sparse: bool = False)
 
     Args:
         sparse: that estimate errs most where few cells of many differ. Where the squares tell no more than noise does,
-            the threshold is the one that noise alone hardly ever passes, √(2 ln n) (ibid., section 2.4: SureShrink).
+            the threshold is the one that noise alone hardly ever passes, √(2 ln n) (ibid., section 2.4: SureShrink),
+            and differences that the largest noise of all cells has in one marginal of `SELDOM` lose nothing.
     """
     return _softened(values, base, stddev, sparse)[0]
 
@@ -50,8 +54,9 @@ def _softened(values: Floats, base: Floats, stddev: float, sparse: bool) -> tupl
     sizes = np.sort(np.abs(gap), axis=None) / stddev
     count = sizes.size
     if sparse and float((sizes**2).mean()) - 1 <= math.log2(max(count, 2)) ** 1.5 / math.sqrt(count):
-        threshold = math.sqrt(2 * math.log(max(count, 2))) * stddev
-        return np.asarray(base + np.sign(gap) * np.maximum(np.abs(gap) - threshold, 0.0)), math.nan
+        threshold, certain = math.sqrt(2 * math.log(max(count, 2))), NormalDist().inv_cdf(1 - 1 / (2 * SELDOM * count))
+        drawn = base + np.sign(gap) * np.maximum(np.abs(gap) - threshold * stddev, 0.0)
+        return np.where(np.abs(gap) > certain * stddev, values, drawn), math.nan
     below = np.arange(1, count + 1)
     risk = count - 2 * below + np.cumsum(sizes**2) + (count - below) * sizes**2
     best = int(np.argmin(risk))

@@ -470,6 +470,9 @@ def test_few_strong_cells_among_many_noisy_ones_are_told_from_noise():
         kept.append(cut[:3].sum() / signal.sum())
     assert np.mean(plain) > 0.5 * signal.sum() and np.mean(sparse) < 0.02 * signal.sum()
     assert np.mean(kept) > 0.25
+    signal[:3] = 90.0  # nine times the noise: all of it counts
+    whole = soften(base + signal + np.random.default_rng(1).normal(0, 10.0, 3600), base, 10.0, sparse=True) - base
+    assert whole[:3].mean() == pytest.approx(90.0, abs=20.0)
     dense = np.where(np.arange(3600) % 2, 25.0, -25.0)
     same = [soften(base + dense + noise, base, 10.0, sparse=s) for s in (False, True)]
     assert np.array_equal(*same)  # where squares tell of signal, nothing changes
