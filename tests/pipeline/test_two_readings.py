@@ -157,7 +157,17 @@ NAMED = [
     *("med. pract. Frei", "RN Jones", "Sister Mary", "Matron Jones", "Rev Smith", "Mme Dupont", "M. Dupont"),
     *("Dott. Rossi", "Sig. Rossi", "s/w daughter Priya Nair", "mother (Joan Whitlock)"),
     *("tel. contact met dhr. de Vries", "mevr. van den Berg", "mw. Bakker", "De heer Smit", "de heer de Boer"),
-    *("mevrouw Bakker", "fam. de Boer", "Pani Nowak", "Madame Durand", "Monsieur Petit", "Señora García", "Fru Åberg"),
+    *(
+        "mevrouw Bakker",
+        "fam. de Boer",
+        "Pani Nowak",
+        "syn pani Wójcik",
+        "u p. Kamińskiego",
+        "Madame Durand",
+        "Monsieur Petit",
+        "Señora García",
+        "Fru Åberg",
+    ),
 ]
 HARMLESS = {
     "scan": [
@@ -777,6 +787,8 @@ def test_telephones_with_a_leading_zero_are_no_codes_to_be_released_by_their_fir
     numbers = [f"07{i * 15790321 % 10**9:09}" for i in donors]
     columns, text = drafted({"patient_id": donors, "phone": numbers, "sex": ["f", "m"] * 10_000})
     assert {*columns} == {"sex"}, text
+    spaced = [f"{500 + i % 397} {i * 7 % 1000:03} {i * 13 % 1000:03}" for i in range(600)]
+    assert "phone" not in drafted({"phone": spaced, "sex": ["f", "m"] * 300})[0], "500 123 456 was an amount"
     assert "whole numbers of 11 digits, about 3 rows each: ids of others" in guess_of(text, "phone")
 
 
