@@ -305,10 +305,13 @@ OF_THINGS = [
     "paid_by",
     "Pflegegrad",
 ]
+CAPITALS = ["MRI Brain", "MRI Knee", "MRI Spine", "COVID Ward", "COVID Vaccine", "HIV Positive", "EDTA Plasma"]
 OF_PERSONS = {
     "plain": STAFF,
     "turned": [", ".join(reversed(t.split(" ", 1))) for t in STAFF],
     "upper": [t.upper() for t in STAFF],
+    "nom_prenom": [f"{a} {b}" for a in ("DURAND", "LE GOFF", "PETIT-ROUX", "MOREAU") for b in ("Luc", "Zoé", "Anaïs")],
+    "wie": ["Luc DURAND", "Zoé PETIT", "Anaïs ROUX", "Marc VAN DEN BERG", "Jeanne D'ARC"],
     "landlord": ["John Smith", "A Patel"],
     "Surname": ["Smith", "Patel"],
     "seen by": ["Dr. Meier", "Mrs A. Patel"],
@@ -323,6 +326,7 @@ OF_PERSONS = {
 OF_OTHERS = {
     "ward": WARDS,
     "place": CITIES,
+    "scans": CAPITALS,
     "station name": ["Mill Hill", "Dr"],
     "force": ["U.S. Army", "U.S. Navy"],
     "germ": ["E. coli", "S. aureus"],
@@ -356,7 +360,16 @@ def test_columns_that_are_called_after_who_sent_or_signed_something_are_asked_ab
     asked = ["Zuweiser", "zuweiserin", "Einsender", "Kuerzel", "Kürzel", "validiert_durch", "geprüft von", "Angehörige"]
     for column in [*asked, "referrer", "LastPrescriber"]:
         assert persons_in_words(column, SURNAMES, "listed").startswith("called as columns of persons' names"), column
-    for column in ["collected_by", "verified by", "afgenomen_door", "Prescrit par", "assigned_to", "issuedBy"]:
+    for column in [
+        "collected_by",
+        "verified by",
+        "afgenomen_door",
+        "Prescrit par",
+        "assigned_to",
+        "issuedBy",
+        "conjoint",
+        "instructeur",
+    ]:
         assert persons_in_words(column, ["JdV", "MB"], "listed").startswith("called as columns of persons' names"), (
             column
         )

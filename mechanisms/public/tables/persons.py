@@ -124,7 +124,7 @@ _THINGS = (
 )
 #: What columns are called that often hold names, logins, visa or plates of persons, whatever their texts look like.
 ASKED_COLUMN = re.compile(
-    r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|clinician|physician|resp|responsible|worker|user"
+    r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|conjoint|instructeur|clinician|physician|resp|responsible|worker|user"
     r"|user[_ ]?name|login|kin|relative|contact|staff|operator|signature|k(ü|ue)rzel|verantwortliche?r?|referrer"
     r"|prescriber|requester|initials|kfz|kennzeichen|(number|licen[cs]e)[_ ]?plate"
     r"|kontakt(person)?|angeh(ö|oe)rige[rn]?|(zu|über|ueber)weiser(in)?|einsender|anforderer"
@@ -170,6 +170,8 @@ COMMON = re.compile(
 #: Of fewer texts, or where fewer than this share of them are two words in capitals, none is taken for a name; nor where
 #: this share of those holds a word of places and things, or half of them the same last word: Heart and Renal Failure.
 FEWEST, MOSTLY, HARDLY = 5, 2 / 3, 0.2
+#: One word of so many capitals beside others may be a surname: shorter ones are short forms.
+SURNAME = 4
 
 
 def addresses(texts: Collection[str], column: str = "", beside: Collection[str] = ()) -> list[str]:
@@ -241,12 +243,14 @@ def _full_name(text: str) -> bool:
 def _words_of_name(text: str) -> list[str]:
     """The two or three words of what may be a name (see Anna Meier too), in small letters; empty where it is none."""
     parts = [p.split() for p in text.strip().split(",")]
-    words = [w for part in parts for w in part if not PARTICLES.fullmatch(w.lower() if text.isupper() else w)]
+    words = [w for part in parts for w in part if not PARTICLES.fullmatch(w.lower() if w.isupper() else w)]
     words = list(dropwhile(str.islower, words))
     if len(parts) > 2 or not all(parts) or not 2 <= len(words) <= 3:
         return []
     capitals = all(w.isupper() and len(w) > 2 for w in words)  # HARTFORD, CT is none
-    return [w.casefold() for w in words] if all(_capitalised(w, capitals) for w in words) else []
+    surname = len({w.isupper() for w in words}) == 2  # DURAND Luc; but MRI Brain is none
+    named = all(_capitalised(w, capitals or (surname and len(w) >= SURNAME)) for w in words)
+    return [w.casefold() for w in words] if named else []
 
 
 def _capitalised(word: str, capitals: bool) -> bool:
