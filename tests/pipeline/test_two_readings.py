@@ -794,6 +794,15 @@ def test_a_draft_says_where_day_and_month_stand_in_either_order(capsys):
     assert said not in drafted({"seen": [f"{d:%m/%d/%Y}" for d in days]})[1]
 
 
+def test_what_two_rows_of_one_person_share_is_no_constant_of_persons(capsys):
+    """One number that was entered twice: a draft told what both rows hold, and what is empty in one, as of everybody."""
+    cells = {"ward": [f"w{i % 7}" for i in range(600)], "sex": ["f", "m"] * 300}
+    for ids, said in (([*range(599), 5], False), ([i // 4 * 2 + i % 2 for i in range(600)], True)):
+        pd.DataFrame({"who": ids, **cells}).to_csv("t.csv", index=False)
+        assert command("schema", "t.csv", "privacy.unit=who") == 0
+        assert ("constant: [sex]" in (text := capsys.readouterr().out)) == ("unit:" in text) == said, text
+
+
 def test_telephones_with_a_leading_zero_are_no_codes_to_be_released_by_their_first_digits():
     """073, 074, … of donors with several rows each were listed under phone, which a draft is said to leave out."""
     donors = [i * 7 % 6000 for i in range(20_000)]
