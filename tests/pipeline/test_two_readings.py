@@ -795,7 +795,7 @@ def test_a_draft_says_where_day_and_month_stand_in_either_order(capsys):
 
 
 def test_what_two_rows_of_one_person_share_is_no_constant_of_persons(capsys):
-    """One number that was entered twice: a draft told what both rows hold, and what is empty in one, as of everybody."""
+    """One number that was entered twice: a draft told what both rows hold, and what one lacks, as of everybody."""
     cells = {"ward": [f"w{i % 7}" for i in range(600)], "sex": ["f", "m"] * 300}
     for ids, said in (([*range(599), 5], False), ([i // 4 * 2 + i % 2 for i in range(600)], True)):
         pd.DataFrame({"who": ids, **cells}).to_csv("t.csv", index=False)
