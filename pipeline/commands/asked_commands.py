@@ -19,7 +19,7 @@ from mechanisms.public.errors import UserError
 from pipeline.folders import PAGES, SCORES, RunFolder, check_output, not_in_release, sweep_results
 from pipeline.help import COMMANDS
 from pipeline.settings import config as settings
-from pipeline.settings.compose import check_hydra, compose_config, one_value_each
+from pipeline.settings.compose import check_hydra, compose_config
 from pipeline.settings.inputs import (
     REHEARSAL,
     check_ending,
@@ -77,7 +77,6 @@ def run(arguments: Sequence[str]) -> Work:
     if len(given) < len(arguments) or "hydra.mode=MULTIRUN" in given:
         return later("pipeline.sweeps.sweep:sweep", given)
     composed = compose_config("config", given, own=True)
-    one_value_each(given)
     config = settings.typed(composed, settings.Config)
     check_inputs(config)
     own = composed.hydra

@@ -110,7 +110,8 @@ def fit(
     Raises:
         UserError: any mistake of the settings, the schema or the frame; no release is left.
     """
-    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
+    given = settings | {"quiet": quiet}
+    config = run_settings(given, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     if folder is None and config.evaluation.enabled and any(name.startswith("evaluation") for name in settings):
         fix = "folder=PATH, where scores are kept; or release.score(frame), which reads it again"
         raise UserError("scores are NOT private, and are lost without a folder", where="evaluation", fix=fix)
@@ -129,7 +130,7 @@ def fit(
         root = Path(place) / "run" if folder is None else as_path(folder, "folder")
         try:
             with named_as_given({path: "the frame", other: "the frame of units"}):
-                done = run(config, root, quiet=quiet, has_folder=folder is not None)
+                done = run(config, root, has_folder=folder is not None)
         except UserError as error:
             if error.where == WHERE:
                 raise UserError(error.what, where="folder", fix="another folder, or move it away") from None
@@ -137,7 +138,7 @@ def fit(
                 raise
             raise UserError(error.what, where=error.where, fix=LOST) from None
         # no Python warning: a filter that makes it an error would lose what was paid for
-        Stages(quiet=quiet or config.quiet, console=config.console).warn(release_warnings(done))
+        Stages(quiet=config.quiet, console=config.console).warn(release_warnings(done))
         if folder is not None:
             keep_kinds(done.folder.release, kinds, form_of(frame))
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))

@@ -14,6 +14,8 @@ from mechanisms.public.tables.losses import percent
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
+#: So many limits such as <15 in a bin of larger numbers are told.
+FEWEST_LIMITS = 10
 
 
 def crowded_bin(column: Column, values: Ints, present: int) -> list[str]:
@@ -39,6 +41,26 @@ def spikes(column: Column, seen: Numbers) -> list[str]:
             where = f"{number:.15g} ({percent(share)} of the rows) lies with others in the bin {column.labels[place]}"
             hints.append(f"{where}, and {why}: bins: {{edges: […]}} with a bin for it")
     return hints
+
+
+def limits_above(column: Column, texts: Mapping[str, int]) -> list[str]:
+    """That limits such as <15, of which a sign is taken out, are counted with the numbers above them.
+
+    Args:
+        texts: the most frequent ones → in how many rows.
+    """
+    reading, edges = NumberForm(column.strip, column.decimal), column.grid.edges
+    if "<" not in reading.signs or edges is None or bins_of_several(column) is None:
+        return []
+    below = {t: x for t in texts if t.strip().startswith("<") and (x := reading.number(t)) is not None}
+    places = {t: place for t, x in below.items() if x in edges[1:] and (place := _with_others(column, x)) is not None}
+    if (rows := sum(texts[t] for t in places)) < FEWEST_LIMITS:
+        return []
+    often = max(places, key=texts.__getitem__)
+    at, bin_of = below[often], column.labels[places[often]]
+    own = f"[…, {at:g}, {at + (column.step or 0.01):g}, …]"
+    where = f"{rows:,} limits such as {often!r} are read as {at:g}, and count in the bin {bin_of}"
+    return [f"{where}, above what they say: a bin of their own, edges: {own}, or another number in the table"]
 
 
 def _with_others(column: Column, number: float) -> int | None:

@@ -39,8 +39,8 @@ from pipeline.look.bin_look import crowded_bin, empty_codes, wide_bins
 
 #: A whole number with zeros in front, or with one behind a point.
 WHOLE = re.compile(r"0*([0-9]+?)(\.0)?")
-#: Numbers of the Romans: I is no short form of III.
-ROMANS = re.compile("m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})")
+#: Numbers of the Romans, and stages of them: I is no short form of III, nor of IIIA.
+ROMANS = re.compile("m{0,3}(cm|cd|d?c{0,3})(xc|xl|l?x{0,3})(ix|iv|v?i{0,3})[a-c]?")
 #: Spaces and marks between a letter and a digit, or before the sign of a mark: 1 A is 1a, and 2 - is 2-.
 BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\d_])|(?<=\d) (?=[-+]$)")
 ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}

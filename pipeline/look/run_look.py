@@ -80,7 +80,7 @@ def look_before_spending(
         except duckdb.InterruptException:
             raise
         except Exception as error:
-            lines, more = failure_lines(error), []
+            lines = more = failure_lines(error)
         write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
         where = f"{folder.look} (NOT private)" if has_folder else NO_FOLDER
         show.note("" if show.tells else f"what the schema does to the rows: {where}")

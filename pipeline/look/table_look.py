@@ -24,7 +24,7 @@ from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.private_table import lone_texts
-from pipeline.look.bin_look import spikes
+from pipeline.look.bin_look import limits_above, spikes
 from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
@@ -202,7 +202,7 @@ def _column(
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
     warnings += persons_released(column, facts, frequent, unit)
-    warnings += read_wrongly(look, column, facts, report)
+    warnings += read_wrongly(look, column, facts, report) + limits_above(column, look.sample(index))
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)

@@ -63,7 +63,7 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
     """The composed settings of one command (and Hydra's `own`); modules of others that they ask for are loaded.
 
     Raises:
-        UserError: a misspelt setting, with the nearest known one; a module that cannot be loaded.
+        UserError: a misspelt setting, with the nearest known one; several values; a module that cannot be loaded.
     """
     listed = isinstance(overrides, Sequence) and not isinstance(overrides, str)
     if not listed or not all(isinstance(o, str) for o in overrides):
@@ -75,9 +75,10 @@ def compose_config(name: str, overrides: Sequence[str], *, own: bool = False) ->
     with composing(given):
         try:
             composed: DictConfig = compose(name, firsts, return_hydra_config=own)
-            return composed
         except FAULTS as error:
             raise misspelt(name, firsts, error) from error
+    _one_value_each(given)
+    return composed
 
 
 @contextmanager
@@ -139,7 +140,7 @@ def check_hydra(own: DictConfig) -> None:
             raise UserError("Hydra composes the settings and starts no job", where=f"hydra.{name}", fix="leave it out")
 
 
-def one_value_each(overrides: Sequence[str]) -> None:
+def _one_value_each(overrides: Sequence[str]) -> None:
     """Refuse the values of a sweep, of settings that were composed.
 
     Raises:
@@ -147,8 +148,10 @@ def one_value_each(overrides: Sequence[str]) -> None:
     """
     for override in overrides:
         if first_of_sweep(override) != override:
-            fix = "run -m for a run per value; where they are one value: key=[a,b] for a list, key='\"a,b\"' for a text"
-            raise UserError("several values for one run", where=f"override {override!r}", fix=fix)
+            key, _, value = override.partition("=")
+            one = f"{key}=[{value}] for a list, {key}='\"{value}\"' for a text"
+            fix = f"one of them, or run -m for a run per value; where they are one value: {one}"
+            raise UserError("several values where one is asked for", where=f"override {override!r}", fix=fix)
 
 
 def first_of_sweep(override: str) -> str:

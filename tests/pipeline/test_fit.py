@@ -266,6 +266,7 @@ WRONG = [
     ({"selection.max_cels": 5}, "did you mean 'selection.max_cells'"),
     ({"format": "json"}, "only the command prints"),
     ({"unit": "nobody", "max_records": 2}, "no column 'nobody' in the frame"),
+    ({"quiet": "no"}, "quiet: got 'no'"),
 ]
 
 

@@ -316,6 +316,18 @@ def test_limits_of_laboratories_are_told_with_what_reads_them(capsys):
     assert any('strip: ["mg", "<"]' in hint for hint in checked(capsys, cells, own)["columns"]["crp"]["hints"])
 
 
+def test_limits_that_count_in_the_bin_above_them_are_warned_of(capsys):
+    """Who declared an edge at the limit of 15 had all donors below it released as of 15 to 29, and was told ok."""
+    cells = {"ferritin": ["<15" if v < 15 else ">300" if v > 300 else str(v) for v in RNG.integers(1, 400, N)]}
+    form = "columns: {ferritin: {kind: integer, strip: ['<', '>'], bins: {edges: %s}}}"
+    look = checked(capsys, cells, form % "[0, 15, 30, 300, 400]")["columns"]["ferritin"]
+    rows = cells["ferritin"].count("<15")
+    said = f"{rows} limits such as '<15' are read as 15, and count in the bin 15 to 29, above what they say"
+    assert look["status"] == "warning" and any(said in hint and "[…, 15, 16, …]" in hint for hint in look["hints"])
+    for edges in ("[0, 15, 16, 30, 300, 400]", "[0, 10, 30, 400]", "[15, 30, 400]"):
+        assert "above what they say" not in str(checked(capsys, cells, form % edges)), edges
+
+
 @pytest.mark.parametrize(("form", "unit"), [("%d/%m/%Y %H:%M", "minutes"), ("%d/%m/%Y %H:%M:%S", "seconds")])
 def test_lengths_of_times_without_seconds_are_of_minutes(form, unit, capsys):
     """Bins of seconds that grow had forty cells of which no time was in most."""

@@ -104,6 +104,14 @@ def test_what_a_command_wrote_before_it_may_write_again(finished_town):
 
 MISTAKES = {
     "several values for one run": ([*RUN, "privacy.epsilon=1,2"], "run -m"),
+    "several tables to check": (["check", "data.path=town.csv,x.csv", "data.schema=town.yaml"], "data.path", "run -m"),
+    "several budgets to plan": ([*PLAN, "privacy.epsilon=1,2"], "privacy.epsilon=1,2", "several values"),
+    "several columns without brackets": (
+        ["query", "from=R/release", "marginal=sex,age"],
+        "marginal=[sex,age] for a list",
+    ),
+    "several numbers of rows to make": (["synth", "from=R/release", "synthesis.rows=5,9"], "synthesis.rows=5,9"),
+    "several units of a draft": (["schema", "town.csv", "privacy.unit=age,sex"], "privacy.unit=age,sex"),
     "an unknown interpolation": ([*PLAN, "data.name=${nope}"], "data.name", "nope"),
     "an unknown interpolation in a folder": ([*RUN, "hydra.run.dir=${nope}"], "nope"),
     "a circle of interpolations": ([*PLAN, "data.name=${data.name}"], "data.name"),

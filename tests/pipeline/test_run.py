@@ -321,6 +321,9 @@ def test_a_look_that_cannot_be_made_stops_no_run_and_says_nothing_of_it(town, ca
     assert "could not be looked at" in (town / "out1/internal/check.txt").read_text()
     assert "could not be looked at" not in (town / "out0/internal/check.txt").read_text()
     assert "what the schema does to the rows" in said[1] and "looked at" not in said[1]
+    # at a terminal it is told: all warnings of the look were lost there without a word
+    assert command("run", *QUIET, "data.path=town.parquet", "hydra.run.dir=out2", "console=always") == 0
+    assert "warning (NOT private): the table could not be looked at" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_look_changes_no_file_of_the_table_that_the_jobs_of_a_sweep_share(town, tmp_path):

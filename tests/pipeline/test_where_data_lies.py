@@ -379,6 +379,7 @@ def test_a_table_in_its_own_bytes_and_marks_is_drafted_read_released_and_scored(
     assert command("schema", "town.csv", "output=drafted.yaml") == 0
     drafted = Path("drafted.yaml").read_text(encoding="utf-8")
     assert 'dialect: {"delimiter": ";", "encoding": "cp1252"}' in drafted and "männlich" in drafted
+    assert "# how the file is written; a release is, too; where its letters look wrong (z³oty, not złoty)" in drafted
     assert command("run", *TOWN[:2], "data.schema=drafted.yaml", *QUICK, "hydra.run.dir=out") == 0
     released = Path("out/release/synthetic.csv").read_bytes()
     assert released.startswith(b"age;sex") and "männlich".encode("cp1252") in released

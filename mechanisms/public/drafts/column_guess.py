@@ -15,7 +15,13 @@ from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_numbered, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
-from mechanisms.public.tables.doubts import limit_signs, limits_in_words, numbers_of_others, shorter_codes
+from mechanisms.public.tables.doubts import (
+    SOMEBODYS_NAME,
+    limit_signs,
+    limits_in_words,
+    numbers_of_others,
+    shorter_codes,
+)
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import DURATION, UTC, UTC_NS
 from mechanisms.public.tables.text_forms import (
@@ -72,7 +78,8 @@ def guess_column(look: Look, index: int) -> Guess:
     fields, words = _guess(look, index, look.facts[index])
     kind, name = None if fields is None else str(fields["kind"]), look.source.names[index]
     each = look.facts[index].filled / max(look.facts[index].distinct, 1)
-    if kind in {"integer", "float", "zip"} and (others := numbers_of_others(look.sample(index), name, each)):
+    numbers = kind in {"integer", "float", "zip"} or ("prefix" in (fields or {}) and SOMEBODYS_NAME.search(name))
+    if numbers and (others := numbers_of_others(look.sample(index), name, each)):
         return None, others[0]
     if kind == "integer":
         fields, words = guess_numbered(look, index, look.facts[index], (fields, words))

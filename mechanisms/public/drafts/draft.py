@@ -267,7 +267,7 @@ def _derived(source: Source, columns: Mapping[str, Column], needed: Collection[s
 def _columns(source: Source, name: str, drafted: Mapping[str, FieldDict], guesses: Mapping[str, str]) -> str:
     """The head of a schema, its columns, and those that are left out, with why."""
     head = yaml.safe_dump({"name": name, "source": DRAFTED, "confirmed_public": False}, sort_keys=False)
-    written = f"dialect: {json.dumps(source.dialect.fields)}  # how the file is written; a release is, too\n"
+    written = f"dialect: {json.dumps(source.dialect.fields)}  # {source.dialect.remark}\n"
     head += written if source.dialect.fields else ""
     columns = [(c, fields, f"guess: {guesses[c]}") for c, fields in drafted.items()]
     return head + columns_text(columns, [e for e in guesses.items() if e[0] not in drafted], _has_doubtful_texts)

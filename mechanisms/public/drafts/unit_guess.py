@@ -9,6 +9,7 @@ from mechanisms.public.drafts.age_guess import are_years
 from mechanisms.public.drafts.column_facts import filled, who_sql
 from mechanisms.public.drafts.order_guess import guess_ordered, guess_times, of_one_day
 from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
+from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
@@ -190,6 +191,8 @@ def _varying(source: Source, unit: str, columns: Sequence[Column]) -> tuple[dict
         counts = "count_if(d{0}), sum(k) FILTER (k > 1 AND f{0} > 0), sum(k - f{0}) FILTER (f{0} > 0)"
         parts = ", ".join(counts.format(i) for i in range(len(block)))
         ((several, *seen),) = source.lines(f"SELECT count_if(k > 1), {parts} FROM ({sql})")
+        if several < FEWEST_UNITS:  # of one person's two rows a draft would tell what they hold
+            return {}, []
         varying |= {c.name: differs / several for c, differs in zip(block, seen[::3], strict=True) if differs}
         each_part = zip(block, seen[1::3], seen[2::3], strict=True)
         in_part += [c.name for c, k, gaps in each_part if gaps and gaps > IN_PART * k]

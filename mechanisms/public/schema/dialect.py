@@ -15,6 +15,8 @@ from mechanisms.public.schema.discover_fields import check_fields
 IN_CELLS = set(".+-:/ ")
 FIELDS = ("delimiter", "encoding")
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1")
+#: Those that are guessed of bytes that are no UTF-8.
+WESTERN = ("cp1252", "latin-1")
 #: Encodings in which a letter's bytes say all: no cell changes how later bytes are read, none makes a line of its own.
 STATELESS = re.compile(
     r"ascii|utf-8(-sig)?|utf-(16|32)(-[lb]e)?|cp\d+|latin-?1|iso8859-\d+|koi8-\w|mac-\w+"
@@ -64,6 +66,13 @@ class Dialect:
     def fields(self) -> dict[str, str]:
         """What is not as in every other file."""
         return {f: getattr(self, f) for f in FIELDS if getattr(self, f) != getattr(PLAIN, f)}
+
+    @property
+    def remark(self) -> str:
+        """The comment of a draft: any bytes are letters of the West, so that a guess of them may be wrong."""
+        words = "how the file is written; a release is, too"
+        doubt = "where its letters look wrong (z³oty, not złoty), draft with encoding=cp1250, cp1251, …"
+        return f"{words}; {doubt}" if self.encoding in WESTERN else words
 
 
 #: Commas and UTF-8.

@@ -38,6 +38,11 @@ _NO_NAME = r"angio|imag|scan|head|brain|spine|knee|neck|chest|abdo|pelv|card|ent
 _NO_NAME = rf"(?!(?i:{_NO_NAME}|(congo|{_NO_STAFF})\b))"
 _DISEASES = "Crohn|Parkinson|Alzheimer|Bechterew|Basedow|Hodgkin|Meni[eè]re|Paget|Scheuermann|Dupuytren|Ledderhose"
 _DISEASES += "|Sudeck|Perthes|Addison|Cushing|Raynaud|Boeck|Behçet|Gaucher|Fabry|Whipple|Wilson|Still|Huntington|Osler"
+#: Titles before a name, with a point or without; MW is a megawatt, and of a family the short form alone has a name.
+_TITLE = (
+    r"Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|Madame|Monsieur|[Dd]r|DR(?=\.)|[Pp]rof|[Pp]an[ia]|Fru|Señora?|Senhora?|Doña"
+)
+_TITLE += r"|[Pp](?=\. ?[^\W\d_]{3})|[Dd]hr|[Mm]evr(ouw)?|[Mm]w|[Dd]e [Hh]eer|[Mm]eneer|[Ff]am(?=\.)"
 _KIN = "mother|father|daughter|son|wife|husband|sister|brother|aunt|uncle|Mutter|Vater|Tochter|Sohn|Ehefrau|Ehemann"
 #: Telephones within a country: 0171/2345678, 030-1234567, (0351) 24 84 45, 044 668 18 00, 06 12345678, 01 23 45 67 89.
 _NATIONAL = (
@@ -45,13 +50,17 @@ _NATIONAL = (
     r"|\(0[1-9][0-9]{1,4}\)( ?[0-9]){5,8}|0[1-9](?P<gap>[ .])[0-9]{2}((?P=gap)[0-9]{2}){3}"
     "|(?=([0-9][ /]*){9,12}(?![0-9]))0[1-9][0-9]{1,3}[ /]+[1-9][0-9]+( [0-9]{2,})*(?! ?[0-9])"
 )
-#: Numbers of persons (Austria's, those of Nordic states with the day of birth, of the US, Switzerland, Italy), ORCIDs,
-#: payment cards, addresses of computers; folders of their users, and names of accounts: @anna_huber.
+#: Numbers of persons (Austria's, Nordic and Czech ones with the day of birth, of the US, Switzerland, Italy, Belgium,
+#: Brazil, Britain, France), ORCIDs, payment cards, addresses of computers; folders of their users, and names of
+#: accounts: @anna_huber.
 _DAY, _MONTH, _BYTE = "(0[1-9]|[12][0-9]|3[01])", "(0[1-9]|1[0-2])", "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _REGISTERED = (
     rf"[1-9][0-9]{{3}} {_DAY}{_MONTH}[0-9]{{2}}"
     rf"|({_DAY}{_MONTH}[0-9]{{2}}|([0-9]{{2}})?[0-9]{{2}}{_MONTH}{_DAY})[-+][0-9]{{3}}[0-9A-Z]"
     r"|[0-9]{3}-[0-9]{2}-[0-9]{4}|756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}|[A-Z]{6}[0-9]{2}[A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z]"
+    rf"|[0-9]{{2}}\.{_MONTH}\.{_DAY}-[0-9]{{3}}\.[0-9]{{2}}|{_DAY}{_MONTH}[0-9]{{2}} [0-9]{{5}}"
+    rf"|[0-9]{{2}}(0[1-9]|1[0-2]|5[1-9]|6[0-2]){_DAY}/[0-9]{{3,4}}|([0-9]{{3}}\.){{2}}[0-9]{{3}}-[0-9]{{2}}"
+    rf"|[A-Z]{{2}} ?([0-9]{{2}} ?){{3}}[A-D]|[12] [0-9]{{2}} {_MONTH} [0-9][0-9AB]( [0-9]{{3}}){{2}}( [0-9]{{2}})?"
     r"|[0-9]{4}(?P<sign>[ -])([0-9]{4}(?P=sign)){2}[0-9]{3}[0-9X]|[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}"
     rf"|(?=[1-9][0-9]){_BYTE}(\.{_BYTE}){{3}}"
 )
@@ -63,7 +72,7 @@ ADDRESS = re.compile(
     rf"|(?<![\w+])\+[1-9][0-9]([ /().-]*[0-9]){{7}}|(?<![\w-])({_NATIONAL})(?![\w-])"
     r"|(?<![\w-])(\([2-9][0-9]{2}\) ?|[2-9][0-9]{2}[ .-])[0-9]{3}[ .-][0-9]{4}(?![\w-])"
     rf"|(?<![\w.:-])({_REGISTERED})(?![\w-]|\.[0-9])|{_ACCOUNT}"
-    rf"|^(Miss|Sra?)\.? +{_INITIAL}|\b(Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|[Dd]r|DR(?=\.)|[Pp]rof)(\.-Ing\. *|\. *| +)"
+    rf"|^(Miss|Sra?)\.? +{_INITIAL}|\b({_TITLE})(\.-Ing\. *|\. *| +)"
     rf"(([a-z]{{1,5}}\.|(med|dent|{PARTICLES.pattern})(?= )) *)*{_INITIAL}"
     rf"|\b({_STAFF})\.? +(?!(?i:{_NO_STAFF})\b){_INITIAL}\w"
     rf"|(\b(MRS|FRAU|HERRN?|PROF|MR)|^(MISS|DR))\.? +{_NO_NAME}{_INITIAL}|\bMS\.? +{_INITIAL} {_INITIAL}{{2}}"
@@ -90,7 +99,10 @@ NAME_COLUMN = re.compile(
     r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$"
     r"|^(nach|vor|familien|geburts|ruf|zu|m(ä|ae)dchen)name|^(birth[_ ]?name|(pre|pré|sur)nom|cognome|apellido)s?$"
     r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
-    r"|^(landlord|tenant|next of kin)$"
+    r"|^(landlord|tenant|next of kin|achternaam|voornaam|roepnaam|nazwisko|imi(ę|e)|sobrenome)$"
+    r"|^(etternavn|efternavn|fornavn|efternamn|f(ö|oe?)rnamn)$"
+    r"|(^|[_\W])((huis|tand)?arts|behandelaar|mantelzorger|verpleegkundige|lekarz|piel(ę|e)gniarka|m(é|e)decin"
+    r"|m(é|e)decin[_ ]traitant|infirmi(è|e)re?|m(é|e)dico|enfermer[oa]|l(ä|ae?)kare|sjuksk(ö|oe?)terska)$"
     r"|(arzt|ärztin|pflegekraft|(^|[_\W])pflege|schwester|pfleger|bearb(eiter)?|behandler|therapeut|berater|betreuer|lehrer"
     r"|sachbearbeitung|kontoinhaber|hebamme|gutachter|ansprechpartner|beamt(er?)?)(in)?$"
     r"|((^|[_\W])|(?-i:(?<=[a-z])(?=[A-Z])))(doctor|physician|nurse|clerk|case[_ ]?worker|teacher|officer|agent|handler"
@@ -112,12 +124,16 @@ _THINGS = (
 )
 #: What columns are called that often hold names, logins, visa or plates of persons, whatever their texts look like.
 ASKED_COLUMN = re.compile(
-    r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|clinician|physician|resp|responsible|worker|user"
+    r"(?i)(^|[_\W]|(?-i:(?<=[a-z])(?=[A-Z])))(visum|visa|consultant|conjoint|instructeur|clinician|physician|resp|responsible|worker|user"
     r"|user[_ ]?name|login|kin|relative|contact|staff|operator|signature|k(ü|ue)rzel|verantwortliche?r?|referrer"
     r"|prescriber|requester|initials|kfz|kennzeichen|(number|licen[cs]e)[_ ]?plate"
     r"|kontakt(person)?|angeh(ö|oe)rige[rn]?|(zu|über|ueber)weiser(in)?|einsender|anforderer"
     r"|(validier|erfass|erstell|befunde|behandel|beurteil|(an|auf)geleg|gepr(ü|ue)f)t[_ ]?(von|durch)"
-    r"|(freigegeben|unterschrieben|aufgenommen)[_ ]?(von|durch))s?$"
+    r"|(freigegeben|unterschrieben|aufgenommen)[_ ]?(von|durch)|assigned[_ ]?to"
+    r"|(collect|verifi|validat|authori[sz]|perform|administer|draw|dispens|assess|register|confirm|prescrib|order|issu"
+    r"|tak|handl|updat|modifi|complet|interview|witness|releas|inspect|report)(e?d|e?n)[_ ]?by"
+    r"|(ingevoerd|afgenomen|behandeld|voorgeschreven)[_ ]?door|(prescrit|saisi|valid(é|e))[_ ]?par"
+    r"|kenteken|immatriculation|targa)s?$"
 )
 #: Columns of things, and of what is called after persons.
 THING_COLUMN, CALLED_COLUMN = (re.compile(rf"(?i)({each})s?$|^({each}) of\b") for each in (_THINGS, _CALLED))
@@ -154,6 +170,8 @@ COMMON = re.compile(
 #: Of fewer texts, or where fewer than this share of them are two words in capitals, none is taken for a name; nor where
 #: this share of those holds a word of places and things, or half of them the same last word: Heart and Renal Failure.
 FEWEST, MOSTLY, HARDLY = 5, 2 / 3, 0.2
+#: One word of so many capitals beside others may be a surname: shorter ones are short forms.
+SURNAME = 4
 
 
 def addresses(texts: Collection[str], column: str = "", beside: Collection[str] = ()) -> list[str]:
@@ -225,12 +243,14 @@ def _full_name(text: str) -> bool:
 def _words_of_name(text: str) -> list[str]:
     """The two or three words of what may be a name (see Anna Meier too), in small letters; empty where it is none."""
     parts = [p.split() for p in text.strip().split(",")]
-    words = [w for part in parts for w in part if not PARTICLES.fullmatch(w.lower() if text.isupper() else w)]
+    words = [w for part in parts for w in part if not PARTICLES.fullmatch(w.lower() if w.isupper() else w)]
     words = list(dropwhile(str.islower, words))
     if len(parts) > 2 or not all(parts) or not 2 <= len(words) <= 3:
         return []
     capitals = all(w.isupper() and len(w) > 2 for w in words)  # HARTFORD, CT is none
-    return [w.casefold() for w in words] if all(_capitalised(w, capitals) for w in words) else []
+    surname = len({w.isupper() for w in words}) == 2  # DURAND Luc; but MRI Brain is none
+    named = all(_capitalised(w, capitals or (surname and len(w) >= SURNAME)) for w in words)
+    return [w.casefold() for w in words] if named else []
 
 
 def _capitalised(word: str, capitals: bool) -> bool:

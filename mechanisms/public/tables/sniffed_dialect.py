@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.dialect import Dialect
+from mechanisms.public.schema.dialect import WESTERN, Dialect
 from mechanisms.public.tables import inspect_file
 from mechanisms.public.tables.formats import CSV, format_of_file
 
@@ -35,7 +35,7 @@ def sniffed_dialect(path: Path, declared: Dialect | None = None) -> Dialect:
     with inspect_file.undamaged(path):
         encoding = _encoding(path, compressed)
     wide = declared is not None and declared.encoding.lower().startswith(("utf-16", "utf-32"))
-    if declared is not None and (wide or (not declared.bytes_are_utf8 and encoding in ("cp1252", "latin-1"))):
+    if declared is not None and (wide or (not declared.bytes_are_utf8 and encoding in WESTERN)):
         encoding = declared.encoding  # what a person says of letters is better than a guess
     with inspect_file.open_bytes(path, compressed) as file:
         text = file.read(1 << 16).decode(encoding, errors="replace").lstrip("\n\r")
