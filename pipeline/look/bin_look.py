@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from mechanisms.public.drafts.seen import SPIKE, Numbers
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import CROWDED, USUAL_FINE, bins_of_several, finest, log_cut
 from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.text_forms import NumberForm
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
