@@ -313,6 +313,25 @@ def test_answers_in_a_column_of_staff_are_no_names(capsys):
     assert hint == "'Unknown' among the values: a gap? missing: [\"Unknown\"]", "and no name"
 
 
+ANSWERS = ["99", "-999", "k.A.", "N/A", "unbekannt", "--", "missing", "refused", "Refused", "verweigert"]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_signs_and_words_of_answers_name_nobody_whatever_their_column_is_called(answer, capsys):
+    """But for yes, no and words such as unknown, which names of places hold too, each was taken for a name."""
+    for column in ["doctor", "Kürzel"]:
+        assert persons_in_words(column, ["Yes", "No", answer], "listed") == ""
+    cells, values = {"doctor": ["Yes", "No"] * 300}, ["Yes", "No", "Unknown", answer]
+    hints = [
+        " ".join(
+            checked(capsys, cells, {"doctor": {"kind": "categorical", "values": own}})["columns"]["doctor"]["hints"]
+        )
+        for own in (values, [*values, "Kowalski"])
+    ]
+    assert ["1 of the 5 listed texts hold names" in hint for hint in hints] == [False, True], "a surname is one"
+    assert "names" not in hints[0]
+
+
 def test_ids_that_a_program_for_sheets_cut_short_are_warned_of(capsys):
     """4.55E+11 of eight persons was one unit, whose records were bounded together."""
     cells = {"patient_id": made(lambda r, _: f"{4.5 + 0.01 * r.randrange(30):.2f}E+11"), "sex": ["f", "m"] * 300}

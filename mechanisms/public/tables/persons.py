@@ -11,13 +11,10 @@ from collections import Counter
 from collections.abc import Collection
 from itertools import dropwhile
 
-from mechanisms.public.schema.spellings import NO, YES
+from mechanisms.public.tables.listed_gaps import usual
+from mechanisms.public.tables.text_forms import STAFF
 
-#: Whose numbers tables hold, in words before "number" or "nr" (klantnr): persons, and those who serve them.
-PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
-PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
-PERSONS += "|personal|personeel|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder|ansatt"
-STAFF = "dienst|officer|agent|staff|badge|beamte|operador|funcionario"
+#: What columns are called that hold numbers of those who serve persons.
 STAFF_COLUMN = re.compile(rf"(?i)(^|[_\W])({STAFF})")
 #: Small words inside of names.
 PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
@@ -139,7 +136,7 @@ GIVEN = re.compile(
     "|susanne|sven|svetlana|sylvia|tanja|teresa|thomas|thorsten|timothy|tomasz|ulrich|ulrike|ursula|ute|uwe|vera"
     "|volker|walter|werner|william|wolfgang|yusuf"
 )
-#: Words of places and of things, which few names of persons hold.
+#: Words of places, of things and of answers, which few names of persons hold.
 COMMON = re.compile(
     "north|south|east|west|new|old|upper|lower|great|little|big|central|inner|outer|san|santa|santo|los|las|el|la"
     "|le|les|saint|st|fort|port|lake|mount|river|bay|beach|hill|hills|heights|valley|park|island|islands|city"
@@ -149,7 +146,7 @@ COMMON = re.compile(
     "|services|department|office|station|not|no|none|non|other|unknown|any|all|full|part|high|low|very|more|less"
     "|partly|fully|never|always|good|bad|hour|time|year|month|week|left|right|black|white|red|blue|green|yellow"
     "|african|american|asian|native|pacific|indian|european|free|paid|public|private|credit|card|cash|bank|online"
-    "|single|double|married"
+    "|single|double|married|maybe|refused|declined|not applicable|prefer not to (say|answer)"
 )
 #: Of fewer texts, or where fewer than this share of them are two words in capitals, none is taken for a name; nor where
 #: this share of those holds a word of places and things, or half of them the same last word: Heart and Renal Failure.
@@ -176,10 +173,8 @@ def addresses(texts: Collection[str], column: str = "", beside: Collection[str] 
 
 
 def of_name_column(column: str, texts: Collection[str]) -> list[str]:
-    """The texts of a column that is called as columns of names are, but for yes, no and common words."""
-    words = {*YES, *NO}
-    named = NAME_COLUMN.search(column)
-    return [t for t in texts if named and (w := t.strip().casefold()) not in words and not COMMON.fullmatch(w)]
+    """The texts of a column that is called as columns of names are, but for usual answers and common words."""
+    return _telling(texts) if NAME_COLUMN.search(column) else []
 
 
 def may_be_names(column: str, texts: Collection[str]) -> list[str]:
@@ -209,10 +204,14 @@ def persons_in_words(column: str, texts: Collection[str], which: str, fate: str 
         most = f"{named:,} of the {len(texts):,} {which} texts hold {PERSONAL}"
         rest = "" if named == len(texts) else " (look at all of them: this finds some names, not all)"
         return f"{most}, and would be released {fate}{rest}"
-    words = [t for t in texts if (w := t.strip().casefold()) not in {*YES, *NO} and not COMMON.fullmatch(w)]
-    if len(words) < 2 or not ASKED_COLUMN.search(column):
+    if len(_telling(texts)) < 2 or not ASKED_COLUMN.search(column):
         return ""
     return f"called as columns of persons' names, logins or plates are, and the {which} texts would be released {fate}"
+
+
+def _telling(texts: Collection[str]) -> list[str]:
+    """The texts but for answers, signs of gaps and common words, which name nobody."""
+    return [t for t in texts if not (usual(w := t.strip()) or COMMON.fullmatch(w.casefold()))]
 
 
 def _full_name(text: str) -> bool:
