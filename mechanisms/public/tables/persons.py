@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection
+from functools import lru_cache
 from itertools import dropwhile
 
 from mechanisms.public.tables.listed_gaps import usual
@@ -49,7 +50,8 @@ _REGISTERED = (
     rf"[1-9][0-9]{{3}} {_DAY}{_MONTH}[0-9]{{2}}"
     rf"|({_DAY}{_MONTH}[0-9]{{2}}|([0-9]{{2}})?[0-9]{{2}}{_MONTH}{_DAY})[-+][0-9]{{3}}[0-9A-Z]"
     r"|[0-9]{3}-[0-9]{2}-[0-9]{4}|756\.[0-9]{4}\.[0-9]{4}\.[0-9]{2}|[A-Z]{6}[0-9]{2}[A-Z][0-9]{2}[A-Z][0-9]{3}[A-Z]"
-    r"|[0-9]{4}(?P<sign>[ -])([0-9]{4}(?P=sign)){2}[0-9]{3}[0-9X]|[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}"
+    r"|(?!((19|20)[0-9]{2}[ -]){3})[0-9]{4}(?P<sign>[ -])([0-9]{4}(?P=sign)){2}[0-9]{3}[0-9X]"
+    r"|[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}"
     rf"|(?=[1-9][0-9]){_BYTE}(\.{_BYTE}){{3}}"
 )
 _ACCOUNT = r"(?<!\S)@\w+[._0-9]\w*|\b[A-Za-z]:\\Users\\\w|^/home/\w"
@@ -118,6 +120,13 @@ ASKED_COLUMN = re.compile(
 )
 #: Columns of things, and of what is called after persons.
 THING_COLUMN, CALLED_COLUMN = (re.compile(rf"(?i)({each})s?$|^({each}) of\b") for each in (_THINGS, _CALLED))
+#: Numbers of four parts, as addresses of computers have; versions and sections have parts below this one.
+FOUR_PARTS, SMALL = re.compile(r"[0-9]+(\.[0-9]+){3}"), 100
+#: What columns of versions and sections are called.
+VERSION_COLUMN = re.compile("(?i)version|firmware|section|chapter")
+#: Numbers of lots by their day: so many have one year, as no day of a month has that persons in Denmark begin with; and
+#: persons in Sweden have a check digit.
+LOT, LOTS = re.compile(rf"(20)?(?P<digits>(?P<year>[123][0-9]){_MONTH}{_DAY}-[0-9]{{4}})"), 10
 #: Frequent first names that are no places, and no words that stand before others: Anna Meier is somebody anywhere.
 GIVEN = re.compile(
     "adam|agnieszka|ahmed|aisha|alejandro|alessandro|ali|alice|amanda|amir|amy|andrea|andreas|andrew|angela|anita"
@@ -169,7 +178,34 @@ def addresses(texts: Collection[str], column: str = "", beside: Collection[str] 
     signed = {t: match for t in texts if (match := SIGNED.fullmatch(t.strip())) and match[1] in {*texts, *beside}}
     full = [] if CALLED_COLUMN.search(column) else [t for t in texts if _full_name(t)]
     candidates = {*full, *(t for t, match in signed.items() if not COMMON.fullmatch(match[2].casefold()))}
-    return [t for t in texts if t in candidates or ADDRESS.search(t)]
+    personal = {t for t in texts if ADDRESS.search(t)}
+    things = _numbers_of_things(frozenset((*texts, *beside)), column) if personal else frozenset()
+    return [t for t in texts if t in candidates or (t in personal and t.strip() not in things)]
+
+
+@lru_cache(8)  # a draft asks of each text of a column
+def _numbers_of_things(texts: frozenset[str], column: str) -> frozenset[str]:
+    """Texts that number versions, sections or lots, by those beside them, and look like addresses or ids of persons."""
+    bare = {t.strip() for t in texts}
+    numbers = {t: [*map(int, t.split("."))] for t in bare if FOUR_PARTS.fullmatch(t)}
+    things = {t for t, parts in numbers.items() if max(parts) < SMALL}
+    first, large = {parts[0] for parts in numbers.values()}, sum(max(parts) > 255 for parts in numbers.values())
+    varied = len(things) == len(numbers) >= FEWEST and len(first) > 2 and min(first) < 10
+    parents = sum(t.rpartition(".")[0] in bare for t in numbers)
+    if not (varied or VERSION_COLUMN.search(column) or large > HARDLY * len(numbers) or 2 * parents > len(numbers)):
+        things = set()
+    lots = [match for t in bare if (match := LOT.fullmatch(t))]
+    for year in {lot["year"] for lot in lots}:
+        own = [lot for lot in lots if lot["year"] == year]
+        if len(own) >= max(LOTS, HARDLY * len(lots)) and 2 * sum(_checked(lot["digits"]) for lot in own) < len(own):
+            things |= {lot[0] for lot in own}
+    return frozenset(things)
+
+
+def _checked(digits: str) -> bool:
+    """Whether the last digit checks those before it, as of payment cards and of persons in Sweden."""
+    every = [int(c) * (1 + k % 2) for k, c in enumerate(reversed(digits.replace("-", "")))]
+    return sum(n - 9 * (n > 9) for n in every) % 10 == 0
 
 
 def of_name_column(column: str, texts: Collection[str]) -> list[str]:
