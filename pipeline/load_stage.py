@@ -58,7 +58,7 @@ def load(state: State) -> State:
         synthesizer = started(specs.synthesizer, config.synthesis, schema, state.start)
         opened = partial(open_with, limits=config.limits, workdir=folder.temporary)
         check_public(public, schema, source, private.encoding.rows, opened=opened, workdir=folder.temporary)
-        losses = look_before_spending(private, source, schema, config, folder, state.show, has_folder=state.has_folder)
+        losses = look_before_spending(private, source, schema, config, folder, state.show)
     design = replace(design, specs=replace(specs, synthesizer=synthesizer))
     return replace(state, design=design, private=private, losses=losses)
 

@@ -28,7 +28,7 @@ from mechanisms.accounting.bookings import (
     opened,
 )
 from mechanisms.accounting.filters import Limit, Spend, spend_of_plan
-from mechanisms.accounting.ledger import Mark, marks_of, place_of, recorded
+from mechanisms.accounting.ledger import Mark, locked, marks_of, place_of, recorded
 from mechanisms.accounting.plan import Plan
 from mechanisms.accounting.running_total import RunningTotal, running_total
 from mechanisms.public.errors import UserError
@@ -120,10 +120,11 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     ledger, fresh = _one_ledger(releases), fresh_of(releases, book)
     if not fresh:
         return book
-    for release in fresh:
-        if (old := release.booking()) is None or book.booked(old.id) is not None:
-            release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
+    with locked(ledger.path):  # a place that cannot be written is refused before a name is left
+        for release in fresh:
+            if (old := release.booking()) is None or book.booked(old.id) is not None:
+                release.name_file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                write_whole(release.name_file, json.dumps({"id": secrets.token_hex(12)}) + "\n", mode=0o600)
     if warning := _unprotected_words(fresh):
         print(f"  {warning}", file=sys.stderr)
     bookings = [b for r in fresh if (b := r.booking()) is not None]

@@ -25,7 +25,6 @@ from mechanisms.public.errors import UserError, check_head, require_columns
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
-from mechanisms.public.tables.text_forms import sign_of
 from mechanisms.public.units import ID_RULES
 from mechanisms.sensitive.id_rules import MOST_DIGITS, normal_form
 from pipeline.frames.frame_kinds import Kind, declared, kind_of_arrow, kind_of_pandas, of_objects
@@ -308,6 +307,11 @@ def _plain(value: Any, column: Column | None) -> str:
     if isinstance(value, uuid.UUID | pd.Period) or (isinstance(value, datetime.time) and value.tzinfo is None):
         return str(value)
     return sign_of(value)
+
+
+def sign_of(value: object) -> str:
+    """What stands for an object that no table holds, as a frame of pandas may: the name of its kind."""
+    return f"<{type(value).__name__}>"
 
 
 def zoned_objects(frame: object) -> list[str]:

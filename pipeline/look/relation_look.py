@@ -18,7 +18,9 @@ from mechanisms.public.drafts.mixed_guess import guess_mixed
 from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
+    EQUAL,
     apart_in_words,
+    ascending_numbers,
     ascending_rows,
     guess_ordered,
     guess_times,
@@ -29,7 +31,13 @@ from mechanisms.public.drafts.order_guess import (
     spans,
     spans_of,
 )
-from mechanisms.public.drafts.rule_guess import guess_calendar, guess_derived, guess_determined, guess_parts
+from mechanisms.public.drafts.rule_guess import (
+    FEWEST_ROWS,
+    guess_calendar,
+    guess_derived,
+    guess_determined,
+    guess_parts,
+)
 from mechanisms.public.errors import UserError, first_few
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.rules.engineering import engineer
@@ -77,6 +85,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         f"{' ≤ '.join(map(repr, group))} {rows_in_words(group, up, both)}, {NO_RULE}: ordered: {as_json([group])}"
         for group, up, both in in_groups([pair for pair in ordered if not any({*pair[:2]} <= own for own in tied)])
     ]
+    hints += _nearly_ascending(source, {n: c for n, c in free.items() if n in varied}, [{*o[:2]} for o in pairs] + tied)
     hints += [*(apart_in_words(*pair) for pair in days), *past_midnight(source, columns, [*every, *alike]).values()]
     asked = guess_ages(source, free) | guess_mixed(source, free)
     hints += [f"{name!r}: {words}" for name, words in asked.items()]
@@ -99,6 +108,18 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     hints += _skipped(schema, skipped, of_length)
     hints += _never(schema, guess_never(listed, batches_of, skipped), of_length)
     return hints + _calendar(source, schema, varied)
+
+
+def _nearly_ascending(source: Source, columns: Mapping[str, Column], tied: Sequence[Collection[str]]) -> list[str]:
+    """Numbers that ascend in nearly all rows, of which a draft makes no rule, where no rule ties them."""
+    pairs = ascending_numbers(source, columns, mostly=True)
+    free = [(a, b) for a, b in pairs if not any({a, b} <= {*own} for own in tied)]
+    return [
+        f"{a!r} ≤ {b!r} in {percent(up / both)} of the {both:,} rows that hold both, and a release breaks it in many "
+        f"more: are the others mistakes? ordered: {as_json([[a, b]])} keeps it in all rows"
+        for (a, b), (both, up, same) in ascending_rows(source, columns, free).items()
+        if both >= FEWEST_ROWS and up >= ASCENDING * both and same <= EQUAL * both
+    ]
 
 
 def _calendar(source: Source, schema: Schema, varied: Mapping[str, Column]) -> list[str]:

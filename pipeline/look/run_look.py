@@ -43,8 +43,6 @@ def look_before_spending(
     config: Config,
     folder: RunFolder,
     show: Stages,
-    *,
-    has_folder: bool = True,
 ) -> tuple[ColumnLoss, ...]:
     """What the columns lose; the warnings of `check` on a terminal, and its whole look in `internal/check.txt`.
 
@@ -52,9 +50,6 @@ def look_before_spending(
     that fails stops no run.
 
     Guarantee: none; what stands in a log follows from settings alone, a refusal aside.
-    Args:
-        has_folder: as of `run`.
-
     Raises:
         UserError: a column loses a larger share than `data.max_unplaced`; nothing was charged.
     """
@@ -82,8 +77,6 @@ def look_before_spending(
         except Exception as error:
             lines = more = failure_lines(error)
         write_whole(folder.look, "\n".join(lines) + "\n", mode=0o600)
-        where = f"{folder.look} (NOT private)" if has_folder else NO_FOLDER
-        show.note("" if show.tells else f"what the schema does to the rows: {where}")
         warned += more
         one_sided = [m for m in more if ONE_SIDED in m]
         skewed = [x for x in losses if any(m.startswith(f"column {x.column!r}: ") for m in one_sided)]

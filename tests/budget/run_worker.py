@@ -14,17 +14,17 @@ from pipeline.sweeps import job_process, warm_start  # loaded once, before the c
 #: of these it is.
 MOMENTS = {
     "before the name of the booking": ("open", r"\.booking\.json\.", 1),
-    "after the name, before the booking": ("open", r"people\.json\.lock', 'a'", 1),
+    "after the name, before the booking": ("open", r"people\.json\.lock', 'a'", 2),
     "with the new ledger written, not yet in its place": ("os.rename", r"people\.json", 1),
     "after the booking, before the run's own ledger": ("open", r"/ledger\.jsonl", 1),
     "after the charges, before the release": ("open", r"privacy\.json", 1),
 }
 CHARGING = {
     "before the first charge": ("open", r"/ledger\.jsonl', 'a'", 2),
-    "after the first charge, before its note": ("open", r"people\.json\.lock', 'a'", 2),
+    "after the first charge, before its note": ("open", r"people\.json\.lock', 'a'", 3),
     "with that note written, not yet in its place": ("os.rename", r"people\.json", 2),
     "after the note of the first charge, before its answer": ("open", r"internal/answers/", 1),
-    "after the last charge, before its note": ("open", r"people\.json\.lock', 'a'", 4),
+    "after the last charge, before its note": ("open", r"people\.json\.lock', 'a'", 5),
 }
 
 

@@ -396,6 +396,7 @@ def test_a_ledger_where_nobody_can_write_is_one_clear_line_and_leaves_no_release
     said = reply(capsys, "run", *FAST, "hydra.run.dir=a", "budget.ledger=/proc/nowhere/people.json", LIMIT, code=1).err
     assert "cannot write" in said and "Traceback" not in said and "fault of the pipeline" not in said
     assert not (town / "a" / "release").exists()
+    assert "internal/" not in said and not (town / "a").exists(), "no line names a file that is gone, and none is left"
 
 
 def test_plan_says_what_would_be_left_and_books_nothing(town, capsys):

@@ -262,6 +262,56 @@ def test_versions_batches_and_amounts_are_no_numbers_of_persons():
     assert [t for t in UNREGISTERED if addresses([t])] == []
 
 
+def _of_sweden(rng, year):
+    """A number of a person born then, with its check digit."""
+    digits = f"{year}{rng.randint(1, 12):02}{rng.randint(1, 28):02}{rng.randint(0, 999):03}"
+    each = [int(c) * (2 - k % 2) for k, c in enumerate(digits)]
+    return f"{digits[:6]}-{digits[6:]}{-sum(n // 10 + n % 10 for n in each) % 10}"
+
+
+#: Numbers of things, by the others of their column: sections, versions, builds, lots of a few years, seasons.
+THINGS = {
+    "paragraph": ["11", "12", "12.5", "12.5.1", "12.5.1.2", "12.5.2", "13.1.4", "13.1.4.2"],
+    "firmware_version": ["12.5.1.2", "12.5.1.3", "12.6.0.1"],
+    "software": [f"{a}.{b}.0.{c}" for a in (8, 9, 10, 12, 14) for b in range(4) for c in (1, 2)],
+    "windows": [f"10.0.{build}.{c}" for build in (22, 19041, 22621) for c in range(1, 9)],
+    "charge": [f"{y}{m:02}15-{k:04}" for y in (23, 24) for m in range(1, 13) for k in (1, 2, 12)],
+    "lot": [f"2024{m:02}15-{k:04}" for m in range(1, 13) for k in (1, 2, 12)],
+    "seasons": ["2023 2024 2025 2026", "2020-2021-2022-2023", "2020 2021"],
+}
+#: Numbers of persons, and of their computers, that look alike.
+PERSONS_BESIDE = {
+    "inner network": made(lambda rng, i: f"10.{rng.randint(0, 9)}.12.{rng.randint(1, 99)}"),
+    "network": made(lambda rng, i: f"62.48.{rng.randint(1, 60)}.{rng.randint(1, 99)}"),
+    "visitors": made(lambda rng, i: ".".join(str(rng.randint(11, 255)) for _ in range(4))),
+    "mistyped": [*(f"192.168.0.{i}" for i in range(10, 40)), *(f"81.5.7.{i}" for i in range(10, 40))],
+    "Denmark": made(lambda rng, i: f"{rng.randint(1, 28):02}{rng.randint(1, 12):02}24-{rng.randint(0, 9999):04}"),
+    "Denmark, days not known": made(lambda rng, i: f"0101{rng.randint(50, 99)}-{rng.randint(0, 9999):04}"),
+    "Sweden, a cohort": made(lambda rng, i: _of_sweden(rng, 24)),
+    "Finland": made(
+        lambda rng, i: f"{rng.randint(1, 28):02}0724-{rng.randint(2, 899):03}{rng.choice('0123456789ABC')}"
+    ),
+    "few": ["240115-0012", "240115-0013", "240301-0001"],
+    "card": ["4111 1111 1111 1111", "2221 0000 0000 0009", "0000-0002-1825-0097", "2023 4024 2025 2026"],
+}
+
+
+@pytest.mark.parametrize("column", THINGS)
+def test_sections_versions_lots_and_seasons_name_nobody_by_the_others_of_their_column(column):
+    """Each was an address of a computer, or the number of a person in Denmark, or a payment card."""
+    assert addresses(THINGS[column], column) == []
+    assert [t for t in THINGS[column] if addresses([t], column, THINGS[column])] == []
+    beside = [*THINGS[column], "192.168.0.17", "600131-1232", "4111 1111 1111 1111"]
+    assert {*beside[-3:]} <= {*addresses(beside, column)}, "what is of somebody is warned of beside them"
+
+
+@pytest.mark.parametrize("column", PERSONS_BESIDE)
+def test_addresses_of_computers_and_numbers_of_persons_are_such_whatever_stands_beside_them(column):
+    texts = [*dict.fromkeys(PERSONS_BESIDE[column])]
+    assert addresses([*texts, "192.168.0.999", "12.5.1"], column) == texts
+    assert [t for t in texts if not addresses([t], column, texts)] == []
+
+
 def test_one_name_and_telephones_of_a_country_among_ordinary_values_are_warned_of_and_never_drafted(capsys):
     """'Maria Huber' among states and 0171 2345678 were listed, called ok, and released as they are."""
     assert [t for t in [*TELEPHONES, *NAMED] if not addresses([t])] == []
@@ -396,6 +446,25 @@ def test_answers_in_a_column_of_staff_are_no_names(capsys):
     declared = "doctor: {kind: categorical, values: ['Yes', 'No', Unknown]}"
     (hint,) = checked(capsys, cells, declared)["columns"]["doctor"]["hints"]
     assert hint == "'Unknown' among the values: a gap? missing: [\"Unknown\"]", "and no name"
+
+
+ANSWERS = ["99", "-999", "k.A.", "N/A", "unbekannt", "--", "missing", "refused", "Refused", "verweigert"]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_signs_and_words_of_answers_name_nobody_whatever_their_column_is_called(answer, capsys):
+    """But for yes, no and words such as unknown, which names of places hold too, each was taken for a name."""
+    for column in ["doctor", "Kürzel"]:
+        assert persons_in_words(column, ["Yes", "No", answer], "listed") == ""
+    cells, values = {"doctor": ["Yes", "No"] * 300}, ["Yes", "No", "Unknown", answer]
+    hints = [
+        " ".join(
+            checked(capsys, cells, {"doctor": {"kind": "categorical", "values": own}})["columns"]["doctor"]["hints"]
+        )
+        for own in (values, [*values, "Kowalski"])
+    ]
+    assert ["1 of the 5 listed texts hold names" in hint for hint in hints] == [False, True], "a surname is one"
+    assert "names" not in hints[0]
 
 
 def test_ids_that_a_program_for_sheets_cut_short_are_warned_of(capsys):
@@ -857,6 +926,31 @@ def test_hours_above_24_are_lengths_of_time_and_no_times_of_the_day():
     assert "stay" not in columns and "run" not in columns
     assert {columns[n]["kind"] for n in ("shift", "closes", "typed")} == {"datetime"}
     assert text.count("lengths of time, some of more than 24 hours: write numbers (of minutes)") == 2
+
+
+def test_numbers_that_ascend_in_nearly_all_rows_are_told_with_their_share_and_numbers_of_another_unit_are_not(capsys):
+    """No rule was drafted of 99 % of the rows, no line said so, and a quarter of the synthetic rows broke it."""
+    rng = random.Random(7)
+    claim = made(lambda r, i: round(rng.lognormvariate(8, 1.2), 2))
+    awarded = [round(c * (1.2 if i % 120 == 7 else rng.betavariate(3, 1.5)), 2) for i, c in enumerate(claim)]
+    cells = {"claim": claim, "awarded": awarded, "paid": [round(0.97 * c, 2) for c in reversed(claim)]}
+    cells |= {"metres": made(lambda r, i: rng.randint(500, 4000)), "steps": made(lambda r, i: rng.randint(2000, 9000))}
+    (hint,) = (h for h in checked(capsys, cells)["hints"] if "≤" in h)
+    told = "'awarded' ≤ 'claim' in 99.2 % of the 600 rows that hold both, and a release breaks it in many more"
+    assert hint == f'{told}: are the others mistakes? ordered: [["awarded", "claim"]] keeps it in all rows'
+    columns = drafted(cells)[0]
+    hints = checked(capsys, cells, columns, ordered=[["awarded", "claim"]])["hints"]
+    (broken,) = (h for h in hints if "≤" in h)
+    assert broken.startswith("awarded ≤ claim: 0.8 % of the rows break it"), "a rule is no more asked about"
+
+
+def test_results_of_games_are_no_lengths_of_time_which_have_minutes_below_ten():
+    results = made(lambda rng, i: f"{rng.randint(10, 45)}:{rng.randint(10, 45)}")
+    played = made(lambda rng, i: f"{rng.randint(10, 45)}:{rng.randint(0, 59):02}")
+    quarters = made(lambda rng, i: f"{rng.randint(10, 45)}:{rng.randint(0, 3) * 15:02}")
+    columns, text = drafted({"result": results, "played": played, "quarters": quarters, "sex": ["f", "m"] * (N // 2)})
+    assert "two numbers in each, as 36:15 of a game" in guess_of(text, "result") and {*columns} == {"sex"}
+    assert all("lengths of time, some of more than" in guess_of(text, column) for column in ("played", "quarters"))
 
 
 @pytest.mark.slow

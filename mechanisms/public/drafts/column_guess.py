@@ -67,6 +67,8 @@ DAYS_GUESSED = "dates or times ({}); bounds are those seen, rounded outwards"
 #: Hours and minutes, perhaps seconds; and how those of more than a day begin.
 LENGTH = re.compile("[0-9]{1,3}:[0-5][0-9](:[0-5][0-9])?")
 LONG = re.compile("(?!24:00)(2[4-9]|[3-9][0-9]|[1-9][0-9]{2}):")
+#: Of so many lengths some have fewer than ten minutes.
+MANY_LENGTHS = 50
 #: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
 PAIRS = 10
 
@@ -244,6 +246,8 @@ def _lengths(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     rows, long = (sum(each.values()) for each in (texts, {t: n for t, n in lengths.items() if LONG.match(t)}))
     if sum(lengths.values()) < (1 - FEW_WORDS) * rows or long < max(LEAST_FORM * rows, FEWEST_UNITS):
         return None
+    if len(lengths) >= MANY_LENGTHS and not any(":0" in t for t in lengths):
+        return None, "two numbers in each, as 36:15 of a game: write them in two columns of the table"
     return None, "lengths of time, some of more than 24 hours: write numbers (of minutes) into the table"
 
 

@@ -43,10 +43,10 @@ ONE_EACH, STEPS, EVEN = 100, (1, 1.5, 2, 3, 4, 5, 7), 20
 MOST_NUMBERS, TRIED_ROWS = 120, 2_000
 #: A pair is proposed where so large a share of the rows ascends, and at most so large a one agrees.
 ASCENDING, EQUAL = 0.97, 0.95
-#: Numbers whose names say nothing ascend where so many rows do, of which so large a share would not if they were
-#: unrelated, where both have the same texts beside them (marks of thousands aside), and where the range of one is at
-#: most so many times that of the other: else they have other units.
-NEARLY_ALL, BY_CHANCE, ALIKE_RANGES, MARKS = 0.9999, 0.02, 10, {".", ",", " ", "'"}
+#: Numbers whose names say nothing ascend where so many rows do, of which so large a share (and so many times those that
+#: do not) would not if they were unrelated, where both have the same texts beside them (marks of thousands aside), and
+#: where the range of one is at most so many times that of the other: else they have other units.
+NEARLY_ALL, BY_CHANCE, FAR_MORE, ALIKE_RANGES, MARKS = 0.9999, 0.02, 20, 10, {".", ",", " ", "'"}
 #: Times of the day come within half a day after others in so large a share of rows as ascend, where at least such a
 #: share of unrelated ones would not; so many rows are read.
 UNRELATED, CLOCK_ROWS = 0.1, 1 << 16
@@ -89,7 +89,7 @@ def twins(source: Source) -> dict[str, str]:
 
 def guess_ordered(source: Source, columns: ByName) -> tuple[list[Pair], list[Pair]]:
     """Pairs that ascend, and that nearly always agree, once each; rows that do, and that hold both. NOT private."""
-    likely = _ascending_numbers(source, columns)
+    likely = ascending_numbers(source, columns)
     if not (tried := list(dict.fromkeys([*_tried(columns), *likely]))):
         return [], []
     asked = {n: columns[n] for pair in tried for n in pair}
@@ -338,8 +338,9 @@ def _bounds(high: float) -> FieldDict:
     return {"max": edges[-1], "bins": {"edges": edges}}
 
 
-def _ascending_numbers(source: Source, by_name: ByName) -> list[tuple[str, str]]:
-    """Pairs of numbers that ascend in the first rows, where unrelated ones would not: paid and claimed."""
+def ascending_numbers(source: Source, by_name: ByName, *, mostly: bool = False) -> list[tuple[str, str]]:
+    """Pairs of numbers that ascend (mostly) in the first rows, where unrelated ones would not: paid and claimed."""
+    share, chance = (ASCENDING, UNRELATED) if mostly else (NEARLY_ALL, BY_CHANCE)
     columns = amounts(by_name)[:MOST_NUMBERS]
     if len(columns) < 2:
         return []
@@ -348,13 +349,13 @@ def _ascending_numbers(source: Source, by_name: ByName) -> list[tuple[str, str]]
     both = held.T.astype(np.int64) @ held
     descend = np.array([(own[:, None] > rows).sum(axis=0) for own in rows.T])
     written = [(c.kind, {*c.strip} - MARKS) for c in columns]
-    ascend, likely = (both > 0) & (descend <= (1 - NEARLY_ALL) * both), np.zeros_like(both, np.bool_)
+    ascend, likely = (both > 0) & (descend <= (1 - share) * both), np.zeros_like(both, np.bool_)
     for i, j in np.argwhere(ascend & ~np.eye(len(columns), dtype=np.bool_)).tolist():
         ranges = sorted(columns[k].high - columns[k].low for k in (i, j))
         low, high = rows[held[:, i] & held[:, j]][:, [i, j]].T
         by_chance = np.searchsorted(np.sort(high), low).mean() / low.size
         alike = written[i] == written[j] and ranges[1] <= ALIKE_RANGES * ranges[0]
-        likely[i, j] = alike and by_chance >= BY_CHANCE
+        likely[i, j] = alike and by_chance >= max(chance, FAR_MORE * descend[i, j] / both[i, j])
     for k in range(len(columns)):  # of a ≤ b ≤ c also a ≤ c, which may hold by chance
         likely |= likely[:, [k]] & likely[k]
     return [(columns[i].name, columns[j].name) for i, j in np.argwhere(likely & ascend).tolist() if i != j]

@@ -6,11 +6,18 @@ import math
 import re
 from collections.abc import Collection
 
-from mechanisms.public.schema.spellings import short_words
+from mechanisms.public.schema.spellings import NO, YES, short_words
 from mechanisms.public.tables.text_forms import CODES_OF_GAPS, CROSSES, FAR_CODES, GAPS, NO_VALUE, SIGNS
 
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
+#: Signs of gaps, answers, and labels of *other*, in small letters: they name nobody, and who holds one alone is hidden.
+USUAL = frozenset((*(t.lower() for t in GAPS), *map(str, FAR_CODES), *YES, *NO, "other", "other value"))
+
+
+def usual(text: str) -> bool:
+    """Whether a text without blanks around it is a usual sign or answer, whatever its column is called."""
+    return text.lower() in USUAL or NO_VALUE.fullmatch(text) is not None
 
 
 def listed_gaps(values: Collection[str]) -> list[str]:

@@ -7,16 +7,13 @@ from dataclasses import dataclass
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.column import Column
-from mechanisms.public.schema.spellings import NO, YES
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import EncodingReport
-from mechanisms.public.tables.text_forms import FAR_CODES, GAPS, NO_VALUE
+from mechanisms.public.tables.listed_gaps import usual
 
 SETTING = "data.max_unplaced"
 #: A list is another column's where so many cells are filled, and none of them holds a text of it: *other* takes all.
 NONE_LISTED = 20
-#: Signs of gaps, of yes and no, and labels of *other*, in small letters: whoever holds one alone, it tells of nobody.
-USUAL = frozenset((*(t.lower() for t in GAPS), *map(str, FAR_CODES), *YES, *NO, "other", "other value"))
 #: So many columns are named in a refusal.
 NAMED = 8
 
@@ -134,11 +131,7 @@ def declared_texts(column: Column) -> list[str]:
     spelled = [t for t, _ in column.spelled] if _listed_by_hand(column) else []
     values = {*column.values} if column.kind == "categorical" else ()
     own = dict.fromkeys((*spelled, *column.missing_texts, column.other or ""))
-    return [t for t in own if t in values or not _usual(t.strip())]
-
-
-def _usual(text: str) -> bool:
-    return len(text) < 2 or text.lower() in USUAL or NO_VALUE.fullmatch(text) is not None
+    return [t for t in own if t in values or not (len(bare := t.strip()) < 2 or usual(bare))]
 
 
 def lone_lines(lone: Mapping[str, int], unit: str | None) -> list[str]:

@@ -9,15 +9,13 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection
+from functools import lru_cache
 from itertools import dropwhile
 
-from mechanisms.public.schema.spellings import NO, YES
+from mechanisms.public.tables.listed_gaps import usual
+from mechanisms.public.tables.text_forms import STAFF
 
-#: Whose numbers tables hold, in words before "number" or "nr" (klantnr): persons, and those who serve them.
-PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
-PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
-PERSONS += "|personal|personeel|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder|ansatt"
-STAFF = "dienst|officer|agent|staff|badge|beamte|operador|funcionario"
+#: What columns are called that hold numbers of those who serve persons.
 STAFF_COLUMN = re.compile(rf"(?i)(^|[_\W])({STAFF})")
 #: Small words inside of names.
 PARTICLES = re.compile("van|von|der|den|de|del|della|di|da|dos|du|la|le|ter|ten|bin|al|el|zu|y")
@@ -61,7 +59,8 @@ _REGISTERED = (
     rf"|[0-9]{{2}}\.{_MONTH}\.{_DAY}-[0-9]{{3}}\.[0-9]{{2}}|{_DAY}{_MONTH}[0-9]{{2}} [0-9]{{5}}"
     rf"|[0-9]{{2}}(0[1-9]|1[0-2]|5[1-9]|6[0-2]){_DAY}/[0-9]{{3,4}}|([0-9]{{3}}\.){{2}}[0-9]{{3}}-[0-9]{{2}}"
     rf"|[A-Z]{{2}} ?([0-9]{{2}} ?){{3}}[A-D]|[12] [0-9]{{2}} {_MONTH} [0-9][0-9AB]( [0-9]{{3}}){{2}}( [0-9]{{2}})?"
-    r"|[0-9]{4}(?P<sign>[ -])([0-9]{4}(?P=sign)){2}[0-9]{3}[0-9X]|[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}"
+    r"|(?!((19|20)[0-9]{2}[ -]){3})[0-9]{4}(?P<sign>[ -])([0-9]{4}(?P=sign)){2}[0-9]{3}[0-9X]"
+    r"|[0-9A-Fa-f]{2}([:-][0-9A-Fa-f]{2}){5}"
     rf"|(?=[1-9][0-9]){_BYTE}(\.{_BYTE}){{3}}"
 )
 _ACCOUNT = r"(?<!\S)@\w+[._0-9]\w*|\b[A-Za-z]:\\Users\\\w|^/home/\w"
@@ -137,6 +136,13 @@ ASKED_COLUMN = re.compile(
 )
 #: Columns of things, and of what is called after persons.
 THING_COLUMN, CALLED_COLUMN = (re.compile(rf"(?i)({each})s?$|^({each}) of\b") for each in (_THINGS, _CALLED))
+#: Numbers of four parts, as addresses of computers have; versions and sections have parts below this one.
+FOUR_PARTS, SMALL = re.compile(r"[0-9]+(\.[0-9]+){3}"), 100
+#: What columns of versions and sections are called.
+VERSION_COLUMN = re.compile("(?i)version|firmware|section|chapter")
+#: Numbers of lots by their day: so many have one year, as no day of a month has that persons in Denmark begin with; and
+#: persons in Sweden have a check digit.
+LOT, LOTS = re.compile(rf"(20)?(?P<digits>(?P<year>[123][0-9]){_MONTH}{_DAY}-[0-9]{{4}})"), 10
 #: Frequent first names that are no places, and no words that stand before others: Anna Meier is somebody anywhere.
 GIVEN = re.compile(
     "adam|agnieszka|ahmed|aisha|alejandro|alessandro|ali|alice|amanda|amir|amy|andrea|andreas|andrew|angela|anita"
@@ -155,7 +161,7 @@ GIVEN = re.compile(
     "|susanne|sven|svetlana|sylvia|tanja|teresa|thomas|thorsten|timothy|tomasz|ulrich|ulrike|ursula|ute|uwe|vera"
     "|volker|walter|werner|william|wolfgang|yusuf"
 )
-#: Words of places and of things, which few names of persons hold.
+#: Words of places, of things and of answers, which few names of persons hold.
 COMMON = re.compile(
     "north|south|east|west|new|old|upper|lower|great|little|big|central|inner|outer|san|santa|santo|los|las|el|la"
     "|le|les|saint|st|fort|port|lake|mount|river|bay|beach|hill|hills|heights|valley|park|island|islands|city"
@@ -165,7 +171,7 @@ COMMON = re.compile(
     "|services|department|office|station|not|no|none|non|other|unknown|any|all|full|part|high|low|very|more|less"
     "|partly|fully|never|always|good|bad|hour|time|year|month|week|left|right|black|white|red|blue|green|yellow"
     "|african|american|asian|native|pacific|indian|european|free|paid|public|private|credit|card|cash|bank|online"
-    "|single|double|married"
+    "|single|double|married|maybe|refused|declined|not applicable|prefer not to (say|answer)"
 )
 #: Of fewer texts, or where fewer than this share of them are two words in capitals, none is taken for a name; nor where
 #: this share of those holds a word of places and things, or half of them the same last word: Heart and Renal Failure.
@@ -190,14 +196,39 @@ def addresses(texts: Collection[str], column: str = "", beside: Collection[str] 
     signed = {t: match for t in texts if (match := SIGNED.fullmatch(t.strip())) and match[1] in {*texts, *beside}}
     full = [] if CALLED_COLUMN.search(column) else [t for t in texts if _full_name(t)]
     candidates = {*full, *(t for t, match in signed.items() if not COMMON.fullmatch(match[2].casefold()))}
-    return [t for t in texts if t in candidates or ADDRESS.search(t)]
+    personal = {t for t in texts if ADDRESS.search(t)}
+    things = _numbers_of_things(frozenset((*texts, *beside)), column) if personal else frozenset()
+    return [t for t in texts if t in candidates or (t in personal and t.strip() not in things)]
+
+
+@lru_cache(8)  # a draft asks of each text of a column
+def _numbers_of_things(texts: frozenset[str], column: str) -> frozenset[str]:
+    """Texts that number versions, sections or lots, by those beside them, and look like addresses or ids of persons."""
+    bare = {t.strip() for t in texts}
+    numbers = {t: [*map(int, t.split("."))] for t in bare if FOUR_PARTS.fullmatch(t)}
+    things = {t for t, parts in numbers.items() if max(parts) < SMALL}
+    first, large = {parts[0] for parts in numbers.values()}, sum(max(parts) > 255 for parts in numbers.values())
+    varied = len(things) == len(numbers) >= FEWEST and len(first) > 2 and min(first) < 10
+    parents = sum(t.rpartition(".")[0] in bare for t in numbers)
+    if not (varied or VERSION_COLUMN.search(column) or large > HARDLY * len(numbers) or 2 * parents > len(numbers)):
+        things = set()
+    lots = [match for t in bare if (match := LOT.fullmatch(t))]
+    for year in {lot["year"] for lot in lots}:
+        own = [lot for lot in lots if lot["year"] == year]
+        if len(own) >= max(LOTS, HARDLY * len(lots)) and 2 * sum(_checked(lot["digits"]) for lot in own) < len(own):
+            things |= {lot[0] for lot in own}
+    return frozenset(things)
+
+
+def _checked(digits: str) -> bool:
+    """Whether the last digit checks those before it, as of payment cards and of persons in Sweden."""
+    every = [int(c) * (1 + k % 2) for k, c in enumerate(reversed(digits.replace("-", "")))]
+    return sum(n - 9 * (n > 9) for n in every) % 10 == 0
 
 
 def of_name_column(column: str, texts: Collection[str]) -> list[str]:
-    """The texts of a column that is called as columns of names are, but for yes, no and common words."""
-    words = {*YES, *NO}
-    named = NAME_COLUMN.search(column)
-    return [t for t in texts if named and (w := t.strip().casefold()) not in words and not COMMON.fullmatch(w)]
+    """The texts of a column that is called as columns of names are, but for usual answers and common words."""
+    return _telling(texts) if NAME_COLUMN.search(column) else []
 
 
 def may_be_names(column: str, texts: Collection[str]) -> list[str]:
@@ -227,10 +258,14 @@ def persons_in_words(column: str, texts: Collection[str], which: str, fate: str 
         most = f"{named:,} of the {len(texts):,} {which} texts hold {PERSONAL}"
         rest = "" if named == len(texts) else " (look at all of them: this finds some names, not all)"
         return f"{most}, and would be released {fate}{rest}"
-    words = [t for t in texts if (w := t.strip().casefold()) not in {*YES, *NO} and not COMMON.fullmatch(w)]
-    if len(words) < 2 or not ASKED_COLUMN.search(column):
+    if len(_telling(texts)) < 2 or not ASKED_COLUMN.search(column):
         return ""
     return f"called as columns of persons' names, logins or plates are, and the {which} texts would be released {fate}"
+
+
+def _telling(texts: Collection[str]) -> list[str]:
+    """The texts but for answers, signs of gaps and common words, which name nobody."""
+    return [t for t in texts if not (usual(w := t.strip()) or COMMON.fullmatch(w.casefold()))]
 
 
 def _full_name(text: str) -> bool:

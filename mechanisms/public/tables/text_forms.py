@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mechanisms.public.schema.spellings import ISO, NO_ANSWER, moment_of, short_words
-from mechanisms.public.tables.persons import PERSONS, STAFF
 
 #: Texts that often stand for a missing value; the zeros are days that MySQL, SAP and forms write where there is none.
 _ZEROS = "0000-00-00|0000-00-00 00:00:00|00000000|00.00.0000|00/00/0000"
@@ -26,7 +25,7 @@ NO_VALUE = re.compile(rf"(?i:{NO_ANSWER})|(?P<digit>[0-9])(?P=digit){{5,}}")
 SIGNS = ("+", "-")
 #: What boxes are ticked with.
 CROSSES = ("x", "✓", "✔")
-#: How `sign_of` writes an object that no table holds.
+#: How `frame_files.sign_of` writes an object that no table holds.
 OBJECT = re.compile(r"<\w+>")
 #: Words that forms write for 0.
 ZERO = re.compile("(?i:nil|zero|nought|free|gratis)")
@@ -58,6 +57,11 @@ SPACES = " \xa0\u202f"
 MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?[^\W\d_]+(?:/[^\W\d_]+)?)")
 #: The sign of typesetters, as spreadsheets write it before negative numbers.
 MINUS = "\u2212"
+#: Whose numbers tables hold, in words before "number" or "nr" (klantnr): persons, and those who serve them.
+PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
+PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
+PERSONS += "|personal|personeel|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder|ansatt"
+STAFF = "dienst|officer|agent|staff|badge|beamte|operador|funcionario"
 #: What columns of ids are called.
 ID_NAME = re.compile(
     r"(^|[_\W])(id|ids|uuid|guid|hash|pseudonym|ssn|mrn|nhs|key|pid|hhid|HHID)$|(?i:^(patient|person|customer|client"
@@ -168,11 +172,6 @@ class NumberForm:
 
 #: Numbers as any program reads them.
 AS_THEY_ARE = NumberForm()
-
-
-def sign_of(value: object) -> str:
-    """What stands for an object that no table holds, as a frame of pandas may: the name of its kind."""
-    return f"<{type(value).__name__}>"
 
 
 def few_words(texts: Collection[str]) -> bool:
