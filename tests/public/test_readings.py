@@ -75,7 +75,7 @@ def test_signs_are_stripped_and_a_decimal_comma_is_never_a_thousand(tmp_path):
     german = ["1234,56", "1.234,56", "1.234", "0,5"]
     assert column_codes(tmp_path, money | {"decimal": ","}, german) == [12, 20, 20, 0]
     assert column_codes(tmp_path, money | {"decimal": ",", "strip": ["."]}, german) == [12, 12, 12, 0]
-    for strip in (["1"], ["-"], ["."], [""], ["e"]):
+    for strip in (["1"], ["-"], ["."], [""], ["e"], ["2"], ["e2"], ["1m2"]):
         with pytest.raises(UserError, match="strip"):
             schema(a=money | {"strip": strip})
 
