@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from mechanisms.public.errors import first_few
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.spellings import ISO, NO, YES, digit_lines, spelled_yes_or_no, zip_fields
 from mechanisms.public.schema.spellings import folded as loosely
-from mechanisms.public.tables.doubts import limits_in_words
+from mechanisms.public.tables.doubts import SERIAL, limits_in_words
 from mechanisms.public.tables.listed_gaps import listed_gaps
 from mechanisms.public.tables.losses import ColumnLoss, declared_texts, one_unit, percent
 from mechanisms.public.tables.persons import persons_in_words
@@ -23,6 +24,7 @@ from mechanisms.public.tables.text_forms import (
     CROSSES,
     ID_NAME,
     MEASURED,
+    SAME_UNIT,
     ZERO,
     NumberForm,
     date_forms,
@@ -46,8 +48,6 @@ BESIDE_DIGITS = re.compile(r"(?<=[^\W\d_])[ ._/-]+(?=\d)|(?<=\d)[ ._/-]+(?=[^\W\
 ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9"}
 #: So many listed numbers stand there with their unit and without.
 WITH_UNIT = 3
-#: A day of the years 1982 to 2064 as programs for sheets count it.
-SERIAL = re.compile(r"[3-5][0-9]{4}(\.[0-9]+)?")
 #: How formulas begin; a sign before a number is none.
 FORMULA = re.compile(r"\s*([=@]|[-+][^\W\d_(]|[-+]\()")
 #: Said where values of one form alone are lost.
@@ -166,7 +166,20 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
         )
     words = {t: n for t, n in words.items() if not reading.reads(t) and not reading.other_way.reads(t)}
     hints += [limits] if (limits := limits_in_words(words, column.strip)) else []
+    if unit := _one_more_unit(words, reading):
+        cured = json.dumps(sorted((unit, *reading.strip), key=len, reverse=True), ensure_ascii=False)
+        hints.append(f"numbers with {unit!r} beside them: the same unit? strip: {cured}")
     return hints + _gaps(column, words, numbers=True)
+
+
+def _one_more_unit(words: Mapping[str, int], reading: NumberForm) -> str:
+    """The unit beside nearly all of the numbers among the texts, which is not taken out; empty where none is."""
+    units: Counter[str] = Counter()
+    for text, n in words.items():
+        match = MEASURED.fullmatch(text.strip())
+        if match and reading.reads(match[1]):
+            units[match[2]] += n
+    return next((u for u, n in units.most_common(1) if n >= SAME_UNIT * units.total()), "")
 
 
 def _below_zero(text: str, reading: NumberForm) -> bool:

@@ -91,7 +91,7 @@ def read_wrongly(look: Look, column: Column, facts: ColumnFacts, report: Encodin
     if column.numeric and not warnings:
         often, each = look.trimmed(index), facts.rows / max(facts.distinct, 1)
         others = [] if column.width else numbers_of_others(often, column.name, each) or numbers_apart(often, reading)
-        warnings += number_doubts(often) or others
+        warnings += number_doubts(often, column.name) or others
     if (rounded := report.rounded.get(column.name, 0) / max(facts.rows, 1)) > FEW_ROWS:
         rounding = f"{percent(rounded)} of the numbers are rounded to whole ones"
         warnings.append(f"{rounding}: kind: float, or is it a mark of thousands (strip)?")

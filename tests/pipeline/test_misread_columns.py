@@ -316,6 +316,36 @@ def test_limits_of_laboratories_are_told_with_what_reads_them(capsys):
     assert any('strip: ["mg", "<"]' in hint for hint in checked(capsys, cells, own)["columns"]["crp"]["hints"])
 
 
+@pytest.mark.parametrize("limits", [0.04, 0.2])
+def test_a_word_beside_limits_is_told_and_drafted_as_a_gap(limits, capsys):
+    """With `strip: ["<"]` and `missing: false` it counted as 0 to 19, and the draft said nothing of it."""
+    cells = {"crp": [str(v) for v in RNG.integers(20, 900, N)], "sex": [*RNG.choice(["f", "m"], N)]}
+    for text, share in {"<20": limits, "Not detected": 0.1}.items():
+        cells["crp"] = [text if odd else v for v, odd in zip(cells["crp"], RNG.random(N) < share, strict=True)]
+    columns, text = drafted(cells)
+    assert columns["crp"]["missing"] == ["Not detected"] and "do 'Not detected' mean a gap?" in text
+    assert (columns["crp"].get("strip") == ["<"]) == (limits > 0.1) and 'strip: ["<"] reads them as 0.5' in text
+
+
+@pytest.mark.parametrize(("name", "asked"), [("admission_date", True), ("Aufnahmedatum", True), ("updates", False)])
+def test_days_of_sheets_in_a_whole_column_are_asked_about_by_its_name(name, asked, capsys):
+    """45000 to 45700 were drafted as whole numbers without a word, and called ok."""
+    cells = {name: [str(v) for v in RNG.integers(45000, 45700, N)], "sex": [*RNG.choice(["f", "m"], N)]}
+    question = "are the numbers days of a program for sheets, as 44789 is 2022-08-16?"
+    assert (question in drafted(cells)[1]) == asked
+    assert (question in str(checked(capsys, cells)["columns"][name]["hints"])) == asked
+
+
+def test_a_unit_that_is_spelled_another_way_is_told_with_its_cure(capsys):
+    """60m2 beside 60 m² was lost, and no cure was named."""
+    cells = {"area": [f"{v}m2" if i % 5 == 0 else f"{v} m²" for i, v in enumerate(RNG.integers(40, 120, N))]}
+    look = checked(capsys, cells, "columns: {area: {kind: integer, min: 40, max: 120, strip: [m²], missing: true}}")
+    hints = look["columns"]["area"]["hints"]
+    assert 'numbers with \'m2\' beside them: the same unit? strip: ["m2", "m²"]' in hints, hints
+    cured = "columns: {area: {kind: integer, min: 40, max: 120, strip: [m2, m²]}}"
+    assert checked(capsys, cells, cured)["columns"]["area"]["lost"] == 0
+
+
 def test_limits_that_count_in_the_bin_above_them_are_warned_of(capsys):
     """Who declared an edge at the limit of 15 had all donors below it released as of 15 to 29, and was told ok."""
     cells = {"ferritin": ["<15" if v < 15 else ">300" if v > 300 else str(v) for v in RNG.integers(1, 400, N)]}

@@ -215,6 +215,14 @@ def test_a_typesetters_minus_is_a_minus(folder, capsys):
     assert checked(capsys, cells)["columns"]["balance"]["lost"] == 0
 
 
+def test_a_minus_apart_from_its_amount_is_a_minus(folder, capsys):
+    """Amounts below 0 were all lost: the draft was `integer, min: 0, max: 0`, and named no cure."""
+    cells = {"balance": [f"- {i},71" if i % 10 == 0 else f"{i % 400},00" for i in range(900)]}
+    column = drafted(cells)[0]["balance"]
+    assert (column["kind"], column["decimal"], column["max"]) == ("float", ",", 400), column
+    assert column["min"] <= -800 and checked(capsys, cells)["columns"]["balance"]["lost"] == 0
+
+
 def test_codes_that_are_read_as_numbers_or_as_gaps_and_numbers_that_are_rounded_are_asked_about(folder, capsys):
     cells = {"rack": [f"{i % 9 + 1}E{i % 3}" for i in range(900)], "salt": ["NA", "K", "Ca"] * 300}
     cells |= {"pay": [f"{i % 40 + 1}.476" if i % 2 else "912" for i in range(900)]}

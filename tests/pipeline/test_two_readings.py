@@ -258,6 +258,20 @@ def test_numbers_of_persons_and_addresses_of_their_computers_are_never_drafted(c
     assert checked(capsys, cells, listed)["columns"][column]["status"] == "warning"
 
 
+def test_pages_of_persons_are_addresses_of_persons_and_pages_of_groups_are_none():
+    pages = [
+        "https://www.linkedin.com/in/janjansen",
+        "facebook.com/anna.huber",
+        "https://x.com/anna",
+        "m.facebook.com/jan",
+    ]
+    pages += ["see instagram.com/anna_h/", "http://twitter.com/@jan", "https://nl.linkedin.com/in/jan-jansen-12b/"]
+    assert addresses(pages) == pages
+    others = ["linkedin.com/company/x", "facebook.com/groups/12", "netflix.com/title", "x.com", "instagram.com/p/Cx1/"]
+    others += ["facebook.com", "https://facebook.com/events/7", "linux.com/jan", "x.com/search?q=a", "twitter.com/i/1"]
+    assert addresses(others) == []
+
+
 def test_versions_batches_and_amounts_are_no_numbers_of_persons():
     assert [t for t in UNREGISTERED if addresses([t])] == []
 

@@ -19,6 +19,7 @@ from mechanisms.public.schema.spellings import folded, reader, spelled_yes_or_no
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.encode import encoding
 from mechanisms.public.tables.inspect_file import check_unchanged, states
+from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ID_NAME, NumberForm, date_forms, gap_words, number_reading
 from mechanisms.public.tables.write_table import write_table
 from mechanisms.sensitive.engines.slices import slices
@@ -74,7 +75,7 @@ def test_signs_are_stripped_and_a_decimal_comma_is_never_a_thousand(tmp_path):
     german = ["1234,56", "1.234,56", "1.234", "0,5"]
     assert column_codes(tmp_path, money | {"decimal": ","}, german) == [12, 20, 20, 0]
     assert column_codes(tmp_path, money | {"decimal": ",", "strip": ["."]}, german) == [12, 12, 12, 0]
-    for strip in (["1"], ["-"], ["."], [""], ["e"]):
+    for strip in (["1"], ["-"], ["."], [""], ["e"], ["2"], ["e2"], ["1m2"]):
         with pytest.raises(UserError, match="strip"):
             schema(a=money | {"strip": strip})
 
@@ -84,6 +85,28 @@ AMOUNTS = [
     "-1.000,5",
 ]
 AMOUNTS += ["1'245.86", "1 245,86", "1\xa0245,86 €", "€ 1245,86", "1.2e3", "1,23,456", "0.123,4", ".5", "1.", "", "."]
+
+
+CELLS = Source(Path("t.csv"), (), Path(), 1, 1, names=("a",), types=("VARCHAR",))
+
+
+@given(
+    sign=st.sampled_from("-+\u2212"),
+    blanks=st.text(" \xa0\u202f", max_size=3),
+    digits=st.from_regex("[0-9.,]{1,6}", fullmatch=True),
+    around=st.sampled_from(("{}", " {} ", "{} -", "1 {}", "- {}", "€ {}", "{} €")),
+    form=st.sampled_from([NumberForm(), NumberForm(("€", ".", " "), ","), NumberForm((), ","), NumberForm(("€", ","))]),
+)
+@settings(max_examples=150, deadline=None)
+def test_a_sign_apart_from_its_number_is_its_sign_for_both_readers(sign, blanks, digits, around, form):
+    """- 836,71 was no number: all amounts below 0 were lost, and the draft was `integer, min: 0, max: 0`."""
+    text = around.format(sign + blanks + digits)
+    with duckdb.connect() as engine:
+        ((read,),) = engine.execute(f"SELECT {CELLS.number(0, form)} FROM (SELECT ? AS c0)", [text]).fetchall()
+    assert read == form.number(text)
+    assert read == form.number(around.format(sign + digits))
+    if around in {"{} -", "1 {}", "- {}"}:
+        assert read is None
 
 
 @pytest.mark.parametrize("decimal", [".", ","])

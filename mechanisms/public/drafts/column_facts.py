@@ -274,7 +274,7 @@ class Look:
         """
         texts, named = self.sample(index), self.source.names[index] == self.unit
         often = dict(itertools.islice(texts.items(), DOUBTED))
-        remarks = number_doubts(often) if kind in {None, "integer", "float", "zip"} else []
+        remarks = number_doubts(often, self.source.names[index]) if kind in {None, "integer", "float", "zip"} else []
         remarks += numbers_apart(texts, reading) if not remarks and kind in {"integer", "float"} else []
         remarks += short_years(often) if kind == "categorical" else []
         remarks += self.facts[index].of_their_own if not remarks and kind in {"integer", "zip", "float"} else []

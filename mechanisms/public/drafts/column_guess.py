@@ -165,19 +165,18 @@ def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     if facts.distinct <= 20 or not number_reading(look.shapes(index))[0].plain:
         return None
     words = look.sample(index, WORDS, 4)
-    limits = limit_signs(words)
-    if limits and odd > FEW_WORDS * facts.filled:  # a run refuses a column that loses so many
-        reading = NumberForm(tuple(limits), ".")
-        seen = look.numbers(index, reading)
-        return _of_numbers(seen, reading, facts, [], f"; {limits_in_words(words)}", shapes)
-    if odd > FEW_WORDS * facts.filled and (len(words) > 1 or not gap_words(words, numbers=True)):
+    limits, many = limit_signs(words), odd > FEW_WORDS * facts.filled
+    if limits and many:  # a run refuses a column that loses so many
+        reading, remark = NumberForm(tuple(limits)), f"; {limits_in_words(words)}"
+    elif (many and (len(words) > 1 or not gap_words(words, numbers=True))) or (
+        facts.distinct <= MAX_VALUES and not (limits or few_words(words))
+    ):
         return None
-    if few_words(words):
-        return _of_numbers(facts.plain, AS_THEY_ARE, facts, *_gaps(look, index, words, odd), shapes)
-    if facts.distinct <= MAX_VALUES and not limits:
-        return None
-    doubt = _unread(odd, facts, look.listable(index, words)) + _other_way(AS_THEY_ARE, look.shapes(index))
-    return _of_numbers(facts.plain, AS_THEY_ARE, facts, [], doubt, shapes)
+    else:
+        reading, remark = AS_THEY_ARE, _other_way(AS_THEY_ARE, look.shapes(index))
+    seen, rest = look.numbers(index, reading), {t: n for t, n in words.items() if not reading.reads(t)}
+    gaps, doubt = _gaps(look, index, rest, facts.filled - seen.count)
+    return _of_numbers(seen, reading, facts, gaps, doubt + remark, shapes)
 
 
 def _comma_elsewhere(look: Look) -> bool:

@@ -221,8 +221,8 @@ def parse_signs(given: Fields, where: str) -> FieldDict:
         raise UserError(f"decimal: got {decimal!r}", where=where, fix='decimal: "," or decimal: "."')
     strip = () if given.get("strip") is None else text_list(given["strip"], "strip", where)
     for sign in strip:
-        no_cents = re.fullmatch("[.,]--?", sign)  # as 470,- writes it
-        if not sign or sign == decimal or (re.search(r"[0-9+-]", sign) and not no_cents) or sign in {"e", "E"}:
+        no_digits = re.fullmatch("[.,]--?|[^0-9+-]*m[23]", sign)  # as 470,- and 60m2 write it
+        if not sign or sign == decimal or (re.search(r"[0-9+-]", sign) and not no_digits) or sign in {"e", "E"}:
             fix = 'what stands beside the digits, or parts thousands: strip: ["$", ","]'
             raise UserError(f"strip: {sign!r} may be part of a number", where=where, fix=fix)
     return {"strip": strip, "decimal": decimal}

@@ -41,6 +41,11 @@ DAYS = re.compile(f"({_MONTH}{_DAY}|{_DAY}{_MONTH}){_YEAR}")
 SHORT_DAYS = re.compile(
     f"{_DAY}{_TWO['m']}{_TWO['y']}|{_MONTH}{_TWO['d']}{_TWO['y']}|[0-9]{{1,2}}{_TWO['m']}{_TWO['d']}"
 )
+#: A day of the years 1982 to 2064 as programs for sheets count it; and what columns of days are called.
+SERIAL = re.compile(r"[3-5][0-9]{4}(\.[0-9]+)?")
+DAY_NAME = re.compile(
+    r"(?i)datum|fecha|(^|[_\W]|birth|start|end|(?-i:(?<=[a-z])(?=[A-Z])))(date|day|dob|data|tag|jour|dag)(?![^\W_])"
+)
 #: Days of these years are meant.
 FIRST_YEAR, LAST_YEAR = 1900, 2100
 #: Times of the day in digits.
@@ -111,13 +116,16 @@ TENTHS = 2.563
 CODES_PAIRS = 3
 
 
-def number_doubts(texts: Texts) -> list[str]:
+def number_doubts(texts: Texts, name: str) -> list[str]:
     """What numbers, or digits, may be instead: sentences, none where nothing is odd.
 
     Args:
-        texts: without gaps.
+        texts: without gaps; `name`: of the column.
     """
     bare = {t.strip().removesuffix(".0"): n for t, n in texts.items()}
+    if DAY_NAME.search(name) and _share(bare, SERIAL) >= NEARLY_ALL:
+        asked = "are the numbers days of a program for sheets, as 44789 is 2022-08-16?"
+        return [f"{asked} Write 2022-08-16 in the table; kind: date"]
     return _in_digits(bare) or short_years(bare)
 
 

@@ -64,6 +64,10 @@ _REGISTERED = (
     rf"|(?=[1-9][0-9]){_BYTE}(\.{_BYTE}){{3}}"
 )
 _ACCOUNT = r"(?<!\S)@\w+[._0-9]\w*|\b[A-Za-z]:\\Users\\\w|^/home/\w"
+#: Pages of persons in social networks, in whose addresses stand no persons but groups, firms and searches too.
+_NO_PAGE = r"(groups|pages|events|places|watch|search|explore|hashtag|share|sharer|home|about|p|i|reel|intent)([/?.]|$)"
+_ACCOUNT += r"|(?<![\w.-])((www|m|[a-z]{2})\.)?(linkedin\.com/in|xing\.com/profile"
+_ACCOUNT += rf"|(facebook|instagram|twitter|x|threads|tiktok)\.(com|net))/@?(?!{_NO_PAGE})\w"
 #: What names one person, or one household: e-mail addresses, bank accounts (IBAN), telephones, names after a title.
 ADDRESS = re.compile(
     r"[^@\s]+@[^@\s]+\.[^\W\d_]{2,}|\b[A-Z]{2}[0-9]{2}( ?[A-Z0-9]{4}){3,7}( ?[A-Z0-9]{1,3})?\b"

@@ -25,7 +25,7 @@ from mechanisms.public.tables.inspect_file import (
     table_parts,
 )
 from mechanisms.public.tables.sniffed_dialect import with_all_faults
-from mechanisms.public.tables.text_forms import AS_THEY_ARE, MINUS, SPACES, NumberForm
+from mechanisms.public.tables.text_forms import AS_THEY_ARE, MINUS, SIGN_APART, SPACES, NumberForm
 
 #: Rows per streamed batch.
 BATCH_ROWS = 1 << 18
@@ -157,6 +157,7 @@ class Source(Opening):
         for sign in reading.signs:
             text = f"replace({text}, {literal(sign)}, '')"
         text = f"trim({text}, {literal(SPACES)})" if not reading.plain else text
+        text = f"regexp_replace({text}, {literal(SIGN_APART)}, '\\1\\2')"
         if reading.marks:
             bare = f"translate({text}, {literal(''.join(reading.marks))}, '')"
             text = f"CASE WHEN {text} = {bare} OR regexp_full_match({text}, {literal(reading.parted)}) THEN {bare} END"

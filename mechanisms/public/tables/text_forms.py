@@ -53,10 +53,10 @@ THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
 #: A word behind numbers is their unit where so large a share of these words is it.
 SAME_UNIT = 0.95
 SPACES = " \xa0\u202f"
-#: A number, and the word behind it: 5 kg, 36.9 °C, 4,2 mmol/L.
-MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?[^\W\d_]+(?:/[^\W\d_]+)?)")
-#: The sign of typesetters, as spreadsheets write it before negative numbers.
-MINUS = "\u2212"
+#: A number, and the word behind it: 5 kg, 36.9 °C, 4,2 mmol/L, 60m2.
+MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?[^\W\d_]+(?:/[^\W\d_]+)?(?:(?<=m)[23])?)")
+#: The sign of typesetters, as spreadsheets write it before negative numbers; and a sign apart from its number: - 5.
+MINUS, SIGN_APART = "\u2212", rf"^\s*([-+])[{SPACES}]+([0-9.,])"
 #: Whose numbers tables hold, in words before "number" or "nr" (klantnr): persons, and those who serve them.
 PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
 PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
@@ -274,15 +274,15 @@ def _unit_of_measure(texts: Texts) -> list[str]:
 
 
 def _beside(text: str, sign: str) -> bool:
-    bare = text.strip().lstrip("+-")
+    bare = text.strip().lstrip("+-" + SPACES)
     return bare.startswith(sign) or bare.endswith(sign)
 
 
 def without(text: str, signs: Sequence[str]) -> str:
-    """A text without currencies or units, and spaces around it."""
+    """A text without currencies or units, and spaces around it or behind its sign."""
     for sign in signs:
         text = text.replace(sign, "")
-    return text.strip()
+    return re.sub(SIGN_APART, r"\1\2", text.strip())
 
 
 def _parts(mark: str, texts: Collection[str]) -> bool:
@@ -345,7 +345,7 @@ def may_be_thousands(texts: Texts, mark: str = ".") -> int:
     Args:
         mark: a comma is certain to part thousands where one number has two of them.
     """
-    bare = {t.strip().lstrip("+-"): n for t, n in texts.items() if re.search(r"\d", t)}
+    bare = {t.strip().lstrip("+-" + SPACES): n for t, n in texts.items() if re.search(r"\d", t)}
     if mark == "," and any(t.count(mark) > 1 for t in bare):
         return 0
     rows = sum(n for t, n in bare.items() if re.fullmatch(rf"[1-9]\d{{0,2}}({re.escape(mark)}\d{{3}})+", t))
