@@ -13,7 +13,7 @@ from tests.audit.hooks import numbers
 from tests.audit.mutants import mutant, mutant_maker
 
 TOTALS, REPLAY = "totals", "replay"
-LOSSES = ("basic loss", "advanced loss", "gaussian loss")
+LOSSES = ("basic loss", "advanced loss", "zcdp loss", "gdp loss")
 
 
 @mutant(TOTALS, *LOSSES)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 import numpy as np
 
-from mechanisms.accounting.currencies import Currency, above, gaussian_epsilon, gaussian_mu, needs_delta
+from mechanisms.accounting.currencies import Currency, gaussian_epsilon, gaussian_mu, needs_delta
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.thresholds import failures
 from mechanisms.public.arrays import Floats
 from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind, NoiseLaw
 from mechanisms.public.units import Delta
@@ -119,7 +118,6 @@ class GaussianAccountant(Squares):
     """What zCDP and GDP share: Gaussian noise is counted exactly, and no event takes a δ of its own."""
 
     delta: Delta
-    currency: ClassVar[Currency]
     delta_each: ClassVar[None] = None
     slots: ClassVar[int] = 0
     natural_noise: ClassVar[NoiseKind] = GAUSSIAN.name
@@ -130,10 +128,6 @@ class GaussianAccountant(Squares):
         """For any number of slots; δ > 0."""
         needs_delta(delta, cls.kind)
         return cls(delta)
-
-    def loss(self, events: Sequence[Event]) -> PrivacyLoss:
-        whole = above(self.currency.total(self.cost(e)[self.currency.name] for e in events))
-        return PrivacyLoss(self.currency.epsilon(whole, self.delta), self.delta + failures(events) if events else 0.0)
 
     def noise_strength(self, law: NoiseLaw, strength: float) -> float:
         """The strength itself: μ_i of Gaussian noise, ε_i of pure noise."""

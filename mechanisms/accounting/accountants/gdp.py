@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import ClassVar
 
-from mechanisms.accounting.accountants.accountant import GaussianAccountant, as_event
-from mechanisms.accounting.currencies import MU, Currency, above, far_quantile, log_ndtr, ordered_up
+from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, as_event
+from mechanisms.accounting.currencies import MU, Currency, above, far_quantile, gaussian_epsilon, log_ndtr, ordered_up
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.thresholds import failure_cost
+from mechanisms.accounting.thresholds import failure_cost, failures
 from mechanisms.public.units import Mu, round_down
 
 
@@ -43,6 +44,10 @@ class Gdp(GaussianAccountant):
     def cost(self, event: Event) -> dict[str, float]:
         """μ: Δ/σ (Gaussian), 2Φ⁻¹(e^ε/(1+e^ε)) (Laplace), 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))) (exponential mechanism)."""
         return {"mu": self.mu(event), **failure_cost(event)}
+
+    def loss(self, events: Sequence[Event]) -> PrivacyLoss:
+        mu = Mu(above(math.sqrt(math.fsum(self.mu(e) ** 2 for e in events))))
+        return PrivacyLoss(gaussian_epsilon(mu, self.delta), self.delta + failures(events) if events else 0.0)
 
     def choice_epsilon(self, strength: float) -> float:
         """μ = 2Φ⁻¹(e^(ε/2)/(1+e^(ε/2))), solved for ε and rounded down."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mechanisms.accounting.accountants.accountant import GaussianAccountant, as_event
-from mechanisms.accounting.currencies import RHO, Currency, above
+from mechanisms.accounting.accountants.accountant import GaussianAccountant, PrivacyLoss, as_event
+from mechanisms.accounting.currencies import RHO, Currency, above, zcdp_epsilon
 from mechanisms.accounting.events import Event
-from mechanisms.accounting.thresholds import failure_cost
+from mechanisms.accounting.thresholds import failure_cost, failures
 from mechanisms.public.units import Rho
 
 
@@ -28,6 +30,10 @@ class Zcdp(GaussianAccountant):
     def cost(self, event: Event) -> dict[str, float]:
         """ρ: Δ²/2σ² (Gaussian), ε²/2 (Laplace), ε²/8 (exponential mechanism)."""
         return {"rho": self.rho(event), **failure_cost(event)}
+
+    def loss(self, events: Sequence[Event]) -> PrivacyLoss:
+        rho = above(math.fsum(self.rho(e) for e in events))
+        return PrivacyLoss(zcdp_epsilon(rho, self.delta), self.delta + failures(events) if events else 0.0)
 
     def choice_epsilon(self, strength: float) -> float:
         """ρ = ε²/8 = μ²/2."""
