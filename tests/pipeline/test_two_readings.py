@@ -160,6 +160,7 @@ NAMED = [
     *(
         "mevrouw Bakker",
         "fam. de Boer",
+        "Fam. Medina",
         "Pani Nowak",
         "syn pani Wójcik",
         "u p. Kamińskiego",
@@ -205,6 +206,8 @@ HARMLESS = {
         "panic",
         "Panini Bar",
     ],
+    "bank": ["J.P. Morgan", "V.P. Sales", "Fam. Med.", "Fam. Practice", "Fam. Hx", "Fam. Rosaceae", "fam. Felidae"],
+    "language_arts": ["Proficient", "Basic", "Advanced"],
 }
 
 
@@ -260,6 +263,7 @@ def test_numbers_of_persons_and_addresses_of_their_computers_are_never_drafted(c
 
 def test_versions_batches_and_amounts_are_no_numbers_of_persons():
     assert [t for t in UNREGISTERED if addresses([t])] == []
+    assert addresses(["1.1.1." + "1" * 5000, "a@b.de"]) == ["a@b.de"], "Python reads no number of so many digits"
 
 
 def _of_sweden(rng, year):
