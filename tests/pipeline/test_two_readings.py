@@ -161,6 +161,7 @@ NAMED = [
         "mevrouw Bakker",
         "fam. de Boer",
         "Fam. Medina",
+        "P. Stuart",
         "Pani Nowak",
         "syn pani Wójcik",
         "u p. Kamińskiego",
@@ -208,6 +209,7 @@ HARMLESS = {
     ],
     "bank": ["J.P. Morgan", "V.P. Sales", "Fam. Med.", "Fam. Practice", "Fam. Hx", "Fam. Rosaceae", "fam. Felidae"],
     "language_arts": ["Proficient", "Basic", "Advanced"],
+    "germs": ["P. AERUGINOSA", "P. Mirabilis", "P. Falciparum", "P. JIROVECII", "P. VULGARIS"],
 }
 
 

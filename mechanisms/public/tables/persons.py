@@ -31,17 +31,20 @@ _NO_STAFF = (
     "practitioner|ana?esthetist|specialist|manager|assistant|aide|midwife|educator|consultant|coordinator|led|visits?"
     "|call|line|care|clinic|unit|on|in|and|und|mit|station|dienst|visite|ward|office|city"
 )
-#: MR is magnetic resonance, DR CONGO a country, and M. Crohn a disease.
+#: MR is magnetic resonance, DR CONGO a country, M. Crohn a disease, and P. VIVAX a germ.
 _NO_NAME = r"angio|imag|scan|head|brain|spine|knee|neck|chest|abdo|pelv|card|enter|chol|thor|kopf|mamm|prost|lumb|cerv"
 _NO_NAME = rf"(?!(?i:{_NO_NAME}|(congo|{_NO_STAFF})\b))"
 _DISEASES = "Crohn|Parkinson|Alzheimer|Bechterew|Basedow|Hodgkin|Meni[eè]re|Paget|Scheuermann|Dupuytren|Ledderhose"
 _DISEASES += "|Sudeck|Perthes|Addison|Cushing|Raynaud|Boeck|Behçet|Gaucher|Fabry|Whipple|Wilson|Still|Huntington|Osler"
+_GERMS = "aeruginosa|mirabilis|vulgaris|falciparum|vivax|malariae|ovale|multocida|acnes|stuartii|jirovecii|carinii"
 #: Titles before a name, with a point or without; MW is a megawatt, and of a family the short form alone has a name, but
 #: for departments (Fam. Med.) and plants. J.P. Morgan is a bank.
 _TITLE = (
     r"Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|Madame|Monsieur|[Dd]r|DR(?=\.)|[Pp]rof|[Pp]an[ia]|Fru|Señora?|Senhora?|Doña"
 )
-_TITLE += r"|(?<!\.)[Pp](?=\. ?[^\W\d_]{3})|[Dd]hr|[Mm]evr(ouw)?|[Mm]w|[Dd]e [Hh]eer|[Mm]eneer"
+_TITLE += (
+    rf"|(?<!\.)[Pp](?=\. ?[^\W\d_]{{3}})(?!\. ?(?i:{_GERMS})\b)|[Dd]hr|[Mm]evr(ouw)?|[Mm]w|[Dd]e [Hh]eer|[Mm]eneer"
+)
 _TITLE += r"|[Ff]am(?=\.)(?!\. *(?i:med(icine|izin)?|practice|hx|history|planning|\w+(aceae|idae))\b)"
 _KIN = "mother|father|daughter|son|wife|husband|sister|brother|aunt|uncle|Mutter|Vater|Tochter|Sohn|Ehefrau|Ehemann"
 #: Telephones within a country: 0171/2345678, 030-1234567, (0351) 24 84 45, 044 668 18 00, 06 12345678, 01 23 45 67 89.
