@@ -886,6 +886,8 @@ def test_telephones_with_a_leading_zero_are_no_codes_to_be_released_by_their_fir
     assert {*columns} == {"sex"}, text
     spaced = [f"{500 + i % 397} {i * 7 % 1000:03} {i * 13 % 1000:03}" for i in range(600)]
     assert "phone" not in drafted({"phone": spaced, "sex": ["f", "m"] * 300})[0], "500 123 456 was an amount"
+    dotted = [t.replace(" ", ".") for t in spaced]
+    assert "phone" not in drafted({"phone": dotted, "sex": ["f", "m"] * 300})[0], "and so was 500.123.456"
     assert "whole numbers of 11 digits, about 3 rows each: ids of others" in guess_of(text, "phone")
 
 
