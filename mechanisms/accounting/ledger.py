@@ -222,7 +222,8 @@ def locked(given: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and not path.stat().st_mode & WRITABLE:
             raise PermissionError(errno.EACCES, "the file is read-only")
-        _lock_of(path).touch(mode=0o600)  # how many charges there were tells how many tries
+        mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
+        _lock_of(path).touch(mode=mode)  # as the ledger's: how many charges there were tells how many tries
         lock = _lock_of(path).open("a")
     except OSError as error:
         raise cannot_write(path, error) from error

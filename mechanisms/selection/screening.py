@@ -23,8 +23,9 @@ LEAST_AGAIN = 12
 #: The second screening takes the part of the reserve that gives noise of `SECOND_NOISE` × records, within these bounds.
 SECOND_LOOK = 0.005, 0.1
 SECOND_NOISE = 0.01
-#: A first screening that shows nothing, with noise above `CLEAR` × records, is asked again from the reserve: the part
-#: that would bring its noise there, at most `MOST_AGAIN`; not at all where it would be above `HOPELESS` × records.
+#: A first screening that shows nothing, with noise above `CLEAR` × records, or above that of the pairs themselves, is
+#: asked again from the reserve: the part that would bring its noise there, at most `MOST_AGAIN`; not at all where it
+#: would be above `HOPELESS` × records.
 CLEAR, MOST_AGAIN, HOPELESS = 0.1, 0.1, 0.25
 #: Standard deviation: a screening with more noise than the samplers can draw is left out.
 LARGEST_NOISE = MAX_SCALE

@@ -16,8 +16,8 @@ from mechanisms.public.tables.text_forms import NumberForm
 
 #: A bin with between these shares of the rows and at least that share of the range hides its values.
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
-#: So many limits such as <15 in a bin of larger numbers are told.
-FEWEST_LIMITS = 10
+#: So many limits such as <15 in a bin of larger numbers are told; and how these begin.
+FEWEST_LIMITS, BELOW = 10, ("<", "≤")
 
 
 def crowded_bin(column: Column, values: Ints, present: int) -> list[str]:
@@ -52,9 +52,9 @@ def limits_above(column: Column, texts: Mapping[str, int]) -> list[str]:
         texts: the most frequent ones → in how many rows.
     """
     reading, edges = NumberForm(column.strip, column.decimal), column.grid.edges
-    if "<" not in reading.signs or edges is None or bins_of_several(column) is None:
+    if not any(s.startswith(BELOW) for s in reading.signs) or edges is None or bins_of_several(column) is None:
         return []
-    below = {t: x for t in texts if t.strip().startswith("<") and (x := reading.number(t)) is not None}
+    below = {t: x for t in texts if t.strip().startswith(BELOW) and (x := reading.number(t)) is not None}
     places = {t: place for t, x in below.items() if x in edges[1:] and (place := _with_others(column, x)) is not None}
     if (rows := sum(texts[t] for t in places)) < FEWEST_LIMITS:
         return []

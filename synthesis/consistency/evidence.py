@@ -10,6 +10,7 @@ import numpy as np
 
 from mechanisms.public.arrays import Floats
 from mechanisms.public.domain import Clique, Domain
+from mechanisms.public.noise_kinds import GAUSSIAN, LAPLACE, NoiseKind
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
 from mechanisms.public.release import NoisyMarginal, averaged
 from synthesis.pgm.loss import by_clique, by_query
@@ -64,12 +65,14 @@ class Evidence:
         clique: in domain order; `shape` its attributes' sizes.
         queries: with the standard deviation of an answer each.
         values: the answers, one array per query, in records.
+        noise: the kind of noise with the widest tails among them.
     """
 
     clique: Clique
     shape: tuple[int, ...]
     queries: tuple[tuple[QueryMatrix, float], ...]
     values: tuple[Floats, ...]
+    noise: NoiseKind = GAUSSIAN.name
 
     @property
     def whole(self) -> bool:
@@ -119,7 +122,8 @@ def gathered(domain: Domain, answers: Sequence[NoisyMarginal]) -> list[Evidence]
         groups = by_query(sorted(several, key=lambda a: not isinstance(a.query, Identity)))  # whole ones first
         means = [(group[0].query, *averaged(group)) for group in groups]
         queries, values = tuple((q, s) for q, _, s in means), tuple(m for _, m, _ in means)
-        evidence.append(Evidence(clique, domain.shape(clique), queries, values))
+        noise = GAUSSIAN.name if all(a.noise == GAUSSIAN.name for a in several) else LAPLACE.name
+        evidence.append(Evidence(clique, domain.shape(clique), queries, values, noise))
     return evidence
 
 

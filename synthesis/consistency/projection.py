@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist
 
 import numpy as np
 
 from mechanisms.public.arrays import Flags, Floats
+from mechanisms.public.noise_kinds import GAUSSIAN, NOISE_KINDS, NoiseKind, upper_quantile
 
 Axes = tuple[int, ...]
 
@@ -34,7 +34,9 @@ def product(sides: Sequence[Floats], total: float) -> Floats:
     return result
 
 
-def soften(values: Floats, base: Floats, stddev: float, *, sparse: bool = False) -> Floats:
+def soften(
+    values: Floats, base: Floats, stddev: float, *, sparse: bool = False, noise: NoiseKind = GAUSSIAN.name
+) -> Floats:
     """`values` drawn towards `base`: differences lose a threshold, those below it vanish.
 
     The threshold is the one with the smallest unbiased estimate of the squared error (Stein 1981; Donoho and Johnstone
@@ -44,17 +46,21 @@ def soften(values: Floats, base: Floats, stddev: float, *, sparse: bool = False)
         sparse: that estimate errs most where few cells of many differ. Where the squares tell no more than noise does,
             the threshold is the one that noise alone hardly ever passes, √(2 ln n) (ibid., section 2.4: SureShrink),
             and differences that the largest noise of all cells has in one marginal of `SELDOM` lose nothing.
+        noise: whose tails tell how large that is.
     """
-    return _softened(values, base, stddev, sparse)[0]
+    return _softened(values, base, stddev, sparse, noise)[0]
 
 
-def _softened(values: Floats, base: Floats, stddev: float, sparse: bool) -> tuple[Floats, float]:
+def _softened(
+    values: Floats, base: Floats, stddev: float, sparse: bool, noise: NoiseKind = GAUSSIAN.name
+) -> tuple[Floats, float]:
     """`soften`, and its estimated squared error in units of the noise."""
     gap = values - base
     sizes = np.sort(np.abs(gap), axis=None) / stddev
     count = sizes.size
     if sparse and float((sizes**2).mean()) - 1 <= math.log2(max(count, 2)) ** 1.5 / math.sqrt(count):
-        threshold, certain = math.sqrt(2 * math.log(max(count, 2))), NormalDist().inv_cdf(1 - 1 / (2 * SELDOM * count))
+        threshold = math.sqrt(2 * math.log(max(count, 2)))
+        certain = upper_quantile(noise, 1 / (2 * SELDOM * count)) / NOISE_KINDS[noise].stddev
         drawn = base + np.sign(gap) * np.maximum(np.abs(gap) - threshold * stddev, 0.0)
         return np.where(np.abs(gap) > certain * stddev, values, drawn), math.nan
     below = np.arange(1, count + 1)

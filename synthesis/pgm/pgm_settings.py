@@ -112,5 +112,5 @@ def _shown(evidence: Evidence, independent: Floats) -> float:
     and what they rise by is missing in many others, too little in each to be seen: it counts as if it were.
     """
     expected = evidence.answer(independent)
-    off = soften(evidence.standardized, expected, 1.0, sparse=True) - expected
+    off = soften(evidence.standardized, expected, 1.0, sparse=True, noise=evidence.noise) - expected
     return 2 * float(max(np.maximum(off, 0.0).sum(), np.maximum(-off, 0.0).sum())) * evidence.stddev

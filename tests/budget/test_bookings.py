@@ -60,6 +60,18 @@ class TestBooking:
         book_runs(wanted(path), [booking("a", 1.0)])
         assert stat.S_IMODE((path.parent / ".people.json.lock").stat().st_mode) == 0o600
 
+    def test_a_new_lock_is_for_whom_a_ledger_that_is_there_is_for(self, path):
+        """A group that shares a ledger was refused where a lock that one of them deleted was made anew."""
+        book_runs(wanted(path), [booking("a", 1.0)])
+        path.chmod(0o660)
+        (path.parent / ".people.json.lock").unlink()
+        umask = os.umask(0o002)
+        try:
+            book_runs(wanted(path), [booking("b", 1.0)])
+        finally:
+            os.umask(umask)
+        assert stat.S_IMODE((path.parent / ".people.json.lock").stat().st_mode) == 0o660
+
     @pytest.mark.parametrize(("form", "said", "taken"), [("1", None, SOME), ("2", None, NONE), ("2", True, SOME)])
     def test_a_book_of_an_older_format_keeps_its_total_and_nobody_draws_on_what_it_says_was_charged(
         self, path, form, said, taken

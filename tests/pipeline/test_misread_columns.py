@@ -356,6 +356,10 @@ def test_limits_that_count_in_the_bin_above_them_are_warned_of(capsys):
     assert look["status"] == "warning" and any(said in hint and "[…, 15, 16, …]" in hint for hint in look["hints"])
     for edges in ("[0, 15, 16, 30, 300, 400]", "[0, 10, 30, 400]", "[15, 30, 400]"):
         assert "above what they say" not in str(checked(capsys, cells, form % edges)), edges
+    for sign in ("≤", "<="):
+        signed = {"ferritin": [t.replace("<", sign) for t in cells["ferritin"]]}
+        own = (form % "[0, 15, 30, 300, 400]").replace("'<'", f"'{sign}'")
+        assert f"such as '{sign}15' are read as 15, and count in the bin 15 to 29" in str(checked(capsys, signed, own))
 
 
 @pytest.mark.parametrize(("form", "unit"), [("%d/%m/%Y %H:%M", "minutes"), ("%d/%m/%Y %H:%M:%S", "seconds")])

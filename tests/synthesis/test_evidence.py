@@ -13,6 +13,7 @@ from scipy import linalg
 
 from mechanisms.public.domain import Attribute, Domain, subsets
 from mechanisms.public.errors import UserError
+from mechanisms.public.noise_kinds import KINDS, NOISE_KINDS
 from mechanisms.public.queries.adaptive_grid import grid_query
 from mechanisms.public.queries.cell_sums import MergedQuery, ResidualQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
@@ -476,6 +477,23 @@ def test_few_strong_cells_among_many_noisy_ones_are_told_from_noise():
     dense = np.where(np.arange(3600) % 2, 25.0, -25.0)
     same = [soften(base + dense + noise, base, 10.0, sparse=s) for s in (False, True)]
     assert np.array_equal(*same)  # where squares tell of signal, nothing changes
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_noise_alone_seldom_has_a_difference_that_counts_whole_whatever_its_law_is(kind):
+    """By the tails of Gaussian noise more than ten of 3,600 cells of Laplace noise counted whole."""
+    law, base, whole = NOISE_KINDS[kind], np.zeros(3600), 0
+    for seed in range(100):
+        noise = law.simulate(np.random.default_rng(seed), 1 / law.stddev, 3600)
+        whole += bool((soften(noise, base, 1.0, sparse=True, noise=kind) == noise).any())
+    assert whole <= 8, "one marginal of fifty"
+
+
+def test_evidence_says_whose_tails_its_noise_has():
+    domain = Domain((Attribute("a", 2),))
+    answers = {k: NoisyMarginal(("a",), Identity(2), np.ones(2), k, 1.0, "e") for k in KINDS}
+    assert [gathered(domain, [answers[k]])[0].noise for k in KINDS] == [*KINDS]
+    assert gathered(domain, [*answers.values()])[0].noise == "laplace", "the wider ones"
 
 
 def test_full_cells_keep_their_differences_beside_many_empty_ones():

@@ -142,8 +142,8 @@ def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
         name: of the column: no map's or postal service's.
         each: rows of each value, in the mean.
     """
-    bare = ("".join(text.split()).removesuffix(".0") for text in texts)  # 500 123 456 too
-    digits = [t for t in bare if re.fullmatch("[0-9]+", t)]
+    bare = ("".join(text.split()).removesuffix(".0") for text in texts)  # 500 123 456 and 500.123.456 too
+    digits = [d for t in bare if re.fullmatch("[0-9]+", d := t.replace(".", "") if t.count(".") > 1 else t)]
     width = Counter(map(len, digits)).most_common(1)[0][0] if digits else 0
     exact = sum(len(t) == width and len(t.rstrip("0")) >= MANY_DIGITS for t in digits)
     named, many = SOMEBODYS_NAME.search(name), len(texts) > FEWEST and exact >= ALIKE * len(texts)

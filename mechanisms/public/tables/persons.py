@@ -31,16 +31,21 @@ _NO_STAFF = (
     "practitioner|ana?esthetist|specialist|manager|assistant|aide|midwife|educator|consultant|coordinator|led|visits?"
     "|call|line|care|clinic|unit|on|in|and|und|mit|station|dienst|visite|ward|office|city"
 )
-#: MR is magnetic resonance, DR CONGO a country, and M. Crohn a disease.
+#: MR is magnetic resonance, DR CONGO a country, M. Crohn a disease, and P. VIVAX a germ.
 _NO_NAME = r"angio|imag|scan|head|brain|spine|knee|neck|chest|abdo|pelv|card|enter|chol|thor|kopf|mamm|prost|lumb|cerv"
 _NO_NAME = rf"(?!(?i:{_NO_NAME}|(congo|{_NO_STAFF})\b))"
 _DISEASES = "Crohn|Parkinson|Alzheimer|Bechterew|Basedow|Hodgkin|Meni[eè]re|Paget|Scheuermann|Dupuytren|Ledderhose"
 _DISEASES += "|Sudeck|Perthes|Addison|Cushing|Raynaud|Boeck|Behçet|Gaucher|Fabry|Whipple|Wilson|Still|Huntington|Osler"
-#: Titles before a name, with a point or without; MW is a megawatt, and of a family the short form alone has a name.
+_GERMS = "aeruginosa|mirabilis|vulgaris|falciparum|vivax|malariae|ovale|multocida|acnes|stuartii|jirovecii|carinii"
+#: Titles before a name, with a point or without; MW is a megawatt, and of a family the short form alone has a name, but
+#: for departments (Fam. Med.) and plants. J.P. Morgan is a bank.
 _TITLE = (
     r"Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|Madame|Monsieur|[Dd]r|DR(?=\.)|[Pp]rof|[Pp]an[ia]|Fru|Señora?|Senhora?|Doña"
 )
-_TITLE += r"|[Pp](?=\. ?[^\W\d_]{3})|[Dd]hr|[Mm]evr(ouw)?|[Mm]w|[Dd]e [Hh]eer|[Mm]eneer|[Ff]am(?=\.)"
+_TITLE += (
+    rf"|(?<!\.)[Pp](?=\. ?[^\W\d_]{{3}})(?!\. ?(?i:{_GERMS})\b)|[Dd]hr|[Mm]evr(ouw)?|[Mm]w|[Dd]e [Hh]eer|[Mm]eneer"
+)
+_TITLE += r"|[Ff]am(?=\.)(?!\. *(?i:med(icine|izin)?|practice|hx|history|planning|\w+(aceae|idae))\b)"
 _KIN = "mother|father|daughter|son|wife|husband|sister|brother|aunt|uncle|Mutter|Vater|Tochter|Sohn|Ehefrau|Ehemann"
 #: Telephones within a country: 0171/2345678, 030-1234567, (0351) 24 84 45, 044 668 18 00, 06 12345678, 01 23 45 67 89.
 _NATIONAL = (
@@ -104,7 +109,7 @@ NAME_COLUMN = re.compile(
     r"|(patient|person|client|customer|member|staff|employee|student|owner|contact|landlord|tenant|doctor)s?[_ ]?name"
     r"|^(landlord|tenant|next of kin|achternaam|voornaam|roepnaam|nazwisko|imi(ę|e)|sobrenome)$"
     r"|^(etternavn|efternavn|fornavn|efternamn|f(ö|oe?)rnamn)$"
-    r"|(^|[_\W])((huis|tand)?arts|behandelaar|mantelzorger|verpleegkundige|lekarz|piel(ę|e)gniarka|m(é|e)decin"
+    r"|^arts$|(^|[_\W])((huis|tand)arts|behandelaar|mantelzorger|verpleegkundige|lekarz|piel(ę|e)gniarka|m(é|e)decin"
     r"|m(é|e)decin[_ ]traitant|infirmi(è|e)re?|m(é|e)dico|enfermer[oa]|l(ä|ae?)kare|sjuksk(ö|oe?)terska)$"
     r"|(arzt|ärztin|pflegekraft|(^|[_\W])pflege|schwester|pfleger|bearb(eiter)?|behandler|therapeut|berater|betreuer|lehrer"
     r"|sachbearbeitung|kontoinhaber|hebamme|gutachter|ansprechpartner|beamt(er?)?)(in)?$"
@@ -141,7 +146,7 @@ ASKED_COLUMN = re.compile(
 #: Columns of things, and of what is called after persons.
 THING_COLUMN, CALLED_COLUMN = (re.compile(rf"(?i)({each})s?$|^({each}) of\b") for each in (_THINGS, _CALLED))
 #: Numbers of four parts, as addresses of computers have; versions and sections have parts below this one.
-FOUR_PARTS, SMALL = re.compile(r"[0-9]+(\.[0-9]+){3}"), 100
+FOUR_PARTS, SMALL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){3}"), 100
 #: What columns of versions and sections are called.
 VERSION_COLUMN = re.compile("(?i)version|firmware|section|chapter")
 #: Numbers of lots by their day: so many have one year, as no day of a month has that persons in Denmark begin with; and
