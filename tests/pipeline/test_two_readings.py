@@ -303,6 +303,7 @@ THINGS = {
 PERSONS_BESIDE = {
     "inner network": made(lambda rng, i: f"10.{rng.randint(0, 9)}.12.{rng.randint(1, 99)}"),
     "network": made(lambda rng, i: f"62.48.{rng.randint(1, 60)}.{rng.randint(1, 99)}"),
+    "dissection": made(lambda rng, i: f"62.48.{rng.randint(1, 60)}.{rng.randint(1, 99)}"),
     "visitors": made(lambda rng, i: ".".join(str(rng.randint(11, 255)) for _ in range(4))),
     "mistyped": [*(f"192.168.0.{i}" for i in range(10, 40)), *(f"81.5.7.{i}" for i in range(10, 40))],
     "Denmark": made(lambda rng, i: f"{rng.randint(1, 28):02}{rng.randint(1, 12):02}24-{rng.randint(0, 9999):04}"),

@@ -148,7 +148,7 @@ THING_COLUMN, CALLED_COLUMN = (re.compile(rf"(?i)({each})s?$|^({each}) of\b") fo
 #: Numbers of four parts, as addresses of computers have; versions and sections have parts below this one.
 FOUR_PARTS, SMALL = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9}){3}"), 100
 #: What columns of versions and sections are called.
-VERSION_COLUMN = re.compile("(?i)version|firmware|section|chapter")
+VERSION_COLUMN = re.compile(r"(?i)(^|[_\W])(version|firmware|section|chapter)")
 #: Numbers of lots by their day: so many have one year, as no day of a month has that persons in Denmark begin with; and
 #: persons in Sweden have a check digit.
 LOT, LOTS = re.compile(rf"(20)?(?P<digits>(?P<year>[123][0-9]){_MONTH}{_DAY}-[0-9]{{4}})"), 10
