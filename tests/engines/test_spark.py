@@ -199,7 +199,7 @@ def test_a_scratch_folder_that_has_no_path_gives_the_same(spark, tmp_path) -> No
     ids=lambda s: s[0],
 )
 def test_each_selection_releases_the_same_on_spark(spark, town, settings) -> None:
-    same_release(town, *TOWN, *settings, "synthesis.rows=2500")  # the default may ask over groups of values
+    same_release(town, *TOWN, *settings)
 
 
 def test_a_scratch_folder_that_cannot_be_made_is_named(spark, town, capsys) -> None:
