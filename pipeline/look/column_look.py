@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +23,6 @@ from mechanisms.public.tables.text_forms import (
     CROSSES,
     ID_NAME,
     MEASURED,
-    SAME_UNIT,
     ZERO,
     NumberForm,
     date_forms,
@@ -35,6 +33,7 @@ from mechanisms.public.tables.text_forms import (
     number_reading,
     share_of,
     since_1970,
+    unit_of_measure,
     without,
 )
 from pipeline.look.bin_look import crowded_bin, empty_codes, wide_bins
@@ -166,20 +165,11 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
         )
     words = {t: n for t, n in words.items() if not reading.reads(t) and not reading.other_way.reads(t)}
     hints += [limits] if (limits := limits_in_words(words, column.strip)) else []
-    if unit := _one_more_unit(words, reading):
+    measured = {t: n for t, n in words.items() if (m := MEASURED.fullmatch(t.strip())) and reading.reads(m[1])}
+    for unit in unit_of_measure(measured):
         cured = json.dumps(sorted((unit, *reading.strip), key=len, reverse=True), ensure_ascii=False)
         hints.append(f"numbers with {unit!r} beside them: the same unit? strip: {cured}")
     return hints + _gaps(column, words, numbers=True)
-
-
-def _one_more_unit(words: Mapping[str, int], reading: NumberForm) -> str:
-    """The unit beside nearly all of the numbers among the texts, which is not taken out; empty where none is."""
-    units: Counter[str] = Counter()
-    for text, n in words.items():
-        match = MEASURED.fullmatch(text.strip())
-        if match and reading.reads(match[1]):
-            units[match[2]] += n
-    return next((u for u, n in units.most_common(1) if n >= SAME_UNIT * units.total()), "")
 
 
 def _below_zero(text: str, reading: NumberForm) -> bool:

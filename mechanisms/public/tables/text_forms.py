@@ -252,7 +252,7 @@ def number_reading(texts: Texts) -> tuple[NumberForm, float]:
     """How most of the texts can be read as numbers, and the share of them that are."""
     numeric = {t: n for t, n in texts.items() if re.search(r"\d", t)}
     signs = [c for c in CURRENCIES if any(_beside(t, c) for t in numeric)]
-    signs += _unit_of_measure(numeric)
+    signs += unit_of_measure(numeric)
     bare = {t: without(t, signs) for t in numeric}
     thousands, points = ([m] if _parts(m, bare.values()) else [] for m in ",.")
     spaces = [s for s in THOUSANDS[2:] if any(re.search(rf"\d{s}\d{{3}}", b) for b in bare.values())]
@@ -262,7 +262,7 @@ def number_reading(texts: Texts) -> tuple[NumberForm, float]:
     return max(each, key=lambda e: (e[1], e[0].plain))
 
 
-def _unit_of_measure(texts: Texts) -> list[str]:
+def unit_of_measure(texts: Texts) -> list[str]:
     """The word behind the numbers, where nearly all that have one have the same: 5 kg, but not 5 kg and 70 g."""
     words: Counter[str] = Counter()
     for text, n in texts.items():
