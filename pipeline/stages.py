@@ -22,7 +22,7 @@ from pipeline.budget import admission
 from pipeline.folders import RunFolder, claimed
 from pipeline.inference.relations import Relation, strongest
 from pipeline.load_stage import load
-from pipeline.look.run_look import NO_FOLDER
+from pipeline.look.run_look import tell_place
 from pipeline.measuring.discovery_stage import discover
 from pipeline.plugins.plugin_discovery import load_used
 from pipeline.release_stage import measure, release, state_promise
@@ -96,9 +96,7 @@ def book(state: State) -> State:
     Only then is it said where the look is: a run that is refused leaves none.
     """
     total, note = admission.entered(state.booked)
-    if state.folder.look.exists() and not state.show.tells:
-        where = f"{state.folder.look} (NOT private)" if state.has_folder else NO_FOLDER
-        state.show.note(f"what the schema does to the rows: {where}")
+    tell_place(state.folder, state.show, state.has_folder)
     return replace(state, total=total, note=note)
 
 

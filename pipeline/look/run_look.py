@@ -88,6 +88,13 @@ def look_before_spending(
     return losses
 
 
+def tell_place(folder: RunFolder, show: Stages, has_folder: bool) -> None:
+    """Say where a look is kept whose warnings are not shown; `has_folder`: as of `run`."""
+    if folder.look.exists() and not show.tells:
+        where = f"{folder.look} (NOT private)" if has_folder else NO_FOLDER
+        show.note(f"what the schema does to the rows: {where}")
+
+
 def failure_lines(error: Exception) -> list[str]:
     """The lines of a look that failed, by whatever fault."""
     LOG.error("the look at the table failed", exc_info=error)
