@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -220,16 +221,14 @@ def _measured_before(context: Context, view: PairView, expected: Mapping[Clique,
 
     Larger marginals, all of whose cells were asked, tell of each of them too.
     """
-    noise, domain = dict[Clique, float](), context.domain
-    for c in expected:
-        precise = 1e-300
-        for a in context.answers_so_far:
-            if a.clique == c or (isinstance(a.query, Identity) and set(c) < set(a.clique)):
-                each = a.mean_abs / getattr(a.query, "unit", 1.0)
-                precise += domain.cells(c) / domain.cells(a.clique) / each**2
-        noise[c] = precise**-0.5
+    precise, domain = dict.fromkeys(expected, 1e-300), context.domain
+    for a in context.answers_so_far:
+        each, most = a.mean_abs / getattr(a.query, "unit", 1.0), len(a.clique)
+        sizes = range(1 if isinstance(a.query, Identity) else most, most + 1)
+        for c in (c for size in sizes for c in itertools.combinations(a.clique, size) if c in precise):
+            precise[c] += domain.cells(c) / domain.cells(a.clique) / each**2
     weights, factor = np.array([(view.weight(c), view.factor.get(c, 1.0)) for c in expected]).reshape(-1, 2).T
-    return BoughtBefore(list(expected.values()), np.array(list(noise.values())), weights, factor)
+    return BoughtBefore(list(expected.values()), np.array(list(precise.values())) ** -0.5, weights, factor)
 
 
 @dataclass(frozen=True)

@@ -65,7 +65,7 @@ class Evidence:
         clique: in domain order; `shape` its attributes' sizes.
         queries: with the standard deviation of an answer each.
         values: the answers, one array per query, in records.
-        noise: the kind of noise with the widest tails among them.
+        noise: whose tails that of the answers has: Gaussian, or Laplace where an answer has any other noise.
     """
 
     clique: Clique

@@ -196,10 +196,10 @@ class _Work:
         ones, both, own = self.errors(shares)
         return float((self.bought.weights * ones).sum() + (self.offer.weights * (own + both)).sum())
 
-    def loads(self, shares: Shares, weights: Floats) -> tuple[Floats, Floats]:
+    def loads(self, shares: Shares, before: Floats, weights: Floats) -> tuple[Floats, Floats]:
         """Those of the known marginals and of the pairs: by how fast their errors rise with their noise."""
         places = np.arange(len(self.bought.expected))
-        total = self.before(self.without_more(shares)) + shares.bought
+        total = before + shares.bought
         factor, often = self.offer.factor, self.offer.weights
         rises = self.bought.factor * weights
         rises = rises * self.ones.slope(places, self.bought.factor * self.noise(np.maximum(total, 1e-12)))
@@ -216,6 +216,8 @@ class _Work:
         """One round: the sides' errors and weights at these shares, then the greedy choice."""
         count, sides, often = len(self.bought.expected), self.offer.sides, self.offer.weights
         errors, both, _ = self.errors(shares)
+        noise = self.without_more(shares)
+        before = self.before(noise)
         weights = self.bought.weights.copy()
         for end in (0, 1):
             np.add.at(weights, sides[:, end], often * (errors[sides[:, end]] / np.maximum(both, 1e-9)))
@@ -224,9 +226,7 @@ class _Work:
             loads = (weights * cells * self.bought.factor) ** self.power
             pair_loads = (often * self.offer.cells * self.offer.factor) ** self.power
         else:
-            loads, pair_loads = self.loads(shares, weights)
-        noise = self.without_more(shares)
-        before = self.before(noise)
+            loads, pair_loads = self.loads(shares, before, weights)
         more = 1 + float(before.sum())
         base = float(loads.sum())
         grid = np.geomspace(base * 0.999, (base + float(pair_loads.sum())) * 1.001, STEPS)

@@ -117,8 +117,8 @@ NO_PAIRS = PairOffer(
 )
 #: Passes of iterative proportional fitting that bring a pair to its one-way marginals.
 PASSES = 10
-#: What pairs tell of a column is not independent where they are asked in one larger marginal: the variance of a column
-#: from all of them is that from each alone times 1.3 (3 × 2 × 2 values) to 3.2 (five columns of two).
+#: What pairs tell of a column is not independent where they are asked in one larger marginal: of d columns of two
+#: values the variance of one from all pairs is then 2^(d − 1) / d times as large, 1.3 for three and 3.2 for five.
 ALIKE = 2.0
 
 
