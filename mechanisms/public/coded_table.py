@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -58,7 +58,7 @@ class CodedTable:
     def at(self, rows: Ints | slice) -> CodedTable:
         """Some of the rows, in the order asked for."""
         weights = None if self.weights is None else self.weights[rows]
-        return CodedTable(self.domain, tuple(np.asarray(c[rows]) for c in self.columns), weights)
+        return replace(self, columns=tuple(np.asarray(c[rows]) for c in self.columns), weights=weights)
 
     def parted(self, aside: Flags) -> tuple[CodedTable, CodedTable]:
         """The rows that were not set aside, and those that were."""
@@ -66,7 +66,7 @@ class CodedTable:
 
     def over(self, names: Clique) -> CodedTable:
         """Some of the columns, in the order asked for."""
-        return CodedTable(self.domain.project(names), tuple(self.column(n) for n in names), self.weights)
+        return replace(self, domain=self.domain.project(names), columns=tuple(self.column(n) for n in names))
 
     def __repr__(self) -> str:
         return f"CodedTable({self.rows} rows × {len(self.domain)} columns, weighted={self.weights is not None})"

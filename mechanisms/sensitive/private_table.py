@@ -176,8 +176,7 @@ class PrivateTable:
             return None
         if schema.engineering.steps or self.encoding.apart(schema):
             return None
-        plain = without_fine(rows, schema)
-        return CodedTable(plain.domain, plain.columns)
+        return replace(without_fine(rows, schema), weights=None)
 
     def __repr__(self) -> str:
         columns = ", ".join(f"{a.name!r}: {a.size}" for a in self.coded.domain.attributes)

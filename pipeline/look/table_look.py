@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -151,7 +153,8 @@ def look_at(
     held = {c.name: replace(c, fine=0) if c.name in once else c for c in total.held}
     seen = dict[str, ColumnFacts]()
     of_columns, of_totals, gaps = dict[str, ColumnLook](), list[str](), {n: c.missing_texts for n, c in held.items()}
-    with source.connect() as engine:
+    with source.connect() as engine, ThreadPoolExecutor(1) as pool:  # in the context of the engine that both use
+        relations = pool.submit(copy_context().run, _relations, source, schema, total, coded, workdir)
         for look, index in looks(source, engine, gaps=gaps):
             name = source.names[index]
             of_totals += [f"column {name!r}: {remark}" for remark in look.of_totals(index)]
@@ -160,16 +163,19 @@ def look_at(
                 seen[name] = look.under(index, column)
                 of_columns[name] = _column(look, total, column, (coded, report), seen[name], unit.column, bar.at_most)
     units, warned = units_look(source, schema, unit, seen, coded, bar)
-    hints = (
-        *one_to_one(total, coded),
-        *unruled_relations(source, schema, coded),
-        *_unlisted(source, schema),
-        *units,
-    )
-    hints += (*conflicts(source, coded, schema, workdir),)
-    warned = [*broken(source, schema, coded), *odd_rows(source), *of_totals, *warned]
+    related, against, odd = relations.result()
+    hints = (*related, *_unlisted(source, schema), *units, *against)
     columns = tuple(of_columns[name] for name in held)
-    return TableLook(report.rows, source.names, columns, tuple(warned), hints, bar.at_most)
+    return TableLook(report.rows, source.names, columns, (*odd, *of_totals, *warned), hints, bar.at_most)
+
+
+def _relations(
+    source: Source, schema: Schema, total: Schema, coded: CodedTable, workdir: Path
+) -> tuple[list[str], list[str], list[str]]:
+    """Hints on relations without a rule, on what contradicts rules, and warnings of rows that are no rows."""
+    related = [*one_to_one(total, coded), *unruled_relations(source, schema, coded)]
+    against = [*conflicts(source, coded, schema, workdir)]
+    return related, against, [*broken(source, schema, coded), *odd_rows(source)]
 
 
 def _total(column: Column) -> Column:

@@ -248,7 +248,8 @@ def score_run(state: State, progress: Progress | None = None) -> Scorecard:
     sample, but where units were set aside: these are known by reading all rows.
     """
     design, folder, private, source = state.design, state.folder, present(state.private), present(state.source)
-    schema, synthetic, file = design.schema, present(state.synthetic), source
+    schema, file = design.schema, source
+    synthetic = replace(present(state.synthetic), threads=source.threads)
     released = open_released(present(state.table), state.config.limits, folder.temporary)
     whole = None
     if private.aside is None:

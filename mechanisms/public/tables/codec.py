@@ -122,7 +122,7 @@ def encode_columns(
     table = tuple(mapped(path, code_dtype(size)) for path, size in zip(paths, sizes, strict=True))
     report = report_of(rows, schema, marks, held)
     domain = with_apart(schema, report.apart(schema) if apart else ()).domain
-    return CodedTable(Domain((*domain.attributes, *fine_columns)), table), report
+    return CodedTable(Domain((*domain.attributes, *fine_columns)), table, threads=source.threads), report
 
 
 def coded_batch(
@@ -228,10 +228,7 @@ def together(schema: Schema, tables: Mapping[str, Any]) -> tuple[Schema, dict[st
     """
     needed = {n for t in tables.values() for n in schema.domain.names if t.domain[n].size > schema.domain[n].size}
     grown = with_apart(schema, needed)
-    over = {
-        n: t if t.domain == grown.domain else CodedTable(grown.domain, t.columns, t.weights) for n, t in tables.items()
-    }
-    return grown, over
+    return grown, {n: t if t.domain == grown.domain else replace(t, domain=grown.domain) for n, t in tables.items()}
 
 
 def values_outside(

@@ -56,6 +56,11 @@ class TableFormat:
         """The name of the table with a row per person beside it (release.tables=two)."""
         return f"synthetic_persons.{self.name}"
 
+    @property
+    def own(self) -> bool:
+        """Whether it is one of ours, which tests try."""
+        return self in _OWN.values()
+
     def function(self, role: str) -> Callable[..., Any]:
         """The reader, the writer or the head."""
         function: Callable[..., Any] = resolve_name(getattr(self, role))
