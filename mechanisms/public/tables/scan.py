@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from mechanisms.public.errors import UserError, check_head, require_columns
+from mechanisms.public.files import table_name
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
@@ -107,7 +108,7 @@ class Source(Opening):
         Raises:
             UserError: the table has no such column; suggests one.
         """
-        require_columns([name], self.names, where=where, of=f" in {self.path.name}", have="the table has:")
+        require_columns([name], self.names, where=where, of=f" in {table_name(self.path)}", have="the table has:")
         return self.names.index(name)
 
     def declared(self, name: str) -> int:
