@@ -166,9 +166,9 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     words = {t: n for t, n in words.items() if not reading.reads(t) and not reading.other_way.reads(t)}
     hints += [limits] if (limits := limits_in_words(words, column.strip)) else []
     measured = {t: n for t, n in words.items() if (m := MEASURED.fullmatch(t.strip())) and reading.reads(m[1])}
-    for unit in unit_of_measure(measured):
-        cured = json.dumps(sorted((unit, *reading.strip), key=len, reverse=True), ensure_ascii=False)
-        hints.append(f"numbers with {unit!r} beside them: the same unit? strip: {cured}")
+    if units := unit_of_measure(measured):
+        cured = json.dumps(sorted((*units, *reading.strip), key=len, reverse=True), ensure_ascii=False)
+        hints.append(f"numbers with {' or '.join(map(repr, units))} beside them: the same unit? strip: {cured}")
     return hints + _gaps(column, words, numbers=True)
 
 

@@ -239,6 +239,16 @@ def test_amounts_with_their_unit_are_numbers_and_two_units_are_never_one(tmp_pat
     assert facts["dose"].kind == "categorical" and "5 g" in facts["dose"].values and "6 kg" in facts["dose"].values
 
 
+def test_a_unit_with_a_digit_is_one_however_it_is_written(tmp_path: Path) -> None:
+    """Of each digit of a text as m2 it was read as 9, and m² beside it was another unit: a list was drafted."""
+    rows = "".join(f"{30 + i % 90} m2,{30 + i % 90} m{'2²'[i % 2]},{i % 40 + 1}.5 kg/m3,m{i % 4}\n" for i in range(900))
+    _, facts = drafted(csv(tmp_path, "floor,flat,density,machine\n" + rows))
+    assert [(facts[n].kind, facts[n].low, facts[n].high) for n in ("floor", "flat")] == [("integer", 30, 120)] * 2
+    assert (facts["floor"].strip, {*facts["flat"].strip}) == (("m2",), {"m2", "m²"})
+    assert (facts["density"].kind, facts["density"].strip) == ("float", ("kg/m3",))
+    assert facts["machine"].values == ("m0", "m1", "m2", "m3")
+
+
 @pytest.mark.parametrize(("form", "bins"), [("%m/%Y", "month"), ("%b %Y", "month"), ("%m.%Y", "year")])
 def test_months_alone_are_dates_and_no_list_in_the_order_of_their_digits(tmp_path: Path, form, bins) -> None:
     """01/2020, 01/2021, 02/2020 …: more than 200 of them were cut off, and no rule said which comes first."""
