@@ -1380,3 +1380,21 @@ def test_times_of_the_day_past_midnight_are_told(tmp_path: Path) -> None:
         over = sum(b < a[-5:] for a, b in zip(first, clock[3_000:], strict=True))
         assert f"; 'treated' comes soon after '{names}', past midnight in {over:,} of 3,000 rows" in text
         assert text.count("past midnight") == 1
+
+
+def test_rules_of_households_are_proposed_as_far_as_they_can_be_taken_together(tmp_path: Path) -> None:
+    """A run refused all of them: 100,000 combinations of constants, of which each is tried for each person."""
+    rng, homes, names = np.random.default_rng(4), 6_000, "abcde"
+    constants = [rng.integers(0, 10, homes)]
+    for _ in names[1:]:
+        own = rng.integers(0, 10, homes)
+        constants.append(np.where((constants[-1] < 5) & (own < 3), own + 5, own))
+    rows = "".join(
+        f"{home},{','.join(f'{n}{c[home]}' for n, c in zip(names, constants, strict=True))},{rng.integers(9)}\n"
+        for home in range(homes)
+        for _ in range(2)
+    )
+    text = draft_schema(source(csv(tmp_path, f"household_id,{','.join(names)},n\n" + rows)), "t", unit="household_id")
+    (left,) = [line for line in text.splitlines() if "left out, as together they speak of more than 20,000" in line]
+    rules = taken(tmp_path, text.replace("records: {max: }", "records: {max: 2}")).rules
+    assert sum(len(clique) - 1 for clique, _ in rules.linked) == 3 and left.count("[") == 1, left
