@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mechanisms.public.arrays import Ints
 from mechanisms.public.drafts.seen import ColumnFacts
-from mechanisms.public.drafts.text_guess import BELOW, BELOW_ZERO
+from mechanisms.public.drafts.text_guess import BELOW, BELOW_ZERO, DAY_IN_WORDS
 from mechanisms.public.errors import first_few
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.spellings import ISO, NO, YES, digit_lines, spelled_yes_or_no, zip_fields
@@ -129,9 +129,14 @@ def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[s
             cure = f"{instead} Beside each other, the first of the two reads each day that may be either"
         hints.append(f"{read}; {more}: {cure}")
     rest = {t: n for t, n in words.items() if not date_forms({t: n})} if sum(s for _, s in forms) < 1 else {}
-    serial = loss.share * share_of(words, lambda t: SERIAL.fullmatch(t.strip()) is not None)
-    remark = f"{percent(serial)} are numbers such as 44789, days of a program for sheets: write 2022-08-16 in the table"
-    return hints + [remark] * (serial > 0) + _gaps(column, rest, numbers=True)
+    unread = (
+        (SERIAL, "numbers such as 44789, days of a program for sheets: write 2022-08-16 in the table"),
+        (DAY_IN_WORDS, "days with their months in words that are not read: write 2024-05-12 in the table"),
+    )
+    for form, remark in unread:
+        if rows := sum(n for t, n in rest.items() if form.fullmatch(t.strip())):
+            hints.append(f"{percent(loss.share * rows / sum(words.values()))} are {remark}")
+    return hints + _gaps(column, rest, numbers=True)
 
 
 def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]) -> list[str]:

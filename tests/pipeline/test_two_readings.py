@@ -682,7 +682,9 @@ def test_whole_years_are_proposed_where_they_fit_as_well_as_a_difference_of_year
     both = [*zip(born, seen, strict=True)]
     late = [(s.month, s.day) < (b.month, b.day) and exact and i % 8 > 0 for i, (b, s) in enumerate(both)]
     ages = [s.year - b.year - own for (b, s), own in zip(both, late, strict=True)]
-    cells = {"born": [f"{b:%Y-%m-%d}" for b in born], "seen": [f"{s:%Y-%m-%d}" for s in seen], "age": ages}
+    booked = [s - pd.Timedelta(days=i % 200) for i, s in enumerate(seen)]
+    dates = {"born": born, "booked": booked, "seen": seen}
+    cells = {name: [f"{d:%Y-%m-%d}" for d in own] for name, own in dates.items()} | {"age": ages}
     asked = drafted(cells)[1]
     assert f'derive: {{"age": {{"expression": "{rule}"}}}}' in asked
     assert rule in "\n".join(checked(capsys, cells)["hints"])
@@ -698,7 +700,7 @@ def test_a_range_of_which_a_program_for_sheets_made_a_day_is_named(day, capsys):
     assert (looks["age"]["status"], looks["leave"]["status"]) == ("warning", "ok")
 
 
-def test_days_with_their_months_in_words_of_another_language_are_left_out_with_the_way_out():
+def test_days_with_their_months_in_words_of_another_language_are_left_out_with_the_way_out(capsys):
     dutch = "januari februari maart april mei juni juli augustus september oktober november december".split()  # noqa: SIM905
     french = "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.".split()  # noqa: SIM905
     cells = {
@@ -713,6 +715,12 @@ def test_days_with_their_months_in_words_of_another_language_are_left_out_with_t
     assert {*columns} & {"nl", "fr"} == set()
     assert all("write 2024-05-12 in the table" in guess_of(text, name) for name in ("nl", "fr"))
     assert "2024-05-12" not in guess_of(text, "street")
+    declared = {
+        "nl": {"kind": "date", "min": "2022-01-01", "max": "2025-01-01"},
+        "n": {"kind": "integer", "min": 0, "max": 8},
+    }
+    look = checked(capsys, {"nl": cells["nl"], "n": cells["n"]}, declared, "data.max_unplaced=1")["columns"]["nl"]
+    assert any("% are days with their months in words" in h for h in look["hints"]), look["hints"]
 
 
 @pytest.mark.parametrize("gap", ["", "x"])

@@ -38,7 +38,7 @@ def guess_ages(source: Source, columns: ByName) -> dict[str, str]:
     Args:
         columns: of which no other rule computes one.
     """
-    columns = {n: c for n, c in columns.items() if "`" not in n}  # others no expression names
+    columns = {n: c for n, c in columns.items() if n and "`" not in n}  # others no expression names
     whole = amounts(columns, ("integer",))
     years, ages = [c for c in whole if are_years(c)], [c for c in whole if c.low >= 0 and c.high <= OLDEST]
     births = [*years, *times_among(columns)][:MOST]
@@ -57,15 +57,14 @@ def guess_ages(source: Source, columns: ByName) -> dict[str, str]:
         if np.count_nonzero(~np.isnan(both)) < FEWEST_ROWS:
             continue
         near = [c for c in births if c is not born and _spread(held[c.name] - both) <= BIRTHDAY]
-        year = _year_of(near[0]) if near else f"{int(np.nanmedian(both))}"
         if not near and _spread(both) > APART * _spread(held[age.name]):
             continue
         words = f"it nearly follows from {age.name!r}, and drawn apart the two contradict each other: leave one out"
         # a person's age differs between its records where their years do, and its birth does not
         target, tells = (age, _year_of(born)) if near or born not in years else (born, marked(age))
-        texts = [f"{year} - {tells}"]
-        if near and {born.kind, near[0].kind} <= {*DATE_KINDS}:  # whole years, where they fit as well
-            texts = [f"years({marked(born)}, {marked(near[0])})", *texts]
+        days = [c for c in near if {born.kind, c.kind} <= {*DATE_KINDS}]
+        texts = [f"years({marked(born)}, {marked(c)})" for c in days]  # first, where they fit as well
+        texts += [f"{year} - {tells}" for year in [*map(_year_of, near)] or [f"{int(np.nanmedian(both))}"]]
         rule = as_json({target.name: {"expression": max(texts, key=partial(fits, age=age))}})
         more = f", or derive: {rule}" if near or _spread(both) <= BIRTHDAY else ""
         remarks.setdefault(born.name, words + more)
