@@ -147,7 +147,8 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     best, share = number_reading(shapes)
     strip = declared.strip if best.decimal == declared.decimal else declared.signs
     cure = NumberForm(tuple(dict.fromkeys((*strip, *best.strip))), best.decimal)
-    if share > share_of(shapes, declared.reads):
+    plain = [(own.decimal, {unicodedata.normalize("NFKC", sign) for sign in own.strip}) for own in (declared, cure)]
+    if share > share_of(shapes, declared.reads) and plain[0] != plain[1]:  # m2 beside m² is asked about below
         reading = cure
         given: dict[str, object] = {"strip": list(cure.strip) or None} if cure.strip or declared.strip else {}
         given |= {"decimal": cure.decimal} if cure.decimal != declared.decimal else {}
