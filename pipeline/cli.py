@@ -81,6 +81,7 @@ def _main(argv: Sequence[str]) -> int:
         raise UserError(f"no command {command!r}", where="python -m pipeline", fix=fix)
     for argument in rest:
         check_no_secret(argument, "an argument")
+    _given_once(rest)
     rest = with_own_folder(rest)
     unknown = [a for a in rest if a.startswith("-") and not (command == "run" and a in {"-m", "--multirun"})]
     if unknown:
@@ -90,6 +91,15 @@ def _main(argv: Sequence[str]) -> int:
 
     work: Work = getattr(asked_commands, command)(rest)
     return work()
+
+
+def _given_once(arguments: Sequence[str]) -> None:
+    """Refuse two values of one setting: the last one would count, and nothing would say so."""
+    values: dict[str, str] = {}
+    for argument in arguments:
+        name, sign, value = argument.lstrip("+").partition("=")
+        if sign and values.setdefault(name, value) != value:
+            raise UserError(f"given twice: {values[name]} and {value}", where=name, fix="one of the two")
 
 
 def _ended_by(signum: int, frame: FrameType | None) -> None:

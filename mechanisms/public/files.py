@@ -131,3 +131,12 @@ def as_declared(record: T) -> T:
 def is_number(value: object) -> TypeGuard[int | float]:
     """Whether it is a finite number that a float holds; a truth value is none."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+#: How the folders begin that hold what a database gave.
+FROM_DATABASE = "database-"
+
+
+def table_name(path: Path) -> str:
+    """What a message calls a table: its file, or its name in a database, of which nobody has a file."""
+    return f"{path.stem}, of a database" if path.parent.name.startswith(FROM_DATABASE) else path.name

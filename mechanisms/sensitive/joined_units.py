@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
+from mechanisms.public.files import table_name
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.encode import by_column
@@ -105,7 +106,7 @@ def _check_heads(records: Source, units: Source, ids: str, where: str) -> None:
     units.index(ids, where=f"{where}.id")
     unit_id(units, PrivacyUnit(ids))
     if both := [name for name in units.names if name != ids and name in records.names]:
-        problem = f"the column {both[0]!r} stands in both {records.path.name} and {units.path.name}"
+        problem = f"the column {both[0]!r} stands in both {table_name(records.path)} and {table_name(units.path)}"
         fix = "a column in one of the two tables, besides the id: drop it from one, or rename it"
         raise UserError(problem, where=f"{where}.path", fix=fix)
 

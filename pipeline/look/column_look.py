@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mechanisms.public.arrays import Ints
 from mechanisms.public.drafts.seen import ColumnFacts
-from mechanisms.public.drafts.text_guess import BELOW, BELOW_ZERO
+from mechanisms.public.drafts.text_guess import BELOW, BELOW_ZERO, DAY_IN_WORDS
 from mechanisms.public.errors import first_few
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.spellings import ISO, NO, YES, digit_lines, spelled_yes_or_no, zip_fields
@@ -129,9 +129,14 @@ def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[s
             cure = f"{instead} Beside each other, the first of the two reads each day that may be either"
         hints.append(f"{read}; {more}: {cure}")
     rest = {t: n for t, n in words.items() if not date_forms({t: n})} if sum(s for _, s in forms) < 1 else {}
-    serial = loss.share * share_of(words, lambda t: SERIAL.fullmatch(t.strip()) is not None)
-    remark = f"{percent(serial)} are numbers such as 44789, days of a program for sheets: write 2022-08-16 in the table"
-    return hints + [remark] * (serial > 0) + _gaps(column, rest, numbers=True)
+    unread = (
+        (SERIAL, "numbers such as 44789, days of a program for sheets: write 2022-08-16 in the table"),
+        (DAY_IN_WORDS, "days with their months in words that are not read: write 2024-05-12 in the table"),
+    )
+    for form, remark in unread:
+        if rows := sum(n for t, n in rest.items() if form.fullmatch(t.strip())):
+            hints.append(f"{percent(loss.share * rows / sum(words.values()))} are {remark}")
+    return hints + _gaps(column, rest, numbers=True)
 
 
 def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]) -> list[str]:
@@ -142,7 +147,8 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     best, share = number_reading(shapes)
     strip = declared.strip if best.decimal == declared.decimal else declared.signs
     cure = NumberForm(tuple(dict.fromkeys((*strip, *best.strip))), best.decimal)
-    if share > share_of(shapes, declared.reads):
+    plain = [(own.decimal, {unicodedata.normalize("NFKC", sign) for sign in own.strip}) for own in (declared, cure)]
+    if share > share_of(shapes, declared.reads) and plain[0] != plain[1]:  # m2 beside m² is asked about below
         reading = cure
         given: dict[str, object] = {"strip": list(cure.strip) or None} if cure.strip or declared.strip else {}
         given |= {"decimal": cure.decimal} if cure.decimal != declared.decimal else {}
@@ -166,9 +172,9 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     words = {t: n for t, n in words.items() if not reading.reads(t) and not reading.other_way.reads(t)}
     hints += [limits] if (limits := limits_in_words(words, column.strip)) else []
     measured = {t: n for t, n in words.items() if (m := MEASURED.fullmatch(t.strip())) and reading.reads(m[1])}
-    for unit in unit_of_measure(measured):
-        cured = json.dumps(sorted((unit, *reading.strip), key=len, reverse=True), ensure_ascii=False)
-        hints.append(f"numbers with {unit!r} beside them: the same unit? strip: {cured}")
+    if units := unit_of_measure(measured):
+        cured = json.dumps(sorted((*units, *reading.strip), key=len, reverse=True), ensure_ascii=False)
+        hints.append(f"numbers with {' or '.join(map(repr, units))} beside them: the same unit? strip: {cured}")
     return hints + _gaps(column, words, numbers=True)
 
 

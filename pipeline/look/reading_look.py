@@ -30,6 +30,7 @@ from mechanisms.public.tables.doubts import (
     shorter_codes,
 )
 from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql, text_sql
+from mechanisms.public.tables.listed_gaps import days_among_ranges
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
@@ -87,7 +88,8 @@ def read_wrongly(look: Look, column: Column, facts: ColumnFacts, report: Encodin
     warnings += clock_times(source, column, facts.plain) if amounts else []
     if not column.width and reading.plain and (column.decimals or 0) < THOUSANDTHS and reading.doubtful(shapes):
         warnings += [remark for remark in [thousands_in_words(reading, shapes)] if remark]
-    warnings += short_years(look.trimmed(index)) if column.kind == "categorical" else []
+    if column.kind == "categorical":
+        warnings += short_years(look.trimmed(index)) + days_among_ranges(look.trimmed(index))
     if column.numeric and not warnings:
         often, each = look.trimmed(index), facts.rows / max(facts.distinct, 1)
         others = [] if column.width else numbers_of_others(often, column.name, each) or numbers_apart(often, reading)

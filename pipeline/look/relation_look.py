@@ -15,7 +15,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.age_guess import guess_ages
 from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.mixed_guess import guess_mixed
-from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
+from mechanisms.public.drafts.never_guess import Never, Skipped, guess_dependent
 from mechanisms.public.drafts.order_guess import (
     ASCENDING,
     EQUAL,
@@ -35,7 +35,6 @@ from mechanisms.public.drafts.rule_guess import (
     FEWEST_ROWS,
     guess_calendar,
     guess_derived,
-    guess_determined,
     guess_parts,
 )
 from mechanisms.public.errors import UserError, first_few
@@ -96,17 +95,17 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     ]
     taken = {name for step in rules.steps for name in step.takes}
     listed = [c for n, c in columns.items() if n not in taken or n in constants]
-    batches_of = partial(_code_batches, coded)
+    dependent = guess_dependent(listed, partial(_code_batches, coded))
     hints += [
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
         "derive or impossible, as a draft writes it"
-        for one in guess_determined(listed, batches_of)
+        for one in dependent.follows
         if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
         and not _ruled(schema, one.source, one.target)
     ]
-    skipped, of_length = guess_skipped(listed, batches_of), {one.later for one in lengths}
-    hints += _skipped(schema, skipped, of_length)
-    hints += _never(schema, guess_never(listed, batches_of, skipped), of_length)
+    of_length = {one.later for one in lengths}
+    hints += _skipped(schema, dependent.skipped, of_length)
+    hints += _never(schema, dependent.never, of_length)
     return hints + _calendar(source, schema, varied)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 
 from mechanisms.public.errors import shown
-from mechanisms.public.files import JsonDict, stored_values, write_whole
+from mechanisms.public.files import JsonDict, stored_values, table_name, write_whole
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import ColumnLoss, lone_lines, losses_of, percent, refuse_losses
 from mechanisms.public.tables.scan import Source
@@ -115,7 +115,7 @@ def _look(
         # in a folder of its own: the place holds the codes that other jobs read
         with tempfile.TemporaryDirectory(prefix="look-", dir=place) as own:
             look = look_at(source, schema, private.unit, bar=bar, read=read, workdir=Path(own))
-        return as_lines(look, source.path.name, schema.name), look.warned
+        return as_lines(look, table_name(source.path), schema.name), look.warned
 
     with only_one(place, "look"):
         lines, warned = stored_values(place / f"look-{config.data.max_unplaced}.json", make)

@@ -19,7 +19,7 @@ from evaluation.values.value_kinds import declared_kind, kind_of
 from evaluation.values.value_tables import Values, bucketed, value_tables
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError, first_few
-from mechanisms.public.files import JsonDict
+from mechanisms.public.files import JsonDict, table_name
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.progress import Progress
 from mechanisms.public.release_files import load_released_schema
@@ -28,7 +28,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import NO_RULES
 from mechanisms.public.tables.encode import listed_numbers
 from mechanisms.public.tables.engine_instances import shared_engine
-from mechanisms.public.tables.fetched import FROM_DATABASE, FetchRoom, fetched
+from mechanisms.public.tables.fetched import FetchRoom, fetched
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.scan import Source, open_table, private_folder
 from mechanisms.public.tables.sniffed_dialect import dialect_of
@@ -172,9 +172,7 @@ def file_facts(sources: Mapping[str, Source], rows: Mapping[str, int], schema: s
 
 def shown_name(path: Path) -> str:
     """The last part of a path; of a frame, or a table of a database, that lay in a file for a while, that it is one."""
-    if path.parent.name.startswith(FROM_DATABASE):
-        return f"{path.stem}, of a database"
-    return "a data frame" if path.parent.name.startswith(OF_FRAMES) else path.name
+    return "a data frame" if path.parent.name.startswith(OF_FRAMES) else table_name(path)
 
 
 def open_released(path: Path, limits: LimitsConfig, workdir: Path, dialect: Dialect | None = None) -> Source:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,8 @@ def spelled(override: str) -> str:
     `delimiter=tab` stands for a tab. A mapping whose keys need quotes becomes its own text: `typed` reads it again.
 
     Raises:
-        UserError: bytes that are no UTF-8 text: no file that is written from it would hold them.
+        UserError: bytes that are no UTF-8 text: no file that is written from it would hold them; a key that a mapping
+            has twice.
     """
     key, sign, value = override.partition("=")
     if any("\ud800" <= letter <= "\udfff" for letter in override):
@@ -37,6 +40,8 @@ def spelled(override: str) -> str:
         return f"{key}={quoted(value)}" if value[0] not in "'\"" else override
     if key in {"delimiter", "data.delimiter"} and sign and value[:1] not in {"'", '"'}:
         return f'{key}="{chr(9) if value in {"tab", chr(92) + "t"} else value}"'
+    if value[:1] in {"[", "{"}:
+        _check_keys(key, value)
     if not value or readable(override):
         return override
     if value[0] in "[{":
@@ -47,6 +52,18 @@ def spelled(override: str) -> str:
         structure = quoted(value)
     override_text = f"{key}={structure}"
     return override_text if readable(override_text) else override
+
+
+def _check_keys(name: str, value: str) -> None:
+    """UserError where a mapping has a key twice, as {age: [0, 9], age: [20, 29]}: the last one alone would count."""
+    with suppress(yaml.YAMLError, RecursionError):
+        nodes = [yaml.compose(re.sub(r":(?=\S)", ": ", value), Loader=yaml.SafeLoader)]
+        for node in nodes:  # those inside of it are added
+            pairs = node.value if isinstance(node, yaml.MappingNode) else []
+            keys = Counter(key.value for key, _ in pairs if isinstance(key, yaml.ScalarNode))
+            if twice := [key for key, n in keys.items() if n > 1]:
+                raise UserError(f"given twice: {', '.join(twice)}", where=name, fix="each key once")
+            nodes += [own for _, own in pairs] if pairs else node.value if isinstance(node, yaml.SequenceNode) else []
 
 
 def readable(override: str) -> bool:

@@ -72,9 +72,14 @@ PAIRS = ["selection=pairs", "synthesis=gum"]
 
 
 def command(*arguments: str) -> int:
-    """`python -m pipeline …`, in this process; a sweep's jobs in turn, if no other way is named: in half the time."""
+    """`python -m pipeline …`, in this process; a sweep's jobs in turn, if no other way is named: in half the time.
+
+    What a test gives takes the place of what settings of several tests say.
+    """
     sweeps = "-m" in arguments and not any(a.startswith("hydra/launcher=") for a in arguments)
-    return main([*arguments, *(["hydra/launcher=basic"] if sweeps else [])])
+    last = {a.partition("=")[0]: i for i, a in enumerate(arguments)}
+    own = [a for i, a in enumerate(arguments) if "=" not in a or last[a.partition("=")[0]] == i]
+    return main([*own, *(["hydra/launcher=basic"] if sweeps else [])])
 
 
 def edit(path: Path, old: str, new: str) -> None:

@@ -20,6 +20,7 @@ import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.tables.inspect_file import check_file
 from pipeline import folders
+from pipeline.cli import main
 from pipeline.folders import claimed
 from pipeline.run_log import logged
 from pipeline.settings.config import load_config
@@ -172,6 +173,32 @@ def test_what_cannot_be_is_refused_before_anything_is_made(unchanged, arguments,
     end = mistake(unchanged, *arguments)
     answered(end, word)
     assert "Config" not in end.err.replace("DictConfig with ListConfig", ""), "no name of a class of ours"
+
+
+GIVEN_TWICE = {
+    "two budgets": ([*RUN, "privacy.epsilon=1", "++privacy.epsilon=2"], "privacy.epsilon: given twice: 1 and 2"),
+    "two tables": ([*PLAN, "data.path=x.csv"], "data.path: given twice: town.csv and x.csv"),
+    "two groups": (["plan", "data=adult", "data=table"], "data: given twice: adult and table"),
+    "a value beside a sweep": ([*SWEEP, "privacy.epsilon=1", "privacy.epsilon=2,3"], "given twice: 1 and 2,3"),
+    "two files of a sweep's report": (["report", "S", "output=a.html", "output=b.html"], "output: given twice"),
+    "two ranges of a column": (
+        ["query", "from=R/release", "where={age: [0, 9], age: [20, 29]}"],
+        "where: given twice: age",
+    ),
+    "two ranges without blanks": (["query", "from=R/release", "where={age:3,age:4}"], "where: given twice: age"),
+    "two keys in a list": ([*PLAN, "accept=[{metric: l1, marginals: 1, marginals: 2}]"], "given twice: marginals"),
+    "two tables to compare": ([*SCORE, "real=x.csv"], "real: given twice: town.csv and x.csv"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "words"), GIVEN_TWICE.values(), ids=GIVEN_TWICE)
+def test_two_values_of_one_setting_are_refused(unchanged, arguments, words):
+    """The last of them was taken, and nothing said so."""
+    answered(ending(unchanged, lambda: main(arguments)), words)
+
+
+def test_one_value_may_be_given_twice(finished_town, capsys):
+    assert main(["query", "from=R/release", "marginal=[age]", "from=R/release", "+marginal=[age]"]) == 0
 
 
 def test_a_sweep_counts_its_runs_before_it_lists_them(monkeypatch):

@@ -207,6 +207,8 @@ HARMLESS = {
         "panic",
         "Panini Bar",
     ],
+    "dish": ["Pani Puri", "Pani Poori", "Masala Dosa", "Idli", "Vada Pav"],
+    "seguro_medico": ["Seguro Popular", "IMSS", "Privado"],
     "bank": ["J.P. Morgan", "V.P. Sales", "Fam. Med.", "Fam. Practice", "Fam. Hx", "Fam. Rosaceae", "fam. Felidae"],
     "language_arts": ["Proficient", "Basic", "Advanced"],
     "germs": ["P. AERUGINOSA", "P. Mirabilis", "P. Falciparum", "P. JIROVECII", "P. VULGARIS"],
@@ -670,6 +672,80 @@ def test_births_beside_ages_are_asked_about(born, others, rule, capsys):
     assert (rule in asked and rule in hints) if rule else "derive" not in asked
     unrelated = cells | {"age": ages[1:] + ages[:1]}
     assert "follows from" not in guess_of(drafted(unrelated)[1], "born")
+
+
+@pytest.mark.parametrize(("exact", "rule"), [(True, "years(born, seen)"), (False, "year(seen) - year(born)")])
+def test_whole_years_are_proposed_where_they_fit_as_well_as_a_difference_of_years(exact, rule, capsys):
+    """Every eighth age is a difference of years, or each: none is computed."""
+    born = days(lambda d: d - pd.Timedelta(days=9000))
+    seen = made(lambda r, _: pd.Timestamp("2024-01-01") + pd.Timedelta(days=r.randrange(9000)), seed=2)
+    both = [*zip(born, seen, strict=True)]
+    late = [(s.month, s.day) < (b.month, b.day) and exact and i % 8 > 0 for i, (b, s) in enumerate(both)]
+    ages = [s.year - b.year - own for (b, s), own in zip(both, late, strict=True)]
+    booked = [s - pd.Timedelta(days=i % 200) for i, s in enumerate(seen)]
+    dates = {"born": born, "booked": booked, "seen": seen}
+    cells = {name: [f"{d:%Y-%m-%d}" for d in own] for name, own in dates.items()} | {"age": ages}
+    asked = drafted(cells)[1]
+    assert f'derive: {{"age": {{"expression": "{rule}"}}}}' in asked
+    assert rule in "\n".join(checked(capsys, cells)["hints"])
+
+
+@pytest.mark.parametrize("day", ["05-Sep", "09-mai", "Oct-14", "05. Sep"])
+def test_a_range_of_which_a_program_for_sheets_made_a_day_is_named(day, capsys):
+    ranges = ["0-4", day, "15-19", "20-24", "65+"]
+    cells = {"age": made(lambda r, _: r.choice(ranges)), "leave": made(lambda r, _: r.choice(["05-Sep", "3-Oct", "x"]))}
+    looks = checked(capsys, cells)["columns"]
+    words = f"{cells['age'].count(day)} rows hold a day without a year, as 05-Sep, beside ranges"
+    assert words in guess_of(Path("s.yaml").read_text(), "age") and words in " ".join(looks["age"]["hints"])
+    assert (looks["age"]["status"], looks["leave"]["status"]) == ("warning", "ok")
+
+
+def test_days_with_their_months_in_words_of_another_language_are_left_out_with_the_way_out(capsys):
+    dutch = "januari februari maart april mei juni juli augustus september oktober november december".split()  # noqa: SIM905
+    french = "janv. févr. mars avr. mai juin juil. août sept. oct. nov. déc.".split()  # noqa: SIM905
+    cells = {
+        "nl": days(lambda d: f"{d.day} {dutch[d.month - 1]} {d.year}"),
+        "fr": days(lambda d: f"{d.day}{'er' * (d.day == 1)} {french[d.month - 1]} {d.year}"),
+        "street": made(
+            lambda r, _: f"{r.randrange(1, 30)} {'abcdefghijklmnopqrstuvwxyz'[r.randrange(26)] * 4} 1{r.randrange(10)}"
+        ),
+        "car": made(
+            lambda r, _: f"{r.randrange(2, 6)} {r.choice(['doors', 'seats', 'wheels'])} 20{r.randrange(10, 25)}"
+        ),
+        "n": made(lambda r, _: r.randrange(9)),
+    }
+    columns, text = drafted(cells)
+    assert {*columns} & {"nl", "fr"} == set()
+    assert all("write 2024-05-12 in the table" in guess_of(text, name) for name in ("nl", "fr"))
+    assert "2024-05-12" not in guess_of(text, "street") + guess_of(text, "car")
+    declared = {
+        "nl": {"kind": "date", "min": "2022-01-01", "max": "2025-01-01"},
+        "n": {"kind": "integer", "min": 0, "max": 8},
+    }
+    look = checked(capsys, {"nl": cells["nl"], "n": cells["n"]}, declared, "data.max_unplaced=1")["columns"]["nl"]
+    assert any("% are days with their months in words" in h for h in look["hints"]), look["hints"]
+
+
+@pytest.mark.parametrize("gap", ["", "x"])
+def test_of_two_columns_that_say_the_same_a_rule_is_proposed_for_one(gap, capsys):
+    """`check` proposed it for both, and so did a draft where both have a gap."""
+    sex = made(lambda r, i: r.choice("mf") if i % 50 or not gap else gap)
+    cells = {
+        "sex": [s.replace("x", "") for s in sex],
+        "gender": [{"m": "man", "f": "woman"}.get(s, "") for s in sex],
+        "pregnant": [("no", "yes")[s == "f" and i % 3 == 0] for i, s in enumerate(sex)],
+    }
+    cells = {name: [*own] * 5 for name, own in cells.items()}
+    hints = [h for h in checked(capsys, cells)["hints"] if "'pregnant': some values stand together" in h]
+    rules = [line for line in Path("s.yaml").read_text().splitlines() if "#   - {" in line and "pregnant" in line]
+    assert len(hints) == len(rules) == 1 and "sex" in hints[0] + rules[0], (hints, rules)
+
+
+def test_codes_that_cannot_be_times_are_not_asked_about_as_times(capsys):
+    """Nearly all rows held the first 59 of each hundred, as 0159, and others the rest, as 0175."""
+    cells = [f"{100 * min(i % 9, 3) + min(int(random.Random(i).paretovariate(1.2)), 99):04}" for i in range(20_000)]
+    assert "times of the day" not in str(checked(capsys, {"code": cells, "n": [i % 7 for i in range(20_000)]}))
+    assert "times of the day" not in Path("s.yaml").read_text()
 
 
 def test_listed_texts_that_a_spreadsheet_computes_are_told(capsys):

@@ -273,6 +273,17 @@ def test_an_address_that_cannot_be_asked_ends_a_run_before_it_begins(given, word
     assert not Path("none/release").exists()
 
 
+def test_a_message_calls_a_table_of_a_database_by_its_name_there(here, capsys):
+    units = [
+        "data.units.path=sqlite:///town.db#town",
+        "data.units.id=donor",
+        "privacy.unit=age",
+        "privacy.max_records=50",
+    ]
+    said = reply(capsys, "run", *PLAIN_TOWN, "data.path=town.csv", *units, "hydra.run.dir=none", code=1).err
+    assert "error: data.units.id: no column 'donor' in town, of a database\n" in said
+
+
 def test_an_address_with_a_secret_is_refused_wherever_it_stands():
     for text in (
         *(f"postgresql://me:{word}@h/db" for word in ("p/w", "p#w", "p?w", "p w", "p@w", "#select", "12/x")),

@@ -239,6 +239,16 @@ def test_amounts_with_their_unit_are_numbers_and_two_units_are_never_one(tmp_pat
     assert facts["dose"].kind == "categorical" and "5 g" in facts["dose"].values and "6 kg" in facts["dose"].values
 
 
+def test_a_unit_with_a_digit_is_one_however_it_is_written(tmp_path: Path) -> None:
+    """Of each digit of a text as m2 it was read as 9, and m² beside it was another unit: a list was drafted."""
+    rows = "".join(f"{30 + i % 90} m2,{30 + i % 90} m{'2²'[i % 2]},{i % 40 + 1}.5 kg/m3,m{i % 4}\n" for i in range(900))
+    _, facts = drafted(csv(tmp_path, "floor,flat,density,machine\n" + rows))
+    assert [(facts[n].kind, facts[n].low, facts[n].high) for n in ("floor", "flat")] == [("integer", 30, 120)] * 2
+    assert (facts["floor"].strip, {*facts["flat"].strip}) == (("m2",), {"m2", "m²"})
+    assert (facts["density"].kind, facts["density"].strip) == ("float", ("kg/m3",))
+    assert facts["machine"].values == ("m0", "m1", "m2", "m3")
+
+
 @pytest.mark.parametrize(("form", "bins"), [("%m/%Y", "month"), ("%b %Y", "month"), ("%m.%Y", "year")])
 def test_months_alone_are_dates_and_no_list_in_the_order_of_their_digits(tmp_path: Path, form, bins) -> None:
     """01/2020, 01/2021, 02/2020 …: more than 200 of them were cut off, and no rule said which comes first."""
@@ -1370,3 +1380,21 @@ def test_times_of_the_day_past_midnight_are_told(tmp_path: Path) -> None:
         over = sum(b < a[-5:] for a, b in zip(first, clock[3_000:], strict=True))
         assert f"; 'treated' comes soon after '{names}', past midnight in {over:,} of 3,000 rows" in text
         assert text.count("past midnight") == 1
+
+
+def test_rules_of_households_are_proposed_as_far_as_they_can_be_taken_together(tmp_path: Path) -> None:
+    """A run refused all of them: 100,000 combinations of constants, of which each is tried for each person."""
+    rng, homes, names = np.random.default_rng(4), 6_000, "abcde"
+    constants = [rng.integers(0, 10, homes)]
+    for _ in names[1:]:
+        own = rng.integers(0, 10, homes)
+        constants.append(np.where((constants[-1] < 5) & (own < 3), own + 5, own))
+    rows = "".join(
+        f"{home},{','.join(f'{n}{c[home]}' for n, c in zip(names, constants, strict=True))},{rng.integers(9)}\n"
+        for home in range(homes)
+        for _ in range(2)
+    )
+    text = draft_schema(source(csv(tmp_path, f"household_id,{','.join(names)},n\n" + rows)), "t", unit="household_id")
+    (left,) = [line for line in text.splitlines() if "left out, as together they speak of more than 20,000" in line]
+    rules = taken(tmp_path, text.replace("records: {max: }", "records: {max: 2}")).rules
+    assert sum(len(clique) - 1 for clique, _ in rules.linked) == 3 and left.count("[") == 1, left

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from mechanisms.public.arrays import Floats
 from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, amounts, times_among
 from mechanisms.public.drafts.sum_guess import marked
+from mechanisms.public.rules.computed import value_types
+from mechanisms.public.rules.expressions import parse_expression
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.tables.scan import Source
@@ -35,26 +38,34 @@ def guess_ages(source: Source, columns: ByName) -> dict[str, str]:
     Args:
         columns: of which no other rule computes one.
     """
+    columns = {n: c for n, c in columns.items() if n and "`" not in n}  # others no expression names
     whole = amounts(columns, ("integer",))
     years, ages = [c for c in whole if are_years(c)], [c for c in whole if c.low >= 0 and c.high <= OLDEST]
     births = [*years, *times_among(columns)][:MOST]
     if not births or not ages:
         return {}
     rows = first_rows(source, [*births, *ages], AGE_ROWS).T
-    held = {c.name: _years(own, c) for own, c in zip(rows, [*births, *ages], strict=True)}
+    values = {c.name: own for own, c in zip(rows, [*births, *ages], strict=True)}
+    held, types = {c.name: _years(values[c.name], c) for c in (*births, *ages)}, value_types(columns)
+
+    def fits(text: str, age: Column) -> int:
+        return int((parse_expression(text, types, "the draft").values(values) == values[age.name]).sum())
+
     varied, remarks = [c for c in ages if _spread(held[c.name]) >= VARIED], dict[str, str]()
     for born, age in itertools.product(births, varied):
         both = held[born.name] + held[age.name]
         if np.count_nonzero(~np.isnan(both)) < FEWEST_ROWS:
             continue
         near = [c for c in births if c is not born and _spread(held[c.name] - both) <= BIRTHDAY]
-        year = _year_of(near[0]) if near else f"{int(np.nanmedian(both))}"
         if not near and _spread(both) > APART * _spread(held[age.name]):
             continue
         words = f"it nearly follows from {age.name!r}, and drawn apart the two contradict each other: leave one out"
         # a person's age differs between its records where their years do, and its birth does not
         target, tells = (age, _year_of(born)) if near or born not in years else (born, marked(age))
-        rule = as_json({target.name: {"expression": f"{year} - {tells}"}})
+        days = [c for c in near if {born.kind, c.kind} <= {*DATE_KINDS}]
+        texts = [f"years({marked(born)}, {marked(c)})" for c in days]  # first, where they fit as well
+        texts += [f"{year} - {tells}" for year in [*map(_year_of, near)] or [f"{int(np.nanmedian(both))}"]]
+        rule = as_json({target.name: {"expression": max(texts, key=partial(fits, age=age))}})
         more = f", or derive: {rule}" if near or _spread(both) <= BIRTHDAY else ""
         remarks.setdefault(born.name, words + more)
     return remarks

@@ -27,6 +27,7 @@ from mechanisms.public.tables.doubts import (
     short_years,
     totals,
 )
+from mechanisms.public.tables.listed_gaps import days_among_ranges
 from mechanisms.public.tables.persons import addresses, persons_in_words
 from mechanisms.public.tables.scan import INTEGERS, Source, literal
 from mechanisms.public.tables.text_forms import CLOCK, FAR_CODES, GAPS, SIGNS, NumberForm
@@ -276,7 +277,7 @@ class Look:
         often = dict(itertools.islice(texts.items(), DOUBTED))
         remarks = number_doubts(often, self.source.names[index]) if kind in {None, "integer", "float", "zip"} else []
         remarks += numbers_apart(texts, reading) if not remarks and kind in {"integer", "float"} else []
-        remarks += short_years(often) if kind == "categorical" else []
+        remarks += short_years(often) + days_among_ranges(often) if kind == "categorical" else []
         remarks += self.facts[index].of_their_own if not remarks and kind in {"integer", "zip", "float"} else []
         if kind in {"integer", "float"}:
             remarks += [f"{few_units(self.unit)} {few}" for few in [self.numbers(index, reading).few_beyond()] if few]

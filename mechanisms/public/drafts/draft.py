@@ -16,7 +16,7 @@ from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.mixed_guess import guess_mixed
-from mechanisms.public.drafts.never_guess import Never, Skipped, guess_never, guess_skipped
+from mechanisms.public.drafts.never_guess import Dependent, guess_dependent
 from mechanisms.public.drafts.order_guess import (
     EVEN,
     Length,
@@ -32,7 +32,6 @@ from mechanisms.public.drafts.rule_guess import (
     code_batches,
     guess_calendar,
     guess_derived,
-    guess_determined,
     guess_parts,
     guess_spans,
 )
@@ -40,6 +39,7 @@ from mechanisms.public.drafts.seen import LATE, too_late
 from mechanisms.public.drafts.text_guess import BELOW_ZERO, FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others, odd_rows, rows_of_each, with_ids
 from mechanisms.public.rules.computed import length_name
+from mechanisms.public.rules.structural_zeros import MOST_CONSTANTS
 from mechanisms.public.schema.bins import Bins
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import FieldDict, Fields, texts_in
@@ -82,8 +82,6 @@ CODES = {"categorical", "zip"}
 LOST_PARTS = "; `ordered` below loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
 BARE = re.compile(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[^\W\d_][\w -]*")
-#: Columns that follow from others, that are empty or 0 beside some values, and values that exclude each other.
-Dependent = tuple[Sequence[Determined], Sequence[Skipped], Sequence[Never]]
 
 
 def draft_schema(
@@ -146,7 +144,8 @@ def draft_schema(
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, lengths, (alike, days, clocks) = guess_orders(source, varied, derived, {*held, *computed, order or ""})
     rows, free = with_ids(source, named) if named else source, [*_not_in(columns, computed).values()]
-    dependent = _dependent(rows, who, free, constant)
+    each = 1.0 if who is None else rows_of_each(rows, who)
+    dependent = guess_dependent(free, partial(code_batches, rows), constant, each)
     parts = guess_parts(source, varied, held)
     remark_of = _pair_remarks(orders, parts, alike, days, clocks | _asked(source, free))
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
@@ -168,14 +167,6 @@ def _asked(source: Source, free: Sequence[Column]) -> dict[str, str]:
     """Column → what is asked of it, since no rule keeps it: of births, and of mixed numbers."""
     others = {c.name: c for c in free}
     return guess_ages(source, others) | guess_mixed(source, others) | {c.name: LATE for c in free if too_late(c)}
-
-
-def _dependent(source: Source, who: str | None, free: Sequence[Column], constant: Collection[str]) -> Dependent:
-    """What columns that no expression computes say of each other."""
-    batches, each = partial(code_batches, source), 1.0 if who is None else rows_of_each(source, who)
-    follows, skipped = guess_determined(free, batches, constant), guess_skipped(free, batches, each)
-    mapped = {m.target for m in follows if m.complete}
-    return follows, skipped, guess_never([c for c in free if c.name not in mapped], batches, skipped, each)
 
 
 def _head(source: Source, who: str | None, *, guessed: bool) -> str:
@@ -332,7 +323,7 @@ def _rules(
     dependent: Dependent,
 ) -> str:
     """Rules as comments, each field behind its words: a person must know that it holds everywhere."""
-    follows, skipped, never = dependent
+    follows = dependent.follows
     expressions = [f"{as_json(c)}: {{expression: {json.dumps(e)}}}  # {words}" for c, e, words in computed]
     expressions += [f"{as_json(one.rule)[1:-1]}  # {one.in_words}" for one in lengths]
     expressions += [
@@ -352,13 +343,18 @@ def _rules(
         f"  # {one.word} in {one.empty:,} of {one.rows:,} such rows: "
         f"is it {'not asked' if one.above is None else 'always 0'} there?"
         f"{'; a length stands for its date by the rule `derive` above' * bool(one.rule.keys() & measured.keys())}"
-        for one in skipped
+        for one in dependent.skipped
         if {one.source, one.target} not in listed
     ]
     pairs += [
         f"- {as_json({measured.get(n, n): own for n, own in one.rule.items()})}  # {one.in_words}: can it not be?"
-        for one in never
+        for one in dependent.never
     ]
+    if dependent.left:
+        left = ", ".join(as_json(sorted(pair)) for pair in dependent.left)
+        pairs.append(
+            f"# left out, as together they speak of more than {MOST_CONSTANTS:,} combinations of constants: {left}"
+        )
     ascending = [f"- {as_json(group)}  # {rows_in_words(group, up, both)}" for group, up, both in in_groups(orders)]
     public = "is there a public list that says the same?"
     parts = (

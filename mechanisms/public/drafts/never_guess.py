@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,8 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from mechanisms.public.drafts.rule_guess import LAMBDA, MOST_DETERMINED, BatchesOf, is_listed
+from mechanisms.public.drafts.rule_guess import (
+    LAMBDA,
+    MOST_DETERMINED,
+    BatchesOf,
+    Determined,
+    guess_determined,
+    is_listed,
+)
 from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.rules.structural_zeros import MOST_CONSTANTS
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
 from mechanisms.public.schema.code_labels import bin_bounds, drawn_ends, label_of
 from mechanisms.public.schema.column import Column
@@ -308,3 +317,55 @@ def _skipped(
     else:
         labels = (None,) if at[1] else ()
     return Skipped(source.name, target[0].name, labels, empty, int(rows[at].sum()), explained, target[2])
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """Columns that follow from others, that are empty or 0 beside some values, and values that exclude each other.
+
+    Attributes:
+        left: pairs of columns whose rules are none of these, since with them they speak of too many constants.
+    """
+
+    follows: Sequence[Determined]
+    skipped: Sequence[Skipped]
+    never: Sequence[Never]
+    left: Sequence[Collection[str]]
+
+
+def guess_dependent(
+    given: Sequence[Column], batches_of: BatchesOf, constants: Collection[str] = (), of_person: float = 1.0
+) -> Dependent:
+    """What columns that no expression computes say of each other; of two that say the same one alone. NOT private.
+
+    Args:
+        constants: of persons; `of_person` as of `guess_never`.
+    """
+    follows, skipped = guess_determined(given, batches_of, constants), guess_skipped(given, batches_of, of_person)
+    again = {m.target for m in follows if m.complete or m.twin}
+    never = guess_never([c for c in given if c.name not in again], batches_of, skipped, of_person)
+    rules: list[Determined | Skipped | Never] = [*(m for m in follows if not m.complete), *skipped, *never]
+    left = _beyond_constants(rules, {c.name: c.size for c in given if c.name in constants})
+    return Dependent(
+        [one for one in follows if one.complete or {one.source, one.target} not in left],
+        [one for one in skipped if {one.source, one.target} not in left],
+        [one for one in never if {one.source, one.target} not in left],
+        left,
+    )
+
+
+def _beyond_constants(rules: Sequence[Determined | Skipped | Never], sizes: Mapping[str, int]) -> list[Collection[str]]:
+    """The pairs of columns whose rules, with those before them, speak of more constants together than rules may.
+
+    Args:
+        sizes: constant of persons → its codes.
+    """
+    groups, left = list[frozenset[str]](), list[Collection[str]]()
+    for pair in dict.fromkeys(frozenset((one.source, one.target)) for one in rules):
+        shared = [own for own in groups if own & pair & sizes.keys()]
+        both = pair.union(*shared)
+        if math.prod(sizes[n] for n in both & sizes.keys()) > MOST_CONSTANTS:
+            left.append(pair)
+        elif pair & sizes.keys():
+            groups = [own for own in groups if own not in shared] + [both]
+    return left

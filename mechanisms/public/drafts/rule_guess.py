@@ -271,6 +271,7 @@ class Determined:
         follows: how many rows show the pairs, of `rows` in which the source has a value that says something.
         possible: the pairs that can be, (source, target) by their labels; None: missing.
         complete: each code of the source has one target.
+        twin: each of its frequent values has one that no other has, so that the two say the same.
     """
 
     source: str
@@ -279,6 +280,7 @@ class Determined:
     rows: int
     possible: tuple[tuple[str | None, str | None], ...]
     complete: bool
+    twin: bool = False
 
 
 def code_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
@@ -385,6 +387,7 @@ def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> De
         for b in beside.get(a, range(target.size))
     ]
     complete = bool(frequent.all()) and source.size == source.value_codes and is_listed(source)
-    return (
-        Determined(source.name, target.name, follows, rows, tuple(pairs), complete) if len(pairs) <= LONGEST else None
-    )
+    if len(pairs) > LONGEST:
+        return None
+    twin = len({*most[frequent].tolist()}) == np.count_nonzero(frequent)
+    return Determined(source.name, target.name, follows, rows, tuple(pairs), complete, twin)

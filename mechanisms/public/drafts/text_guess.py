@@ -53,6 +53,9 @@ NUMBER = re.compile(r"\d{1,3}(?:[ .,'\u2019\u00a0\u202f]\d{3})+(?!\d)|\d+")
 TWO = re.compile(r"\d+([.,]\d+)? ?[/xX×] ?\d+([.,]\d+)?")
 #: A number of a register: 1851/0017, 17/1851.
 OF_A_YEAR = re.compile(r"(1[5-9]|20)\d\d ?/ ?\d+|\d+ ?/ ?(1[5-9]|20)\d\d")
+#: A day with its month in words, of which there are so many at most: 12 mei 2024, 1er mars 2024, 12 de mayo de 2024.
+MONTHS, MONTH_WORDS = 12, 24
+DAY_IN_WORDS = re.compile(r"(0?[1-9]|[12]\d|3[01])\D{0,6}?([^\W\d_]{3,})\D{0,6}?(1[89]|2[01])?\d\d")
 #: Postal codes with letters.
 POSTCODE = re.compile("(?=.*[A-Z])[A-Z0-9]{2,5}[- ]?[A-Z0-9]{2,4}")
 #: More than so many texts are codes rather than a list that a person reads; so long are their beginnings.
@@ -112,6 +115,10 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     many = f"{facts.distinct:,} distinct texts"
     if ID_NAME.search(name) and facts.distinct > FEW_IDS:
         return None, f"{many}: an id, by its name"
+    days = [(int(m[1]), m[2]) for t in texts if (m := DAY_IN_WORDS.fullmatch(t.strip()))]
+    varied = 2 < len({word for _, word in days}) <= MONTH_WORDS and max(days)[0] > MONTHS
+    if varied and len(days) >= CODED * len(texts):  # but no 4 doors 2024
+        return None, f"{many}: days with their months in words that are not read: write 2024-05-12 in the table"
     if of_name_column(name, texts):
         return None, f"{many}: names of persons, by its name"
     if names := may_be_names(name, texts):

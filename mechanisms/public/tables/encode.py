@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mechanisms.public.errors import UserError, require_columns
+from mechanisms.public.files import table_name
 from mechanisms.public.schema.bins import DAY, double, timestamp
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.spellings import ISO, loose_codes
@@ -52,10 +53,12 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     unit = schema.rules.unit
     if absent and unit is not None and {*absent} <= {*unit.constant}:
         fix = "data.units.path=TABLE, where a table with one row per person holds them; or take them out of the schema"
-        problem = f"no column of constants of persons, {', '.join(map(repr, absent))}, in {source.path.name}"
+        problem = f"no column of constants of persons, {', '.join(map(repr, absent))}, in {table_name(source.path)}"
         raise UserError(problem, where="schema", fix=fix)
     if len(absent) > 1:
-        require_columns(absent, source.names, where="schema", of=f" in {source.path.name}", have="the table has:")
+        require_columns(
+            absent, source.names, where="schema", of=f" in {table_name(source.path)}", have="the table has:"
+        )
     for i, column in enumerate(schema.columns):
         text = text_sql(source, column)
         if column.name in unread:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.files import whole_file
+from mechanisms.public.files import FROM_DATABASE, whole_file
 from mechanisms.public.members import need_extra
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -41,8 +41,6 @@ LOCAL = ("localhost", "127.0.0.1", "::1")
 SHOWN = "the settings of a run are kept, and the list of processes shows them; "
 AS_DATABASES = SHOWN + "PGPASSWORD, ~/.pgpass or a service file (postgresql:///?service=NAME) hold PostgreSQL's"
 AS_FILES = SHOWN + "fetch the file yourself, and name it as data.path=FILE"
-#: How the folders begin that hold what a database gave.
-FROM_DATABASE = "database-"
 #: So many bytes are fetched at a time.
 CHUNK = 1 << 22
 

@@ -38,13 +38,10 @@ _DISEASES = "Crohn|Parkinson|Alzheimer|Bechterew|Basedow|Hodgkin|Meni[eè]re|Pag
 _DISEASES += "|Sudeck|Perthes|Addison|Cushing|Raynaud|Boeck|Behçet|Gaucher|Fabry|Whipple|Wilson|Still|Huntington|Osler"
 _GERMS = "aeruginosa|mirabilis|vulgaris|falciparum|vivax|malariae|ovale|multocida|acnes|stuartii|jirovecii|carinii"
 #: Titles before a name, with a point or without; MW is a megawatt, and of a family the short form alone has a name, but
-#: for departments (Fam. Med.) and plants. J.P. Morgan is a bank.
-_TITLE = (
-    r"Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|Madame|Monsieur|[Dd]r|DR(?=\.)|[Pp]rof|[Pp]an[ia]|Fru|Señora?|Senhora?|Doña"
-)
-_TITLE += (
-    rf"|(?<!\.)[Pp](?=\. ?[^\W\d_]{{3}})(?!\. ?(?i:{_GERMS})\b)|[Dd]hr|[Mm]evr(ouw)?|[Mm]w|[Dd]e [Hh]eer|[Mm]eneer"
-)
+#: for departments (Fam. Med.) and plants. J.P. Morgan is a bank, and Pani Puri a dish.
+_TITLE = r"Mr|Mrs|Ms|Herrn?|Frau|Hr|Fr|Mme|Mlle|Madame|Monsieur|[Dd]r|DR(?=\.)|[Pp]rof|Fru|Señora?|Senhora?|Doña"
+_TITLE += rf"|[Pp]an[ia](?! P(u|oo)ri\b)|(?<!\.)[Pp](?=\. ?[^\W\d_]{{3}})(?!\. ?(?i:{_GERMS})\b)"
+_TITLE += "|[Dd]hr|[Mm]evr(ouw)?|[Mm]w|[Dd]e [Hh]eer|[Mm]eneer"
 _TITLE += r"|[Ff]am(?=\.)(?!\. *(?i:med(icine|izin)?|practice|hx|history|planning|\w+(aceae|idae))\b)"
 _KIN = "mother|father|daughter|son|wife|husband|sister|brother|aunt|uncle|Mutter|Vater|Tochter|Sohn|Ehefrau|Ehemann"
 #: Telephones within a country: 0171/2345678, 030-1234567, (0351) 24 84 45, 044 668 18 00, 06 12345678, 01 23 45 67 89.
@@ -102,6 +99,8 @@ PERSONAL = "names, e-mail addresses, telephones or accounts of persons, their ho
 SIGNED = re.compile(r"(.+?) *\(([A-ZÀ-Þ][a-zß-ÿ'’-]{2,})\)")
 #: Names with an initial: A. Whitfield, C. de la Cruz, Weber, S., Sabine W.
 BY_INITIAL = re.compile(rf"({_INITIAL}\.[ -]?)+{_NAME}|{_NAME}, ?({_INITIAL}\.[ -]?)+|{_NAME} ({_INITIAL}\. ?)+")
+#: Nouns behind which médico is no doctor: an insurance (seguro médico), a centre, an examination.
+_NO_DOCTOR = r"(?<!seguro[_ ])(?<!centro[_ ])(?<!servicio[_ ])(?<!plan[_ ])(?<!examen[_ ])(?<!informe[_ ])"
 #: What columns of names of persons are called.
 NAME_COLUMN = re.compile(
     r"(?i)(^|[_\W])(sur|fore|first|last|full|family|given|maiden|middle)[_ ]?names?$"
@@ -110,7 +109,7 @@ NAME_COLUMN = re.compile(
     r"|^(landlord|tenant|next of kin|achternaam|voornaam|roepnaam|nazwisko|imi(ę|e)|sobrenome)$"
     r"|^(etternavn|efternavn|fornavn|efternamn|f(ö|oe?)rnamn)$"
     r"|^arts$|(^|[_\W])((huis|tand)arts|behandelaar|mantelzorger|verpleegkundige|lekarz|piel(ę|e)gniarka|m(é|e)decin"
-    r"|m(é|e)decin[_ ]traitant|infirmi(è|e)re?|m(é|e)dico|enfermer[oa]|l(ä|ae?)kare|sjuksk(ö|oe?)terska)$"
+    rf"|m(é|e)decin[_ ]traitant|infirmi(è|e)re?|{_NO_DOCTOR}m(é|e)dico|enfermer[oa]|l(ä|ae?)kare|sjuksk(ö|oe?)terska)$"
     r"|(arzt|ärztin|pflegekraft|(^|[_\W])pflege|schwester|pfleger|bearb(eiter)?|behandler|therapeut|berater|betreuer|lehrer"
     r"|sachbearbeitung|kontoinhaber|hebamme|gutachter|ansprechpartner|beamt(er?)?)(in)?$"
     r"|((^|[_\W])|(?-i:(?<=[a-z])(?=[A-Z])))(doctor|physician|nurse|clerk|case[_ ]?worker|teacher|officer|agent|handler"

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 
 from mechanisms.public.errors import UserError, check_head, require_columns
+from mechanisms.public.files import table_name
 from mechanisms.public.schema.dialect import PLAIN, Dialect
 from mechanisms.public.tables.engine_instances import connection
 from mechanisms.public.tables.formats import CSV, format_of_file
@@ -107,7 +108,7 @@ class Source(Opening):
         Raises:
             UserError: the table has no such column; suggests one.
         """
-        require_columns([name], self.names, where=where, of=f" in {self.path.name}", have="the table has:")
+        require_columns([name], self.names, where=where, of=f" in {table_name(self.path)}", have="the table has:")
         return self.names.index(name)
 
     def declared(self, name: str) -> int:
@@ -166,9 +167,14 @@ class Source(Opening):
         return f"CASE WHEN isfinite({number}) AND NOT contains({point}, '_') THEN {number} END"  # 1_000 is one for it
 
     def shape(self, index: int) -> str:
-        """SQL for what the text form of a column looks like as a number: each digit is 9, but a 0 in front stays."""
-        front = f"regexp_replace({self.text(index)}, '^([^0-9]*)0', '\\1' || chr(1))"
-        return f"translate({front}, '012345678' || chr(1), '9999999990')"
+        """SQL for what the text form of a column looks like as a number: each digit is 9, but a 0 in front stays.
+
+        So does the digit of a unit behind it, as of m2.
+        """
+        unit = f"regexp_extract({self.text(index)}, '[0-9]([^0-9]*m[23])\\s*$', 1)"
+        number = f"regexp_replace({self.text(index)}, '([0-9])[^0-9]*m[23]\\s*$', '\\1')"
+        front = f"regexp_replace({number}, '^([^0-9]*)0', '\\1' || chr(1))"
+        return f"translate({front}, '012345678' || chr(1), '9999999990') || {unit}"
 
     def digits(self, index: int, most: int) -> str:
         """SQL for a code of at most so many digits as DOUBLE; NULL where it is none. Of 02134-1234, it is 02134."""

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from unicodedata import normalize
 
 from mechanisms.public.schema.spellings import ISO, NO_ANSWER, moment_of, short_words
 
@@ -263,14 +264,15 @@ def number_reading(texts: Texts) -> tuple[NumberForm, float]:
 
 
 def unit_of_measure(texts: Texts) -> list[str]:
-    """The word behind the numbers, where nearly all that have one have the same: 5 kg, but not 5 kg and 70 g."""
+    """The word behind the numbers, where nearly all that have one have the same (m2 is m²): not 5 kg and 70 g."""
     words: Counter[str] = Counter()
     for text, n in texts.items():
         match = MEASURED.fullmatch(own := text.strip())
         if match and (len(match[2]) > 1 or own[-2].isspace() or not match[1].isdigit()):  # 7b is a class
             words[match[2]] += n
-    most = words.most_common(1)
-    return [word for word, n in most if word not in CURRENCIES and n >= SAME_UNIT * words.total()]
+    usual = {normalize("NFKC", word) for word, _ in words.most_common(1) if word not in CURRENCIES}
+    same = {word: n for word, n in words.items() if normalize("NFKC", word) in usual}
+    return [*same] if sum(same.values()) >= SAME_UNIT * words.total() else []
 
 
 def _beside(text: str, sign: str) -> bool:
