@@ -461,6 +461,17 @@ def test_a_second_line_of_headers_or_units_is_no_record(first, told, capsys):
     assert (words in reply(capsys, "check", "data.path=t.csv", "data.schema=h.yaml").out) is told
 
 
+def test_units_with_a_point_and_of_money_by_the_hour_are_taken_out():
+    """Points of an examination were listed as 200 texts, and wages left out as an id or free text."""
+    cells = {"wage": [f"{12 + i % 700 / 100:.2f}".replace(".", ",") + " €/Std" for i in range(N)]}
+    cells |= {"points": [f"{i % 101} P." for i in range(N)], "hours": [f"{i % 39 + 1} Std." for i in range(N)]}
+    cells["marks"] = [f"{i % 101}{(' P.', ' Pkt.', '')[i % 3]}" for i in range(N)]
+    columns, text = drafted(cells)
+    read = {name: (own["kind"], own["strip"]) for name, own in columns.items()}
+    assert read == {"wage": ("float", ["€/Std"]), "points": ("integer", ["P."]), "hours": ("integer", ["Std."])}
+    assert re.search(r'"marks"  # .* numbers in several units, (P|Pkt)\. \(', text)
+
+
 @pytest.mark.slow
 def test_days_of_sheets_units_beside_bare_numbers_wide_bins_and_what_differs_within_few_ids(capsys):
     cells = {"day": [str(44562 + i) if i % 10 == 0 else str(np.datetime64("2022-01-01") + i) for i in range(N)]}

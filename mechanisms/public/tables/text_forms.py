@@ -53,8 +53,8 @@ THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
 #: A word behind numbers is their unit where so large a share of these words is it.
 SAME_UNIT = 0.95
 SPACES = " \xa0\u202f"
-#: A number, and the word behind it: 5 kg, 36.9 °C, 4,2 mmol/L, 60m2.
-MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?[^\W\d_]+(?:/[^\W\d_]+)?(?:(?<=m)[23])?)")
+#: A number, and the word behind it: 5 kg, 36.9 °C, 4,2 mmol/L, 60m2, 59 P., 14,20 €/Std.
+MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?(?:[$€£¥₹]/)?[^\W\d_]+\.?(?:/[^\W\d_]+\.?)?(?:(?<=m)[23])?)")
 #: The sign of typesetters, as spreadsheets write it before negative numbers; and a sign apart from its number: - 5.
 MINUS, SIGN_APART = "\u2212", rf"^\s*([-+])[{SPACES}]+([0-9.,])"
 #: Whose numbers tables hold, in words before "number" or "nr" (klantnr): persons, and those who serve them.
