@@ -45,7 +45,8 @@ def code_weights(schema: Schema, name: str, value: Any) -> Floats:
         text = _text(item, column)
         if text not in codes:
             fix = ("" if text.isdigit() else did_you_mean(text, codes)) or _allowed(column, list(codes))
-            raise UserError(f"column {name!r} has no value {text!r}", where="where", fix=fix)
+            problem = "no missing values" if item is None else f"no value {text!r}"
+            raise UserError(f"column {name!r} has {problem}", where="where", fix=fix)
         weights[codes[text]] = 1.0
     return weights
 
