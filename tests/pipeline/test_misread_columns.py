@@ -465,8 +465,15 @@ def test_units_with_a_point_and_of_money_by_the_hour_are_taken_out():
     """Points of an examination were listed as 200 texts, and wages left out as an id or free text."""
     cells = {"wage": [f"{12 + i % 700 / 100:.2f}".replace(".", ",") + " €/Std" for i in range(N)]}
     cells |= {"points": [f"{i % 101} P." for i in range(N)], "hours": [f"{i % 39 + 1} Std." for i in range(N)]}
+    cells |= {"rate": [f"{i % 57 + 20} € mtl." for i in range(N)]}
+    cells |= {
+        "pay": [f"Fr. {i % 9}'{100 + i}.50" for i in range(N)],
+        "lohn": [f"kr. {i % 9}.{100 + i},50" for i in range(N)],
+    }
     cells["marks"] = [f"{i % 101}{(' P.', ' Pkt.', '')[i % 3]}" for i in range(N)]
     columns, text = drafted(cells)
+    assert columns.pop("pay")["strip"] == ["Fr.", "'"] and columns.pop("lohn")["strip"] == ["kr.", "kr", "."]
+    assert columns.pop("rate")["strip"] == ["€ mtl."]
     read = {name: (own["kind"], own["strip"]) for name, own in columns.items()}
     assert read == {"wage": ("float", ["€/Std"]), "points": ("integer", ["P."]), "hours": ("integer", ["Std."])}
     assert re.search(r'"marks"  # .* numbers in several units, (P|Pkt)\. \(', text)
