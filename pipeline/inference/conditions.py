@@ -45,7 +45,7 @@ def code_weights(schema: Schema, name: str, value: Any) -> Floats:
         text = _text(item, column)
         if text not in codes:
             fix = ("" if text.isdigit() else did_you_mean(text, codes)) or _allowed(column, list(codes))
-            problem = "no missing values" if item is None else f"no value {text!r}"
+            problem = "no value that is missing" if item is None else f"no value {text!r}"
             raise UserError(f"column {name!r} has {problem}", where="where", fix=fix)
         weights[codes[text]] = 1.0
     return weights

@@ -354,7 +354,7 @@ def test_rows_hold_nothing_between_two_multiples_or_two_numbers_of_so_many_decim
     for where in [*({name: own} for name, own in between.items()), {"pay": 1004}, {"pay": [1004, 1005, 1006]}]:
         with pytest.raises(UserError, match="has no value there"):
             release.sample(3, where=where)
-    with pytest.raises(UserError, match="'pay' has no missing values"):
+    with pytest.raises(UserError, match="'pay' has no value that is missing"):
         release.sample(pd.DataFrame({"pay": [500, None]}))
     assert set(release.sample(60, where={"pay": [491, 505]}).pay) == {500}, "none of the bin below, which ends at 499"
     assert set(release.sample(60, where={"pay": [500, 504, 510]}).pay) == {500, 510}
