@@ -479,6 +479,15 @@ def test_units_with_a_point_and_of_money_by_the_hour_are_taken_out():
     assert re.search(r'"marks"  # .* numbers in several units, (P|Pkt)\. \(', text)
 
 
+@pytest.mark.parametrize(("zone", "told"), [("+00", True), ("Z", True), ("+02:00", False), ("", False)])
+def test_times_that_show_the_clock_of_utc_are_told(zone, told, capsys):
+    """A database hands over 17:30 in Vienna as 15:30+00, and neither a draft nor `check` said a word."""
+    cells = {"lent": [f"{day:%Y-%m-%d} {i % 24:02}:{i % 60:02}:00{zone}" for i, day in enumerate(DAYS)]}
+    assert ("read as UTC's clock shows them" in drafted(cells)[1]) is told
+    hints = checked(capsys, cells)["columns"]["lent"].get("hints", [])
+    assert any("read as UTC's clock shows them: are hours and days of another place" in h for h in hints) is told
+
+
 @pytest.mark.slow
 def test_days_of_sheets_units_beside_bare_numbers_wide_bins_and_what_differs_within_few_ids(capsys):
     cells = {"day": [str(44562 + i) if i % 10 == 0 else str(np.datetime64("2022-01-01") + i) for i in range(N)]}
