@@ -450,6 +450,12 @@ def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_t
     assert hints == ["'Birth year', as the column is called: a line of headers? It counts as a record: take it out"]
 
 
+@pytest.mark.parametrize("text", ["sep=;\nNr;Ort\n1;Köln\n", 'Nr;Ort\n1;"Köln\n2;Bonn\n'])
+def test_a_message_names_the_file_and_no_copy_of_it_in_other_letters(text, capsys):
+    Path("t.csv").write_text(text, encoding="cp1252")
+    assert reply(capsys, "schema", "t.csv", code=1).err.startswith("error: t.csv: ")
+
+
 @pytest.mark.parametrize(
     ("first", "told"), [("years;kg;", True), ("Age of pupil;Weight;Town", True), ("12;n.a.;a1", False)]
 )
