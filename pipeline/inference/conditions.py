@@ -11,10 +11,10 @@ import numpy as np
 
 from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError, did_you_mean
-from mechanisms.public.schema.bins import Bins, FloatGrid
+from mechanisms.public.schema.bins import Bins, FloatGrid, steps_to
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.column_parse import bound
-from mechanisms.public.schema.fine_cells import from_edge
+from mechanisms.public.schema.fine_cells import from_edge, plain_edges
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.text_forms import NumberForm
 
@@ -34,7 +34,8 @@ def code_weights(schema: Schema, name: str, value: Any) -> Floats:
         weights = sum((_range(column, low, high) for low, high in ranges), np.zeros(column.size))
         if not np.any(weights):
             bounds = f"a part of {column.labels[0]} … {column.labels[-1]}"
-            raise UserError(f"column {name!r} has no value there", where="where", fix=bounds)
+            steps = "" if column.step in (0, 1) else f", which holds a multiple of {column.step:g}"
+            raise UserError(f"column {name!r} has no value there", where="where", fix=bounds + steps)
         return np.minimum(weights, 1.0)
     weights, codes = np.zeros(column.size), _codes(column)
     whole = all(isinstance(item, int | np.integer) and str(item) in codes for item in items)
@@ -44,7 +45,8 @@ def code_weights(schema: Schema, name: str, value: Any) -> Floats:
         text = _text(item, column)
         if text not in codes:
             fix = ("" if text.isdigit() else did_you_mean(text, codes)) or _allowed(column, list(codes))
-            raise UserError(f"column {name!r} has no value {text!r}", where="where", fix=fix)
+            problem = "no value that is missing" if item is None else f"no value {text!r}"
+            raise UserError(f"column {name!r} has {problem}", where="where", fix=fix)
         weights[codes[text]] = 1.0
     return weights
 
@@ -70,7 +72,8 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
     if column.kind == "float" and not all(from_edge(column, e)[1] for e in ends if e is not None):
         raise UserError(f"column {name!r}: single numbers have no width", where="where", fix="a range: [low, high]")
     last = [_number(column, item, last=True) for item in items]
-    return sorted(set(zip(ends, last, strict=True)))  # type: ignore[arg-type]
+    each: list[tuple[float, float]] = sorted(set(zip(ends, last, strict=True)))  # type: ignore[arg-type]
+    return [pair for pair in each if np.any(_range(column, *pair))]
 
 
 def left_out(column: Column, value: Any) -> list[str]:
@@ -133,7 +136,28 @@ def _number(column: Column, item: Any, *, last: bool) -> float | None:
 
 
 def _range(column: Column, low: float, high: float) -> Floats:
-    """The part of each bin between two ends, as if its values were spread evenly, as they are drawn."""
+    """The part of each bin between two ends, as if its values were spread evenly; of steps that lie between, none.
+
+    Where a bin holds multiples, or numbers of so many decimals, its values are those alone.
+    """
+    even = _even(column, low, high)
+    if plain_edges(column) is not None and column.step not in (0, 1):
+        within = (_steps(column, low, high) > 0) | (_steps(column, -math.inf, math.inf) <= 0)
+        even[: within.size] *= within
+    return even
+
+
+def _steps(column: Column, low: float, high: float) -> Floats:
+    """How many of the values that are drawn each bin holds between two ends."""
+    first, last = column.grid.spans
+    closed = (np.arange(last.size) == last.size - 1) | (column.kind != "float") | (last > high)
+    end = np.minimum(last, high)
+    beyond = np.where(closed, 1 - steps_to(-end, column.step), steps_to(end, column.step))
+    return beyond - steps_to(np.maximum(first, low), column.step)
+
+
+def _even(column: Column, low: float, high: float) -> Floats:
+    """The part of each bin's width between two ends."""
     grid, weights = column.grid, np.zeros(column.size)
     if isinstance(grid, FloatGrid):
         edges = grid.edges

@@ -32,7 +32,7 @@ from mechanisms.public.tables.doubts import (
 from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql, text_sql
 from mechanisms.public.tables.listed_gaps import days_among_ranges
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import UTC, UTC_NS, Source, literal
+from mechanisms.public.tables.scan import OF_UTC, UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
     AS_THEY_ARE,
     CODE_NAME,
@@ -337,14 +337,14 @@ def _short_years(source: Source, column: Column) -> list[str]:
 
 
 def _clocks(source: Source, column: Column) -> list[str]:
-    """Times with several offsets from UTC or zones, which are not read: 10:00Z and 10:00 CEST are both 10:00."""
+    """Times of UTC; or with several offsets or zones, which are not read: 10:00Z and 10:00 CEST are both 10:00."""
     if column.kind != "datetime" or ISO not in {column.format or ISO, *column.more_formats}:
         return []
     offset = f"regexp_extract({text_sql(source, column)}, ':[0-9.]+ ?([A-Z][A-Za-z_/]*|[-+][0-9][0-9:]*)? *$', 1)"
     sql = f"SELECT {offset} AS o, count({read_sql(source, column)}) AS n FROM {source.relation} GROUP BY o"
     offsets = source.lines(f"SELECT o, n FROM ({sql}) WHERE n > 0 ORDER BY n DESC, o")
     if len(offsets) < 2:
-        return []
+        return [ZONED] if any(o in OF_UTC for o, _ in offsets) else []
     few = ", ".join(f"{o or 'none'} ({n:,} times)" for o, n in offsets[:3])
     return [f"offsets from UTC are not read, and differ: {few}: one clock in the table"]
 

@@ -103,7 +103,7 @@ def _of_units(
         share = percent(over / sizes.size)
         excess = f"{share} of the units have more than privacy.max_records={unit.max_records} records"
         hints.append(f"{excess}, and {percent(beyond / rows)} of all records lie beyond it")
-    hints += _above(source, unit.column, seen, int(sizes.size))
+    hints += _above(source, unit.column, seen)
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
     texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
     some = counted.field("values")[:: max(1, sizes.size // LOOKED_AT)]
@@ -166,16 +166,19 @@ def _of_whom(schema: Schema, seen: Mapping[str, ColumnFacts], names: Sequence[st
     return [f"{these} A person may have several rows, and the unit is one record now: privacy.unit=COLUMN"]
 
 
-def _above(source: Source, unit: str, seen: Mapping[str, ColumnFacts], units: int) -> list[str]:
-    """A question about ids of persons of whom one may have several units."""
-    named = [n for n in source.names if n != unit and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)]
-    return [
-        f"{n!r} looks like an id of persons, with {seen[n].distinct:,} values for {units:,} of {unit!r}: a "
-        f"person may have several, and each is protected alone: {quote(f'privacy.unit={n}')} privacy.max_records=C "
-        "protects all of them"
-        for n in named
-        if FEW_IDS < seen[n].distinct <= ROW_SHARE * units and units < RECORDS * seen[n].distinct
-    ]
+def _above(source: Source, unit: str, seen: Mapping[str, ColumnFacts]) -> list[str]:
+    """A question about ids of persons of whom one may have several units; units without such an id say nothing."""
+    own, hints = source.text(source.names.index(unit)), []
+    for n in (n for n in source.names if n != unit and ID_NAME.search(n) and PERSON_ID_COLUMN.search(n)):
+        held = filled(source.text(source.names.index(n)))
+        ((units,),) = source.lines(f"SELECT count(DISTINCT {own}) FROM {source.relation} WHERE {held}")
+        if FEW_IDS < seen[n].distinct <= ROW_SHARE * units and units < RECORDS * seen[n].distinct:
+            hints.append(
+                f"{n!r} looks like an id of persons, with {seen[n].distinct:,} values for {units:,} of {unit!r}: a "
+                f"person may have several, and each is protected alone: {quote(f'privacy.unit={n}')} "
+                "privacy.max_records=C protects all of them"
+            )
+    return hints
 
 
 def _twice(

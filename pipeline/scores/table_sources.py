@@ -255,7 +255,7 @@ def units_table_look(source: Source, table: UnitsConfig) -> list[str]:
     if not table.files:
         return []
     lines = misfits(source, source.workdir / FOLDER)
-    return [f"table of units {table.files[0].name!r}: {line}" for line in lines]
+    return [f"table of units: {line}" for line in lines]
 
 
 def without_schema(

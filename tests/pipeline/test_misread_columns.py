@@ -450,6 +450,12 @@ def test_the_line_that_looks_like_the_header_is_named_and_a_footer_is_a_row_of_t
     assert hints == ["'Birth year', as the column is called: a line of headers? It counts as a record: take it out"]
 
 
+@pytest.mark.parametrize("text", ["sep=;\nNr;Ort\n1;Köln\n", 'Nr;Ort\n1;"Köln\n2;Bonn\n'])
+def test_a_message_names_the_file_and_no_copy_of_it_in_other_letters(text, capsys):
+    Path("t.csv").write_text(text, encoding="cp1252")
+    assert reply(capsys, "schema", "t.csv", code=1).err.startswith("error: t.csv: ")
+
+
 @pytest.mark.parametrize(
     ("first", "told"), [("years;kg;", True), ("Age of pupil;Weight;Town", True), ("12;n.a.;a1", False)]
 )
@@ -459,6 +465,33 @@ def test_a_second_line_of_headers_or_units_is_no_record(first, told, capsys):
     words = "the first row holds texts in 2 columns of numbers: a second line of headers, or units?"
     assert command("schema", "t.csv", "output=h.yaml") == 0 and (f"# {words}" in Path("h.yaml").read_text()) is told
     assert (words in reply(capsys, "check", "data.path=t.csv", "data.schema=h.yaml").out) is told
+
+
+def test_units_with_a_point_and_of_money_by_the_hour_are_taken_out():
+    """Points of an examination were listed as 200 texts, and wages left out as an id or free text."""
+    cells = {"wage": [f"{12 + i % 700 / 100:.2f}".replace(".", ",") + " €/Std" for i in range(N)]}
+    cells |= {"points": [f"{i % 101} P." for i in range(N)], "hours": [f"{i % 39 + 1} Std." for i in range(N)]}
+    cells |= {"rate": [f"{i % 57 + 20} € mtl." for i in range(N)]}
+    cells |= {
+        "pay": [f"Fr. {i % 9}'{100 + i}.50" for i in range(N)],
+        "lohn": [f"kr. {i % 9}.{100 + i},50" for i in range(N)],
+    }
+    cells["marks"] = [f"{i % 101}{(' P.', ' Pkt.', '')[i % 3]}" for i in range(N)]
+    columns, text = drafted(cells)
+    assert columns.pop("pay")["strip"] == ["Fr.", "'"] and columns.pop("lohn")["strip"] == ["kr.", "kr", "."]
+    assert columns.pop("rate")["strip"] == ["€ mtl."]
+    read = {name: (own["kind"], own["strip"]) for name, own in columns.items()}
+    assert read == {"wage": ("float", ["€/Std"]), "points": ("integer", ["P."]), "hours": ("integer", ["Std."])}
+    assert re.search(r'"marks"  # .* numbers in several units, (P|Pkt)\. \(', text)
+
+
+@pytest.mark.parametrize(("zone", "told"), [("+00", True), ("Z", True), ("+02:00", False), ("", False)])
+def test_times_that_show_the_clock_of_utc_are_told(zone, told, capsys):
+    """A database hands over 17:30 in Vienna as 15:30+00, and neither a draft nor `check` said a word."""
+    cells = {"lent": [f"{day:%Y-%m-%d} {i % 24:02}:{i % 60:02}:00{zone}" for i, day in enumerate(DAYS)]}
+    assert ("read as UTC's clock shows them" in drafted(cells)[1]) is told
+    hints = checked(capsys, cells)["columns"]["lent"].get("hints", [])
+    assert any("read as UTC's clock shows them: are hours and days of another place" in h for h in hints) is told
 
 
 @pytest.mark.slow

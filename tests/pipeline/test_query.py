@@ -341,6 +341,26 @@ def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins
         assert left_out(schema["x"], asked) == []
 
 
+def test_rows_hold_nothing_between_two_multiples_or_two_numbers_of_so_many_decimals():
+    """A pay of 1004 was made where all are multiples of 10, and a mark of 6.5465 where two decimals are written."""
+    pay = {"kind": "integer", "min": 0, "max": 1999, "bins": {"count": 4}, "multiple_of": 10, "missing": False}
+    mark = {"kind": "float", "min": 0, "max": 10, "bins": {"count": 10}, "decimals": 2, "missing": False}
+    at = {"kind": "datetime", "min": "2024-01-01", "max": "2024-02-29", "bins": "month", "multiple_of": 60}
+    frame = pd.DataFrame({"pay": np.arange(200) * 10 % 2000, "mark": np.arange(200) / 20})
+    frame["at"] = pd.date_range("2024-01-01", periods=200, freq="6h")
+    columns = {"pay": pay, "mark": mark, "at": {**at, "missing": False}}
+    release = fit(frame, {"columns": columns, "confirmed_public": True}, epsilon=100, quiet=True)
+    between = {"pay": [1001, 1009], "mark": [6.543, 6.547], "at": ["2024-01-02 10:00:10", "2024-01-02 10:00:50"]}
+    for where in [*({name: own} for name, own in between.items()), {"pay": 1004}, {"pay": [1004, 1005, 1006]}]:
+        with pytest.raises(UserError, match="has no value there"):
+            release.sample(3, where=where)
+    with pytest.raises(UserError, match="'pay' has no value that is missing"):
+        release.sample(pd.DataFrame({"pay": [500, None]}))
+    assert set(release.sample(60, where={"pay": [491, 505]}).pay) == {500}, "none of the bin below, which ends at 499"
+    assert set(release.sample(60, where={"pay": [500, 504, 510]}).pay) == {500, 510}
+    assert set(release.sample(60, where={"mark": [6.543, 6.557]}).mark) == {6.55}
+
+
 def test_a_number_is_asked_for_as_its_table_writes_it_too():
     """A release wrote 4,5, and where={mark: "4,5"} had no such value."""
     x = {"kind": "float", "bins": {"edges": [0, 4.5, 5, 1500]}, "decimals": 1, "decimal": ",", "strip": ["."]}

@@ -446,7 +446,10 @@ def test_check_asks_the_same_and_about_a_unit_below_the_person(capsys):
     assert looks["comment"]["status"] == "warning"
     alone = "\n".join(checked(capsys, table, columns, "privacy.unit=case", "privacy.max_records=1")["hints"])
     assert "'patient' looks like an id of persons, with 300 values " in alone and "privacy.unit=patient" in alone
-    del table["patient"]
+    table["email"] = [f"m{i}@b.org" if i % 3 else "" for i in range(VISITS)]  # each has their own
+    alone = "\n".join(checked(capsys, table, columns, "privacy.unit=case", "privacy.max_records=1")["hints"])
+    assert "'email' looks like an id of persons" not in alone
+    del table["patient"], table["email"]
     rows = "\n".join(checked(capsys, table, columns, "privacy.unit=record")["hints"])
     assert "30 values of 'nino' stand in two rows or more" in rows and "'household' may be an id" in rows
 

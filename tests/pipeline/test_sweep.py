@@ -142,6 +142,15 @@ def test_a_sweep_that_is_started_again_skips_what_is_done_and_goes_on_with_the_r
     assert "changed since the run began: data" in reply(capsys, *SWEEP, "resume=true", code=1).err
 
 
+def test_jobs_with_several_bounds_of_whole_persons_are_done_once(town, capsys):
+    """One file is a schema for each bound: the first job's stood for all, and the others were read and scored again."""
+    unit = "unit: {column: person, order: age, records: {max: 3}}\n"
+    (town / "town.yaml").write_text((town / "town.yaml").read_text() + unit)
+    bounds = ["run", "-m", *FAST, "privacy.max_records=2,3"]
+    assert command(*bounds) == 0
+    assert "2 of 2 jobs were done before" in reply(capsys, *bounds, "resume=true").err
+
+
 @pytest.mark.slow
 def test_a_job_that_is_killed_takes_no_other_down(town, capsys, monkeypatch):
     """The first job's folder holds a pipe where its lock should be: it waits until it is killed."""

@@ -1380,6 +1380,21 @@ def test_times_of_the_day_past_midnight_are_told(tmp_path: Path) -> None:
         over = sum(b < a[-5:] for a, b in zip(first, clock[3_000:], strict=True))
         assert f"; 'treated' comes soon after '{names}', past midnight in {over:,} of 3,000 rows" in text
         assert text.count("past midnight") == 1
+    text, _ = drafted(csv(tmp_path, "stamp,clock\n" + "".join(f"{d},{t}\n" for d, t in zip(day, clock, strict=False))))
+    assert "'clock' is the time of 'stamp' in 3,000 of 3,000 rows: leave it out" in text and "soon after" not in text
+
+
+def test_periods_that_many_lengths_share_have_bins_of_their_own(tmp_path: Path) -> None:
+    """Loans of 21 and of 28 days stood in one bin, and each medium of a release was lent for both."""
+    rng = np.random.default_rng(1)
+    lent = np.datetime64("2024-01-01") + rng.integers(0, 700, 3_000)
+    due = lent + rng.choice([7, 21, 28, 119], 3_000, p=[0.3, 0.3, 0.395, 0.005])
+    back = lent + np.minimum(rng.gamma(2, 14, 3_000), 140).astype(int)
+    rows = "".join(f"{a},{b},{c}\n" for a, b, c in zip(lent, due, back, strict=True))
+    text, _ = drafted(csv(tmp_path, f"lent,due,back\n{rows}"))
+    edges = dict(re.findall(r'"(due|back)": \{"from": "lent", "length": .*?"edges": \[(.*?)\]', text))
+    assert edges["due"] == "0, 1, 2, 3, 4, 5, 7, 8, 10, 15, 20, 21, 22, 28, 29, 30, 40, 50, 70, 100, 150", edges
+    assert edges["back"] == "0, 1, 2, 3, 4, 5, 7, 10, 15, 20, 30, 40, 50, 70, 100, 150", "none stands out"
 
 
 def test_rules_of_households_are_proposed_as_far_as_they_can_be_taken_together(tmp_path: Path) -> None:

@@ -8,7 +8,10 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
-from mechanisms.public.drafts.seen import Numbers, step
+import numpy as np
+
+from mechanisms.public.arrays import Floats
+from mechanisms.public.drafts.seen import FEWEST_UNITS, Numbers, step
 from mechanisms.public.schema.discover_fields import FieldDict
 
 #: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
@@ -17,6 +20,9 @@ FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 FEW_STEPS, LEAST_UNIT = 10, 1e-4
 #: Fewer numbers than these have a bin each. A ratio so near a whole number is one.
 ONE_EACH, NEAR = 100, 1e-6
+#: Bins of lengths grow by these steps. A length has one of its own where so large a share of them is it, and so many
+#: times those that are a unit shorter or longer.
+STEPS, SHARED, STANDS_OUT = (1, 1.5, 2, 3, 4, 5, 7), 0.08, 4
 
 
 def guess_bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
@@ -46,6 +52,28 @@ def guess_bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     low, high = (_rounded(end, power, up=up) for end, up in ((low, False), (high, True)))
     ends: FieldDict = {"min": int(low), "max": int(high)} if whole else {"min": low, "max": high}
     return kind | ends | {"bins": {"count": count}} | decimals | fixed, f"{sort} in {count} bins; {outwards}"
+
+
+def bins_of_lengths(lengths: Floats, high: float) -> FieldDict:
+    """The least and the most whole units, and bins, that a person would write; periods that many share stand alone.
+
+    Args:
+        lengths: in whole units.
+        high: the longest but for rare ones.
+    """
+    if max(high, 1.0) <= ONE_EACH:
+        return {"max": math.ceil(max(high, 1.0) / 5) * 5}
+    every = (int(s * 10**k) for k in itertools.count() for s in STEPS if s * 10**k == int(s * 10**k))
+    edges: list[float] = [0]
+    while edges[-1] < high:
+        edges.append(next(every))
+    most = edges[-1]
+    periods, rows = np.unique(lengths[(lengths > 0) & (lengths < most)], return_counts=True)
+    often = rows >= max(SHARED * lengths.size, FEWEST_UNITS)
+    for period, n in zip(periods[often], rows[often], strict=True):
+        if n >= STANDS_OUT * max(np.count_nonzero(lengths == period + i) for i in (-1, 1)):
+            edges = parted(edges, float(period), 1, whole=True)
+    return {"max": int(most), "bins": {"edges": [int(e) for e in edges]}}
 
 
 def _edges(

@@ -23,7 +23,7 @@ from mechanisms.public.tables.doubts import (
     shorter_codes,
 )
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import DURATION, UTC, UTC_NS
+from mechanisms.public.tables.scan import DURATION, OF_UTC, UTC, UTC_NS
 from mechanisms.public.tables.text_forms import (
     AS_THEY_ARE,
     CLOCK_FORMS,
@@ -280,7 +280,9 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     ]
     gaps = sorted({*facts.gaps, *words, *taken})
     doubt += f"; {', '.join(taken)} taken for a gap: is it?" if taken else ""
-    doubt += "; read as UTC's clock shows them" if look.source.types[index] in {UTC, UTC_NS} else ""
+    of_utc = share_of(texts, lambda t: ":" in t and t.rstrip().endswith(OF_UTC)) > MOSTLY
+    zoned = look.source.types[index] in {UTC, UTC_NS} or (of_utc and not look.source.typed(index))
+    doubt += "; read as UTC's clock shows them" if zoned else ""
     doubt += f"; {few_units(look.unit)} {few}" if (few := seen.few_beyond()) else ""
     exact_days = not clock and (ISO in forms or "%d" in forms[0])
     few_days = exact_days and 1 < facts.distinct <= min(FEW_CODES, n / FEW_CODES)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechanisms.public.drafts.bin_guess import bins_of_lengths
 from mechanisms.public.drafts.column_facts import BLOCK_COLUMNS
 from mechanisms.public.drafts.rule_guess import (
     BROKEN,
@@ -37,8 +38,8 @@ from mechanisms.public.tables.value_summaries import first_rows, value_batches
 FEWEST_TWINS = 200
 #: A length is proposed where half of them take at most this share of the range of times; it is read in so many rows.
 SHORT, MOST_ROWS = 1 / 8, 1 << 20
-#: Lengths that fill fewer whole units have a code each; others bins that grow by these steps, or so many even ones.
-ONE_EACH, STEPS, EVEN = 100, (1, 1.5, 2, 3, 4, 5, 7), 20
+#: Lengths that are mostly long, in more units than have a code each, have so many even bins.
+EVEN = 20
 #: Of so many numbers, in so many rows, pairs are looked for.
 MOST_NUMBERS, TRIED_ROWS = 120, 2_000
 #: A pair is proposed where so large a share of the rows ascends, and at most so large a one agrees.
@@ -233,7 +234,7 @@ def guess_lengths(source: Source, columns: ByName, pairs: Collection[tuple[str, 
         unit, seconds = _unit(columns[a], later)
         rare = max(FEWEST_UNITS, lengths.size // 1_000)  # longer ones count as this one
         half, high = float(np.median(lengths)) / seconds, float(lengths[-rare]) / seconds
-        soon, bounds = half * seconds <= SHORT * (later.high - later.low), _bounds(max(high, 1.0))
+        soon, bounds = half * seconds <= SHORT * (later.high - later.low), bins_of_lengths(lengths // seconds, high)
         each = nearest if soon else far
         if b not in each or half < each[b].half:
             even = {"bins": {"count": EVEN}} if "bins" in bounds and not soon else {}
@@ -308,6 +309,9 @@ def past_midnight(source: Source, columns: ByName, ruled: Collection[tuple[Any, 
         half, over = float(np.median((last - first) % DAY)), int((last < first).sum())
         words = f"{b.name!r} comes soon after {a.name!r}, past midnight in {over:,} of {len(first):,} rows: no rule "
         words += "keeps that of a time without its day: write day and time in both into the table"
+        if (same := int(((first - last) % DAY < _step(b)).sum())) > EQUAL * len(first):  # not so many by chance
+            words = f"{b.name!r} is the time of {a.name!r} in {same:,} of {len(first):,} rows: leave it out, since no "
+            words += f"rule keeps both alike, and take it from {a.name!r} in a release"
         nearest[b.name] = min(nearest.get(b.name, (math.inf, "")), (half, words))
     return {name: words for name, (_, words) in nearest.items()}
 
@@ -325,17 +329,6 @@ def _step(times: Column) -> int:
     """Of how many seconds times are multiples, by what a draft says of them: of 60 where no form of theirs has any."""
     seconds = any(f == ISO or "%S" in f for f in (times.format or ISO, *times.more_formats))
     return int(times.multiple_of or (1 if seconds else 60))
-
-
-def _bounds(high: float) -> FieldDict:
-    """The least and the most, and bins, that a person would write."""
-    if high <= ONE_EACH:
-        return {"max": math.ceil(high / 5) * 5}
-    every = (int(s * 10**k) for k in itertools.count() for s in STEPS if s * 10**k == int(s * 10**k))
-    edges = [0]
-    while edges[-1] < high:
-        edges.append(next(every))
-    return {"max": edges[-1], "bins": {"edges": edges}}
 
 
 def ascending_numbers(source: Source, by_name: ByName, *, mostly: bool = False) -> list[tuple[str, str]]:

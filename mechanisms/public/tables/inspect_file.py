@@ -102,13 +102,16 @@ def undamaged(path: Path) -> Iterator[None]:
         raise UserError("the compressed file is truncated or damaged", where=str(path), fix=DAMAGED) from error
 
 
-def read_header(path: Path, compressed: str, delimiter: str, *, setting: str) -> tuple[tuple[str, ...], str]:
+def read_header(
+    path: Path, compressed: str, delimiter: str, *, setting: str, where: str
+) -> tuple[tuple[str, ...], str]:
     """The column names of a CSV file, and its first line as it stands.
 
+    Args:
+        where: what a message names.
     Raises:
         UserError: no header, not UTF-8, a damaged file, plainly another delimiter, or a column name that cannot be one.
     """
-    where = str(path)
     try:
         with undamaged(path), open_bytes(path, compressed) as file:
             start = file.readline(MAX_HEADER)

@@ -46,12 +46,16 @@ def _opened(opening: Opening) -> Source:
         folder = Path(tempfile.mkdtemp(dir=opening.workdir))  # mode 0700
         parts = tuple(_as_utf8(part, pressed[0], encoding, folder / f"{i}-{part.name}") for i, part in enumerate(parts))
         pressed = ["none"] * len(parts)
-    headers = [inspect_file.read_header(part, pressed[0], delimiter, setting=opening.setting) for part in parts]
-    inspect_file.check_same(parts, [names for names, _ in headers], "columns do")
-    for part in parts:
+    given = [*zip(opening.parts, parts, strict=True)]  # messages name the file that was given, not its copy
+    headers = [
+        inspect_file.read_header(part, pressed[0], delimiter, setting=opening.setting, where=str(own))
+        for own, part in given
+    ]
+    inspect_file.check_same(opening.parts, [names for names, _ in headers], "columns do")
+    for own, part in given:
         state = part.stat()
         if _ends_quoted(part, pressed[0], delimiter, state.st_size, state.st_mtime_ns):
-            raise UserError("malformed: a quote is not closed", where=str(part), fix='write " as ""')
+            raise UserError("malformed: a quote is not closed", where=str(own), fix='write " as ""')
     names, header = headers[0]
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     # parallel: readers that begin within a quoted text take its lines for rows, and then give up on the file

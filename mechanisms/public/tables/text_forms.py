@@ -48,14 +48,14 @@ DATE_FORMS += ("%m/%Y", "%m.%Y", "%b %Y", "%B %Y")
 CLOCK_FORMS = ("%H:%M", "%H:%M:%S", "%H:%M Uhr", "%H.%M Uhr", "%H.%M", "%Hh%M", "%I:%M %p", "%I:%M:%S %p", "%H%M")
 CLOCK = " *[0-9]{1,2}[:h][0-9]{2}"
 #: What stands beside an amount of money; 470,- has no cents.
-CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "%", ",--", ".--", ",-", ".-")
+CURRENCIES = ("$", "€", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "Fr.", "kr.", "kr", "%", ",--", ".--", ",-", ".-")
 #: What may part thousands: among the texts that are taken out, these only before exactly three digits each.
 THOUSANDS = (",", ".", "'", "’", " ", "\xa0", "\u202f")
 #: A word behind numbers is their unit where so large a share of these words is it.
 SAME_UNIT = 0.95
 SPACES = " \xa0\u202f"
-#: A number, and the word behind it: 5 kg, 36.9 °C, 4,2 mmol/L, 60m2.
-MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?[^\W\d_]+(?:/[^\W\d_]+)?(?:(?<=m)[23])?)")
+#: A number, and the word behind it: 5 kg, 36.9 °C, 4,2 mmol/L, 60m2, 59 P., 14,20 €/Std, 110 € mtl.
+MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?(?:[$€£¥₹][/ ])?[^\W\d_]+\.?(?:/[^\W\d_]+\.?)?(?:(?<=m)[23])?)")
 #: The sign of typesetters, as spreadsheets write it before negative numbers; and a sign apart from its number: - 5.
 MINUS, SIGN_APART = "\u2212", rf"^\s*([-+])[{SPACES}]+([0-9.,])"
 #: Whose numbers tables hold, in words before "number" or "nr" (klantnr): persons, and those who serve them.
