@@ -13,7 +13,7 @@ import pytest
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
-from mechanisms.public.tables import engine_instances
+from mechanisms.public.tables import engine_instances, readers
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.inspect_file import undamaged
 from mechanisms.public.tables.scan import open_table
@@ -280,10 +280,23 @@ def test_tables_of_a_command_share_an_engine_that_ends_with_it_and_no_temporary_
         alone.execute("SELECT n FROM common")
 
 
-@pytest.mark.parametrize("last", ['3,"SECRET', '3, "SECRET\n4,5\n', '3,"SECRET""\n4,5\n', '3,"a\n""b\n'])
-def test_a_quote_that_is_not_closed_drops_no_rows_in_silence(last, tmp_path) -> None:
+@pytest.mark.parametrize("mark", [",", " ", "¦", "→"])
+@pytest.mark.parametrize(
+    "last", ['3,"SECRET', '3, "SECRET\n4,5\n', '3,"SECRET""\n4,5\n', '3,"a\n""b\n', '3,"a" "SECRET\n4,5']
+)
+def test_a_quote_that_is_not_closed_drops_no_rows_in_silence(last, mark, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(readers, "CHUNK", 7)  # in pieces that end anywhere
+    own, bare = Dialect(mark), "" if mark == " " else " "
     with pytest.raises(UserError, match="a quote is not closed") as error:
-        source(csv(tmp_path, "id,note\n1,2\n" + last))
+        source(csv(tmp_path, ("id,note\n1,2\n" + last.replace(" ", bare)).replace(",", mark)), dialect=own)
     assert "SECRET" not in str(error.value)
-    for sound in ('3,x"y\n', '3,"a"" b"\n', '3, "a\nb" \n4,5\n', '3,""\n', '"",""'):  # closed, or within a text
-        assert len(read(csv(tmp_path, "id,note\n1,2\n" + sound))[1]) >= 2
+    for sound in (
+        '3,x"y\n',
+        '3,"a"" b"\n',
+        '3, "a\nb" \n4,5\n',
+        '3,""\n',
+        '"",""',
+        '3,"a" "b"\n',
+    ):  # closed, or within a text
+        text = ("id,note\n1,2\n" + sound.replace(" ", bare)).replace(",", mark)
+        assert len(read(csv(tmp_path, text), dialect=own)[1]) >= 2

@@ -19,7 +19,9 @@ from mechanisms.public.tables.sniffed_dialect import with_all_faults
 
 #: Bytes that are read at a time.
 CHUNK = 1 << 22
-#: Where a reader stands: before a field, in one without quotes, in a quoted one, at a quote inside of it.
+#: No byte of UTF-8.
+NO_LETTER = b"\xff"
+#: Where a reader stands: before a field, in one without quotes, in a quoted one, at a quote inside of it or behind it.
 START, PLAIN, QUOTED, AT_QUOTE = range(4)
 
 
@@ -98,18 +100,22 @@ def open_parquet(opening: Opening) -> Source:
 
 @lru_cache(maxsize=1024)
 def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _changed: int) -> bool:
-    """Whether the last quote of a file is not closed: one pass over its bytes; False for a delimiter of several bytes.
+    """Whether the last quote of a file is not closed: one pass over its bytes.
 
     Args:
         _size, _changed: of the file: another state of it is another question.
     Raises:
         UserError: a compressed file that is damaged, which the engine would not always notice.
     """
-    state, single = START, len(delimiter.encode()) == 1
+    state, mark, rest = START, delimiter.encode(), b""
+    one = mark if len(mark) == 1 else NO_LETTER
     with inspect_file.undamaged(path), inspect_file.open_bytes(path, compressed) as file:
         while chunk := file.read(CHUNK):
-            state = _after(np.frombuffer(chunk, np.uint8), ord(delimiter), state) if single else START
-    return state == QUOTED
+            if one is not mark:  # its bytes are one, and may lie on both sides of an end
+                chunk = (rest + chunk).replace(mark, one)
+                chunk, rest = chunk[: 1 - len(mark)], chunk[1 - len(mark) :]
+            state = _after(np.frombuffer(chunk, np.uint8), one[0], state)
+    return _after(np.frombuffer(rest, np.uint8), one[0], state) == QUOTED
 
 
 @compiled
@@ -123,6 +129,6 @@ def _after(chunk: NDArray[np.uint8], delimiter: int, state: int) -> int:
             state = START
         elif byte == 34 and state != PLAIN:
             state = QUOTED
-        elif state == AT_QUOTE or byte != 32:
+        elif byte != 32:  # behind a quoted text and blanks, the engine takes one more quoted text
             state = PLAIN
     return state
