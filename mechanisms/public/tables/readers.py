@@ -21,8 +21,9 @@ from mechanisms.public.tables.sniffed_dialect import with_all_faults
 CHUNK = 1 << 22
 #: No byte of UTF-8.
 NO_LETTER = b"\xff"
-#: Where a reader stands: before a field, in one without quotes, in a quoted one, at a quote inside of it or behind it.
-START, PLAIN, QUOTED, AT_QUOTE = range(4)
+#: Where a reader stands: before a field, behind its first blank, in one without quotes, in a quoted one, at a quote
+#: inside of it or behind it.
+START, BLANK, PLAIN, QUOTED, AT_QUOTE = range(5)
 
 
 def open_csv(opening: Opening) -> Source:
@@ -120,7 +121,7 @@ def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _chang
 
 @compiled
 def _after(chunk: NDArray[np.uint8], delimiter: int, state: int) -> int:
-    """The state after these bytes; blanks before a quote belong to no field, as the engine has it."""
+    """The state after these bytes; one blank before a quote belongs to no field, as the engine has it."""
     for byte in chunk:
         if state == QUOTED:
             if byte == 34:
@@ -129,6 +130,6 @@ def _after(chunk: NDArray[np.uint8], delimiter: int, state: int) -> int:
             state = START
         elif byte == 34 and state != PLAIN:
             state = QUOTED
-        elif byte != 32:  # behind a quoted text and blanks, the engine takes one more quoted text
-            state = PLAIN
+        elif byte != 32 or state < PLAIN:  # behind a quoted text and blanks, the engine takes one more quoted text
+            state = BLANK if byte == 32 and state == START else PLAIN
     return state
