@@ -19,8 +19,6 @@ from mechanisms.public.tables.sniffed_dialect import with_all_faults
 
 #: Bytes that are read at a time.
 CHUNK = 1 << 22
-#: No byte of UTF-8.
-NO_LETTER = b"\xff"
 #: Where a reader stands: before a field, behind its first blank, in one without quotes, in a quoted one, at a quote
 #: inside of it or behind it.
 START, BLANK, PLAIN, QUOTED, AT_QUOTE = range(5)
@@ -108,15 +106,11 @@ def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _chang
     Raises:
         UserError: a compressed file that is damaged, which the engine would not always notice.
     """
-    state, mark, rest = START, delimiter.encode(), b""
-    one = mark if len(mark) == 1 else NO_LETTER
+    state = START
     with inspect_file.undamaged(path), inspect_file.open_bytes(path, compressed) as file:
         while chunk := file.read(CHUNK):
-            if one is not mark:  # its bytes are one, and may lie on both sides of an end
-                chunk = (rest + chunk).replace(mark, one)
-                chunk, rest = chunk[: 1 - len(mark)], chunk[1 - len(mark) :]
-            state = _after(np.frombuffer(chunk, np.uint8), one[0], state)
-    return _after(np.frombuffer(rest, np.uint8), one[0], state) == QUOTED
+            state = _after(np.frombuffer(chunk, np.uint8), ord(delimiter), state)
+    return state == QUOTED
 
 
 @compiled
