@@ -567,6 +567,22 @@ def test_conditions_name_columns_by_numbers_and_truth_values_too():
         release.count({object(): 1})
 
 
+@pytest.mark.parametrize("kind", ["integer", "float"])
+@pytest.mark.parametrize("far", [float("inf"), 1e300, pytest.param(10**400, id="whole"), 50])
+def test_a_range_may_end_anywhere_beyond_the_bounds(kind, far):
+    release = pipeline.fit(
+        pd.DataFrame({"x": [*range(40)] * 5}),
+        {"columns": {"x": {"kind": kind, "min": 0, "max": 39, "bins": {"count": 4}}}, "confirmed_public": True},
+        epsilon=100,
+        **QUICK,
+    )
+    for beyond, inside in (([-far, 13], [0, 13]), ([25, far], [25, 39]), ([-far, far], [0, 39])):
+        assert release.count({"x": beyond})["count"].tolist() == release.count({"x": inside})["count"].tolist()
+        assert release.sample(30, where={"x": beyond})["x"].between(*inside).all()
+    with pytest.raises(UserError, match=r"no value there|no width"):
+        release.count({"x": [far, far + 1]})
+
+
 def test_a_set_which_has_no_order_is_no_range_from_low_to_high():
     """Of two numbers it was one: all that lies between them was counted, or the condition was refused for its hash."""
     release = pipeline.fit(
