@@ -72,9 +72,9 @@ def test_parquet_keeps_its_types_and_its_awkward_names(tmp_path: Path) -> None:
     assert read(tmp_path / "t.parquet")[1] == [(1, 2.5, "x")]
 
 
-def parquet(**columns: list[Any]) -> bytes:
+def parquet(notes: dict[str, str] | None = None, **columns: list[Any]) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns), sink)
+    pq.write_table(pa.table(columns).replace_schema_metadata(notes), sink)
     return bytes(sink.getvalue())
 
 
@@ -115,6 +115,8 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.csv.zst", zstd(b"a,b\n" + LINES)[:-1], "truncated or damaged"),
     ("t.parquet", b"a,b\n1,2\n", "is not a whole Parquet file"),
     ("t.parquet", parquet(a=list(range(1000)))[:-30], "is not a whole Parquet file"),
+    ("t.parquet", parquet(notes={"SEVERAL_TEXTS": "SECRET"}, a=[1]), "is not a whole Parquet file"),
+    ("t.parquet", parquet(notes={"SEVERAL_TEXTS": "5"}, a=[1]), "is not a whole Parquet file"),
     ("t.xlsx", b"PK\x03\x04rest", "is not read as it is: a zip archive or a spreadsheet"),
     ("t.dta", b"<stata_dta><header>", "pd.read_stata"),
     ("t.duckdb", b"12345678DUCK\0\0rest", "fix: in DuckDB: COPY NAME TO 'x.parquet'"),
