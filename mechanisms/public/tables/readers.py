@@ -106,21 +106,22 @@ def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _chang
     Raises:
         UserError: a compressed file that is damaged, which the engine would not always notice.
     """
-    state = START
+    state, line_end = START, 0
     with inspect_file.undamaged(path), inspect_file.open_bytes(path, compressed) as file:
         while chunk := file.read(CHUNK):
-            state = _after(np.frombuffer(chunk, np.uint8), ord(delimiter), state)
+            line_end = line_end or next((b for b in chunk if b in b"\r\n"), 0)  # of the header
+            state = _after(np.frombuffer(chunk, np.uint8), ord(delimiter), line_end, state)
     return state == QUOTED
 
 
 @compiled
-def _after(chunk: NDArray[np.uint8], delimiter: int, state: int) -> int:
+def _after(chunk: NDArray[np.uint8], delimiter: int, line_end: int, state: int) -> int:
     """The state after these bytes; one blank before a quote belongs to no field, as the engine has it."""
     for byte in chunk:
         if state == QUOTED:
             if byte == 34:
                 state = AT_QUOTE
-        elif byte == delimiter or byte == 10 or byte == 13:
+        elif byte == delimiter or byte == 10 or (byte == 13 and (line_end == 13 or state != AT_QUOTE)):
             state = START
         elif byte == 34 and state != PLAIN:
             state = QUOTED
