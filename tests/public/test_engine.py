@@ -293,6 +293,7 @@ def test_tables_of_a_command_share_an_engine_that_ends_with_it_and_no_temporary_
         '3,"a" "SECRET\n4,5',
         '  ","SECRET\n4,5',
         '"3"\r","SECRET\n',
+        '"3"x\r","SECRET\n',
     ],
 )
 def test_a_quote_that_is_not_closed_drops_no_rows_in_silence(last, mark, tmp_path, monkeypatch) -> None:

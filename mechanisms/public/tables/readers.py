@@ -121,7 +121,7 @@ def _after(chunk: NDArray[np.uint8], delimiter: int, line_end: int, state: int) 
         if state == QUOTED:
             if byte == 34:
                 state = AT_QUOTE
-        elif byte == delimiter or byte == 10 or (byte == 13 and (line_end == 13 or state != AT_QUOTE)):
+        elif byte == delimiter or byte == 10 or (byte == 13 and (line_end == 13 or state < PLAIN)):
             state = START
         elif byte == 34 and state != PLAIN:
             state = QUOTED
