@@ -9,33 +9,21 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from functools import cache
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any
 
 from mechanisms.public.tables.scan import INTEGERS, Source
+from mechanisms.public.tables.unseen import seen
 
 #: Texts that every rule leaves as they are, by far the most: they are not worked on. (`1e3` is a number.)
 _PLAIN = "^([a-z0-9_-]*[a-df-z_][a-z0-9_-]*|[1-9][0-9]{0,29}|0)$"
 _NUMBER = re.compile(r"([+-]?)(?:([0-9]+)(?:[.]([0-9]*))?|[.]([0-9]+))(?:[eE]([+-]?)0*([0-9]{1,9}))?")
-#: Characters that show nothing, beside those of the categories Cf and Cc: Unicode's default ignorable code points
-#: (DerivedCoreProperties: joiners, fillers, variation selectors, tags), and the empty braille cell.
-_UNSEEN = (
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2065\u2800\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufff8"
-    "\U000e0000-\U000e0fff]"
-)
 _ENDS = frozenset("0123456789.")  # of a number; "" is none
 #: Characters: the library orders the marks of longer texts in a time that grows with their square, hours for one id.
 _LONG = 1_000
 #: Numbers between 10^-MOST_DIGITS and 10^MOST_DIGITS are written without an exponent.
 MOST_DIGITS = 40
-
-
-@cache
-def _unseen() -> re.Pattern[str]:
-    """Compiled when it is needed: so wide a set takes a twentieth of a second."""
-    return re.compile(_UNSEEN)
 
 
 def same_unit(texts: Any, source: Source, index: int, rules: Sequence[str]) -> Any:
@@ -75,8 +63,8 @@ def normal_form(text: str, rules: Sequence[str]) -> str:
 
 def _once(text: str, rules: Sequence[str]) -> str:
     if "unicode" in rules:
-        seen = "".join(c for c in _unseen().sub("", text) if unicodedata.category(c) not in ("Cf", "Cc"))
-        text = unicodedata.normalize("NFKC", seen if len(seen) < _LONG else _decomposed(seen))
+        text = seen(text)
+        text = unicodedata.normalize("NFKC", text if len(text) < _LONG else _decomposed(text))
     if "trim" in rules:
         text = text.strip()
     if "case" in rules:

@@ -25,8 +25,8 @@ from mechanisms.public.errors import UserError, check_head, require_columns
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
-from mechanisms.public.units import ID_RULES
-from mechanisms.sensitive.id_rules import MOST_DIGITS, normal_form
+from mechanisms.public.tables.unseen import text_of_bytes
+from mechanisms.sensitive.id_rules import MOST_DIGITS
 from pipeline.frames.frame_kinds import Kind, declared, kind_of_arrow, kind_of_pandas, of_objects
 from pipeline.settings.config import schema_path
 
@@ -151,7 +151,7 @@ def _stored_type(kind: Any, name: str) -> Any:
     if pa.types.is_timestamp(kind) and kind.unit in PER_SECOND:
         return pa.timestamp("us", kind.tz)
     if pa.types.is_decimal(kind) and kind.scale < 0:
-        return pa.decimal128(38, 0)
+        return pa.decimal128(38, 0) if kind.precision - kind.scale <= 38 else pa.float64()
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_stored_type(field.type, name)) for field in kind])
     if pa.types.is_large_list(kind):
@@ -160,6 +160,8 @@ def _stored_type(kind: Any, name: str) -> Any:
 
 
 def _stored(array: Any, kind: Any) -> Any:
+    if isinstance(array, pa.ChunkedArray):  # columns of Arrow in pandas
+        return pa.chunked_array([_stored(chunk, kind) for chunk in array.chunks], kind)
     if pa.types.is_dictionary(array.type):
         return _stored(array.dictionary, kind).take(array.indices)
     if array.type != kind and pa.types.is_timestamp(kind):  # a time beyond all microseconds is an infinite one
@@ -282,9 +284,7 @@ def _plain(value: Any, column: Column | None) -> str:
     if isinstance(value, str):
         return str.__str__(value)  # a member of an enumeration writes itself otherwise than it is
     if isinstance(value, bytes):
-        text = value.decode("utf-8", "backslashreplace")
-        # as an id, a blank text is none, and bytes that show nothing are one
-        return text if normal_form(text, tuple(ID_RULES)) else "".join(f"\\x{byte:02X}" for byte in value)
+        return text_of_bytes(value, "backslashreplace")
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, datetime.timedelta | np.timedelta64):  # which is a whole number for NumPy

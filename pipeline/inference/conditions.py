@@ -68,12 +68,18 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
     if len(items) == 2 and not low <= high:  # type: ignore[operator]  # None was left out
         raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix="[low, high], low first")
     if len(items) == 2 and (low != high or column.kind != "float" or column.multiple_of is not None):
-        return [(low, high)]  # type: ignore[list-item]
+        return _near(column, [(low, high)])  # type: ignore[list-item]
     if column.kind == "float" and not all(from_edge(column, e)[1] for e in ends if e is not None):
         raise UserError(f"column {name!r}: single numbers have no width", where="where", fix="a range: [low, high]")
     last = [_number(column, item, last=True) for item in items]
-    each: list[tuple[float, float]] = sorted(set(zip(ends, last, strict=True)))  # type: ignore[arg-type]
+    each: list[tuple[float, float]] = _near(column, sorted(set(zip(ends, last, strict=True))))  # type: ignore[arg-type]
     return [pair for pair in each if np.any(_range(column, *pair))]
+
+
+def _near(column: Column, ranges: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The same ranges; what lies far beyond the bounds, which no whole number may hold, lies just beyond them."""
+    least, most = column.bounds[0] - 1, column.bounds[1] + 1
+    return [(min(max(low, least), most), min(max(high, least), most)) for low, high in ranges]
 
 
 def left_out(column: Column, value: Any) -> list[str]:

@@ -392,6 +392,24 @@ def test_a_refused_frame_of_arrow_quotes_no_value_and_decimals_of_hundreds_are_n
     assert pq.read_table(tmp_path / "frame.parquet")["a"].to_pylist() == [300]
 
 
+def test_categories_of_arrow_in_pandas_are_read_in_as_many_pieces_as_they_come(tmp_path):
+    pieces = [pa.array([*texts], pa.string()).dictionary_encode() for texts in ("ab", "ba", "")]
+    series = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array(pieces)))
+    write_frame(pd.DataFrame({"ward": series}), tmp_path / "frame.parquet")
+    assert pq.read_table(tmp_path / "frame.parquet")["ward"].to_pylist() == [*"abba"]
+
+
+@pytest.mark.parametrize("scale", [-5, -35])
+def test_no_decimal_of_hundreds_stops_a_frame(scale, tmp_path):
+    """Whether a frame is read follows from its kinds: 38 digits before five zeros are a number too."""
+    ticks = b"".join(n.to_bytes(16, "little") for n in (10**37, 3))
+    large = pa.Array.from_buffers(pa.decimal128(38, scale), 2, [None, pa.py_buffer(ticks)])
+    for array in (large, large[1:]):
+        write_frame(pa.table({"a": array}), tmp_path / "frame.parquet")
+        read = pq.read_table(tmp_path / "frame.parquet")["a"].to_pylist()
+        assert read == pytest.approx([n * 10.0**-scale for n in (10**37, 3)][-len(array) :])
+
+
 @pytest.mark.parametrize("kind", ["id", "fare", "ward", "grade", "smoker", "born", "seen", "told"])
 def test_of_objects_the_kind_follows_from_the_schema_and_never_from_the_rows(kind, tmp_path):
     facts = parse_schema({"columns": {kind: COLUMNS[kind]}}, where="facts")
@@ -547,6 +565,22 @@ def test_conditions_name_columns_by_numbers_and_truth_values_too():
     assert release.count({2020: np.array([1, 1])})["2020"][0] == "[1, 1]"
     with pytest.raises(UserError, match="where="):
         release.count({object(): 1})
+
+
+@pytest.mark.parametrize("kind", ["integer", "float"])
+@pytest.mark.parametrize("far", [float("inf"), 1e300, pytest.param(10**400, id="whole"), 50])
+def test_a_range_may_end_anywhere_beyond_the_bounds(kind, far):
+    release = pipeline.fit(
+        pd.DataFrame({"x": [*range(40)] * 5}),
+        {"columns": {"x": {"kind": kind, "min": 0, "max": 39, "bins": {"count": 4}}}, "confirmed_public": True},
+        epsilon=100,
+        **QUICK,
+    )
+    for beyond, inside in (([-far, 13], [0, 13]), ([25, far], [25, 39]), ([-far, far], [0, 39])):
+        assert release.count({"x": beyond})["count"].tolist() == release.count({"x": inside})["count"].tolist()
+        assert release.sample(30, where={"x": beyond})["x"].between(*inside).all()
+    with pytest.raises(UserError, match=r"no value there|no width"):
+        release.count({"x": [far, far + 1]})
 
 
 def test_a_set_which_has_no_order_is_no_range_from_low_to_high():

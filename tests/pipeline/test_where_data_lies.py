@@ -116,6 +116,20 @@ def test_rows_have_no_order_and_cells_are_texts(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("unseen", [b"\x00\x1f", b" ", b"\xe2\xa0\x80", b"a"])
+@pytest.mark.parametrize("encoding", ["UTF-8", "UTF-16le"])
+def test_bytes_of_sqlite_that_show_nothing_are_an_id_and_weigh_no_more_than_its_bound(unseen, encoding, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "t.db")) as connection, connection:
+        connection.execute(f"PRAGMA encoding = '{encoding}'")
+        connection.execute("CREATE TABLE t (who, ward)")
+        connection.executemany("INSERT INTO t VALUES (?, 'a')", [(unseen,)] * 300 + [("b",), (b"",)])
+    facts = {"columns": {"ward": {"kind": "categorical", "values": ["a"], "missing": False}}}
+    own = {"unit": "who", "max_records": 1, "privacy.missing_unit": "own", "data.table": "t", "quiet": True}
+    few = {"selection": "oneway", "synthesis": "independent"}
+    release = pipeline.fit(f"sqlite:///{tmp_path}/t.db", facts, epsilon=1e4, **own, **few)
+    assert release.marginal(["ward"])["count"].round().tolist() == [3]
+
+
 REFUSED = [
     ("SELECT age FROM town ORDER BY age LIMIT 3", "LIMIT"),
     ("SELECT age FROM (SELECT * FROM town LIMIT 3)", "LIMIT"),

@@ -13,7 +13,7 @@ import pytest
 
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.dialect import Dialect
-from mechanisms.public.tables import engine_instances
+from mechanisms.public.tables import engine_instances, readers
 from mechanisms.public.tables.engine_instances import shared_engine
 from mechanisms.public.tables.inspect_file import undamaged
 from mechanisms.public.tables.scan import open_table
@@ -72,9 +72,9 @@ def test_parquet_keeps_its_types_and_its_awkward_names(tmp_path: Path) -> None:
     assert read(tmp_path / "t.parquet")[1] == [(1, 2.5, "x")]
 
 
-def parquet(**columns: list[Any]) -> bytes:
+def parquet(notes: dict[str, str] | None = None, **columns: list[Any]) -> bytes:
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns), sink)
+    pq.write_table(pa.table(columns).replace_schema_metadata(notes), sink)
     return bytes(sink.getvalue())
 
 
@@ -115,6 +115,8 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.csv.zst", zstd(b"a,b\n" + LINES)[:-1], "truncated or damaged"),
     ("t.parquet", b"a,b\n1,2\n", "is not a whole Parquet file"),
     ("t.parquet", parquet(a=list(range(1000)))[:-30], "is not a whole Parquet file"),
+    ("t.parquet", parquet(notes={"SEVERAL_TEXTS": "SECRET"}, a=[1]), "is not a whole Parquet file"),
+    ("t.parquet", parquet(notes={"SEVERAL_TEXTS": "5"}, a=[1]), "is not a whole Parquet file"),
     ("t.xlsx", b"PK\x03\x04rest", "is not read as it is: a zip archive or a spreadsheet"),
     ("t.dta", b"<stata_dta><header>", "pd.read_stata"),
     ("t.duckdb", b"12345678DUCK\0\0rest", "fix: in DuckDB: COPY NAME TO 'x.parquet'"),
@@ -280,10 +282,40 @@ def test_tables_of_a_command_share_an_engine_that_ends_with_it_and_no_temporary_
         alone.execute("SELECT n FROM common")
 
 
-@pytest.mark.parametrize("last", ['3,"SECRET', '3, "SECRET\n4,5\n', '3,"SECRET""\n4,5\n', '3,"a\n""b\n'])
-def test_a_quote_that_is_not_closed_drops_no_rows_in_silence(last, tmp_path) -> None:
+@pytest.mark.parametrize("mark", [",", "\t"])
+@pytest.mark.parametrize(
+    "last",
+    [
+        '3,"SECRET',
+        '3, "SECRET\n4,5\n',
+        '3,"SECRET""\n4,5\n',
+        '3,"a\n""b\n',
+        '3,"a" "SECRET\n4,5',
+        '  ","SECRET\n4,5',
+        '"3"\r","SECRET\n',
+        '"3"x\r","SECRET\n',
+    ],
+)
+def test_a_quote_that_is_not_closed_drops_no_rows_in_silence(last, mark, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(readers, "CHUNK", 7)  # in pieces that end anywhere
+    own = Dialect(mark)
     with pytest.raises(UserError, match="a quote is not closed") as error:
-        source(csv(tmp_path, "id,note\n1,2\n" + last))
+        source(csv(tmp_path, ("id,note\n1,2\n" + last).replace(",", mark)), dialect=own)
     assert "SECRET" not in str(error.value)
-    for sound in ('3,x"y\n', '3,"a"" b"\n', '3, "a\nb" \n4,5\n', '3,""\n', '"",""'):  # closed, or within a text
-        assert len(read(csv(tmp_path, "id,note\n1,2\n" + sound))[1]) >= 2
+    for sound in (
+        '3,x"y\n',
+        '3,"a"" b"\n',
+        '3, "a\nb" \n4,5\n',
+        '3,""\n',
+        '"",""',
+        '3,"a" "b"\n',
+    ):  # closed, or within a text
+        text = ("id,note\n1,2\n" + sound).replace(",", mark)
+        assert len(read(csv(tmp_path, text), dialect=own)[1]) >= 2
+
+
+@pytest.mark.parametrize("mark", ["¦", "→", "", ";;", '"'])
+def test_a_delimiter_is_one_byte(mark, tmp_path) -> None:
+    """Of one with several the engine drops what a quote opens, and reads cells otherwise at the ends of its buffers."""
+    with pytest.raises(UserError, match="one character of ASCII"):
+        source(csv(tmp_path, f"a{mark}b\n"), dialect=Dialect(mark))

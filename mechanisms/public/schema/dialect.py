@@ -42,8 +42,9 @@ class Dialect:
         Raises:
             UserError: a delimiter that cannot be one; an unknown encoding, or one in which cells change other rows.
         """
-        if len(self.delimiter) != 1 or self.delimiter in '"\r\n\0':
-            fix = "one character, for example ';' or '\\t'"
+        # of one with several bytes the engine reads otherwise what lies where it stops to fetch more of the file
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n\0' or not self.delimiter.isascii():
+            fix = "one character of ASCII, for example ';' or '\\t'; write a file with another one anew"
             raise UserError(f"got {self.delimiter!r}", where=f"{where}delimiter", fix=fix)
         try:
             name = codecs.lookup(self.encoding).name

@@ -20,6 +20,7 @@ from mechanisms.public.tables.checked_query import DRAWN, OWN, Database, StoredT
 from mechanisms.public.tables.fetched import SELECT, Address, FetchRoom
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
 from mechanisms.public.tables.scan import COPIED, Source, literal, quoted_name
+from mechanisms.public.tables.unseen import text_of_bytes
 
 #: Rows that a database hands over at a time.
 ROWS = 1 << 15
@@ -101,7 +102,7 @@ class _Sqlite:
         return [(d[0], True) for d in self.connection.execute(query).description]
 
     def texts(self, query: str, names: Sequence[str]) -> Iterator[Any]:
-        """The cells of a query's columns as the texts that the database itself writes, in Arrow batches."""
+        """The cells of a query as the texts that the database itself writes, and bytes as texts, in Arrow batches."""
         import pyarrow as pa
 
         cells = []
@@ -112,10 +113,13 @@ class _Sqlite:
             )
             short = f"CAST(CAST({name} AS TEXT) AS REAL) = {name} THEN CAST({name} AS TEXT)"
             real = f"CASE WHEN {whole} WHEN {short} ELSE printf('%!.17g', {name}) END"
-            cells.append(f"CASE typeof({name}) WHEN 'real' THEN {real} ELSE CAST({name} AS TEXT) END")
+            cells.append(
+                f"CASE typeof({name}) WHEN 'real' THEN {real} WHEN 'blob' THEN {name} ELSE CAST({name} AS TEXT) END"
+            )
         cursor = self.connection.execute(f"SELECT {', '.join(cells)} FROM (\n{query}\n)")
         while rows := cursor.fetchmany(ROWS):
-            yield pa.record_batch([pa.array(c, pa.string()) for c in zip(*rows, strict=True)], names=list(names))
+            columns = ((text_of_bytes(v) if isinstance(v, bytes) else v for v in c) for c in zip(*rows, strict=True))
+            yield pa.record_batch([pa.array(c, pa.string()) for c in columns], names=list(names))
 
     def traits(self, functions: Collection[str], text: str) -> set[tuple[str, str]]:
         listed = ", ".join(map(literal, functions))

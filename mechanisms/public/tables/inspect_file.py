@@ -176,7 +176,7 @@ def parquet_schema(path: Path) -> tuple[tuple[str, str], ...]:
             schema = file.schema_arrow
             several = json.loads((schema.metadata or {}).get(SEVERAL_TEXTS.encode(), "[]"))
             return tuple((c.name, SEVERAL_TEXTS if c.name in several else str(c.type)) for c in schema)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, TypeError) as error:
         problem = "is not a whole Parquet file: truncated, damaged, or of another kind"
         raise UserError(problem, where=str(path), fix="write or fetch it again") from error
 

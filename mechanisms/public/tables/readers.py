@@ -19,8 +19,9 @@ from mechanisms.public.tables.sniffed_dialect import with_all_faults
 
 #: Bytes that are read at a time.
 CHUNK = 1 << 22
-#: Where a reader stands: before a field, in one without quotes, in a quoted one, at a quote inside of it.
-START, PLAIN, QUOTED, AT_QUOTE = range(4)
+#: Where a reader stands: before a field, behind its first blank, in one without quotes, in a quoted one, at a quote
+#: inside of it or behind it.
+START, BLANK, PLAIN, QUOTED, AT_QUOTE = range(5)
 
 
 def open_csv(opening: Opening) -> Source:
@@ -102,31 +103,32 @@ def open_parquet(opening: Opening) -> Source:
 
 @lru_cache(maxsize=1024)
 def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _changed: int) -> bool:
-    """Whether the last quote of a file is not closed: one pass over its bytes; False for a delimiter of several bytes.
+    """Whether the last quote of a file is not closed: one pass over its bytes.
 
     Args:
         _size, _changed: of the file: another state of it is another question.
     Raises:
         UserError: a compressed file that is damaged, which the engine would not always notice.
     """
-    state, single = START, len(delimiter.encode()) == 1
+    state, line_end = START, 0
     with inspect_file.undamaged(path), inspect_file.open_bytes(path, compressed) as file:
         while chunk := file.read(CHUNK):
-            state = _after(np.frombuffer(chunk, np.uint8), ord(delimiter), state) if single else START
+            line_end = line_end or next((b for b in chunk if b in b"\r\n"), 0)  # of the header
+            state = _after(np.frombuffer(chunk, np.uint8), ord(delimiter), line_end, state)
     return state == QUOTED
 
 
 @compiled
-def _after(chunk: NDArray[np.uint8], delimiter: int, state: int) -> int:
-    """The state after these bytes; blanks before a quote belong to no field, as the engine has it."""
+def _after(chunk: NDArray[np.uint8], delimiter: int, line_end: int, state: int) -> int:
+    """The state after these bytes; one blank before a quote belongs to no field, as the engine has it."""
     for byte in chunk:
         if state == QUOTED:
             if byte == 34:
                 state = AT_QUOTE
-        elif byte == delimiter or byte == 10 or byte == 13:
+        elif byte == delimiter or byte == 10 or (byte == 13 and (line_end == 13 or state < PLAIN)):
             state = START
         elif byte == 34 and state != PLAIN:
             state = QUOTED
-        elif state == AT_QUOTE or byte != 32:
-            state = PLAIN
+        elif byte != 32 or state < PLAIN:  # behind a quoted text and blanks, the engine takes one more quoted text
+            state = BLANK if byte == 32 and state == START else PLAIN
     return state
