@@ -101,9 +101,9 @@ def test_each_question_is_charged_for_one_person_and_the_release_is_sound(place:
     asked = [e for e in statement["events"] if e["id"].startswith("persons:")]
     assert len(asked) > 8 and all(e["sensitivity"] == 1 and e["answered"] for e in asked)
     assert {e["sensitivity"] for e in statement["events"]} == {1, 5}
-    about_constants = 7.0  # sex, town; beside the number of records, each other, and two columns; each counts once
+    about_constants = 27.0  # sex, town: alone (ten each); beside the number of records, each other, and two columns
     changing = 2 + 2 + 2 + 2 + 1 + 1 + 0.5  # records, first and last day, who stays; distinct wards; mean and next cost
-    share = 0.07 + 0.1 * about_constants / changing
+    share = 0.07 + 0.05 * about_constants / changing
     assert abs(sum(e["share"] for e in asked) - share) < 1e-9
     assert len(load_measurements(Path("out/release/measurements")).persons) == len(asked)
     assert reply(capsys, "verify", "from=out/release").out.strip().endswith("sound")

@@ -155,8 +155,11 @@ MOST_CELLS = 20_000
 MOST_BESIDE = 200
 #: The part of the budget for what changes within a person, from ε = 1 on: SHARE / C, between LEAST and MOST_MOVING.
 SHARE, LEAST, MOST_MOVING = 0.84, 0.04, 0.07
-#: The part for as much about constants; how all of it grows as ε falls (1 / ε^GROWTH); and the most that it may be.
-CONSTANTS, GROWTH, MOST_SHARE = 0.1, 0.6, 0.15
+#: How that grows as ε falls (1 / ε^GROWTH), and the most that it may be; the part for as much about constants, which
+#: spare records as much, and the most for these.
+GROWTH, MOST_SHARE, CONSTANTS, MOST_CONSTANTS = 0.6, 0.15, 0.05, 0.23
+#: What a constant alone weighs, beside a pair: each pair rests on the two (decision 073 compares 0, 4 and 10).
+ALONE = 10.0
 
 
 @dataclass(frozen=True)
@@ -188,8 +191,10 @@ class PersonQuestion:
 
     @property
     def part(self) -> float:
-        """Its part of the persons' budget beside the other questions: sizes, times and what stays weigh most."""
+        """Its part of the persons' budget beside the other questions: constants alone weigh most."""
         kinds = {f.kind for f in self.features}
+        if len(self.features) == 1 and Trait.CONSTANT in kinds:
+            return ALONE
         if Trait.NEXT in kinds:
             return 0.5
         return 1.0 if kinds & {Trait.MEAN, Trait.DISTINCT, Trait.CONSTANT} else 2.0
@@ -224,8 +229,8 @@ def person_questions(unit: PersonUnit, columns: Sequence[Column]) -> tuple[Perso
     """Everything that is asked about the persons of a schema, by public facts alone.
 
     - persons: how many records they have; beside it the first time, the time from first to last, and of each column the
-      mean of an ordered one or the number of distinct values of another; each constant, beside the number of records
-      and beside every other constant;
+      mean of an ordered one or the number of distinct values of another; each constant, alone, beside the number of
+      records and beside every other constant;
     - records: each constant beside the values of each column;
     - steps: whether a column of many values stays the same, beside the time between both records and the number of
       records; the value and the next one of all others.
@@ -256,9 +261,8 @@ def _of_constants(constants: Sequence[Column], group: Feature, others: Sequence[
     beside: list[tuple[Column, Feature]] = []
     for column in constants:
         own = of_values(Trait.CONSTANT, column)
-        if own.size > MOST_BESIDE:
-            yield PersonQuestion("persons", (own,))
-        else:
+        yield PersonQuestion("persons", (own,))
+        if own.size <= MOST_BESIDE:
             yield PersonQuestion("persons", (group, own))
             beside.append((column, own))
     for (_, a), (_, b) in combinations(beside, 2):
@@ -330,13 +334,14 @@ def with_shares(
     """The questions, each with its part of the budget.
 
     Args:
-        share: of all of them together; None: 0.84 / C, from 0.04 to 0.07, for what changes within a person, and 0.1
-            for as many questions about constants, which spare records as much; below ε = 1 ε^-0.6 times as much; 0.15
-            at most.
+        share: of all of them together; None: 0.84 / C, from 0.04 to 0.07, for what changes within a person, and 0.05
+            for as much that is asked about constants, which spare records as much, 0.23 at most; or below ε = 1 ε^-0.6
+            times the former, up to 0.15, where that is more.
         most: C. The noise of what is asked of records is C times that about persons, who need the less beside it.
     """
     parts = sum(q.part for q in questions)
     moving = sum(q.part for q in questions if Trait.CONSTANT not in {f.kind for f in q.features})
-    own = min(max(SHARE / most, LEAST), MOST_MOVING) + CONSTANTS * (parts - moving) / max(moving, 1.0)
-    whole = min(MOST_SHARE, own / min(epsilon, 1.0) ** GROWTH) if share is None else share
+    own = min(max(SHARE / most, LEAST), MOST_MOVING)
+    fixed = min(MOST_CONSTANTS, CONSTANTS * (parts - moving) / max(moving, 1.0))
+    whole = max(own + fixed, min(MOST_SHARE, own / min(epsilon, 1.0) ** GROWTH)) if share is None else share
     return [replace(q, share=whole * q.part / parts) for q in questions]

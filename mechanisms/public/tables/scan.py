@@ -34,7 +34,7 @@ INTEGERS = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT",
 DATES = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
 UTC, UTC_NS = "TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"
 #: How texts end that show UTC's clock, as those of a database do, whatever clock its sessions show.
-OF_UTC = ("Z", "+00", "+00:00", "+0000", "UTC", "GMT")
+OF_UTC = ("+00", "+00:00", "+0000", "UTC", "GMT")
 #: A copy by columns; small groups of rows take little memory.
 COPIED = "COMPRESSION lz4_raw, ROW_GROUP_SIZE 30720"
 #: Lengths of time, which the engine takes for whole numbers.
