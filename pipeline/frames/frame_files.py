@@ -151,7 +151,7 @@ def _stored_type(kind: Any, name: str) -> Any:
     if pa.types.is_timestamp(kind) and kind.unit in PER_SECOND:
         return pa.timestamp("us", kind.tz)
     if pa.types.is_decimal(kind) and kind.scale < 0:
-        return pa.decimal128(38, 0) if kind.precision - kind.scale <= 38 else pa.float64()
+        return pa.decimal128(38, 0) if kind.precision - kind.scale <= 38 else pa.string()  # floats make two ids one
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_stored_type(field.type, name)) for field in kind])
     if pa.types.is_large_list(kind):

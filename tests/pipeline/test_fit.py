@@ -401,13 +401,15 @@ def test_categories_of_arrow_in_pandas_are_read_in_as_many_pieces_as_they_come(t
 
 @pytest.mark.parametrize("scale", [-5, -35])
 def test_no_decimal_of_hundreds_stops_a_frame(scale, tmp_path):
-    """Whether a frame is read follows from its kinds: 38 digits before five zeros are a number too."""
-    ticks = b"".join(n.to_bytes(16, "little") for n in (10**37, 3))
-    large = pa.Array.from_buffers(pa.decimal128(38, scale), 2, [None, pa.py_buffer(ticks)])
-    for array in (large, large[1:]):
+    """Whether a frame is read follows from its kinds: 38 digits before five zeros are a number, and an id, too."""
+    numbers = (10**37, 10**37 + 1, 3)
+    ticks = b"".join(n.to_bytes(16, "little") for n in numbers)
+    large = pa.Array.from_buffers(pa.decimal128(38, scale), 3, [None, pa.py_buffer(ticks)])
+    for array in (large, large[2:]):
         write_frame(pa.table({"a": array}), tmp_path / "frame.parquet")
         read = pq.read_table(tmp_path / "frame.parquet")["a"].to_pylist()
-        assert read == pytest.approx([n * 10.0**-scale for n in (10**37, 3)][-len(array) :])
+        assert len({*read}) == len(array), "no two ids are one"
+        assert [float(n) for n in read] == pytest.approx([n * 10.0**-scale for n in numbers][-len(array) :])
 
 
 @pytest.mark.parametrize("kind", ["id", "fare", "ward", "grade", "smoker", "born", "seen", "told"])

@@ -336,12 +336,13 @@ def with_shares(
     Args:
         share: of all of them together; None: 0.84 / C, from 0.04 to 0.07, for what changes within a person, and 0.05
             for as much that is asked about constants, which spare records as much, 0.23 at most; or below ε = 1 ε^-0.6
-            times the former, up to 0.15, where that is more.
+            times the former, up to 0.15, where that is more. In any case the two have this proportion.
         most: C. The noise of what is asked of records is C times that about persons, who need the less beside it.
     """
-    parts = sum(q.part for q in questions)
-    moving = sum(q.part for q in questions if Trait.CONSTANT not in {f.kind for f in q.features})
+    constant = [Trait.CONSTANT in {f.kind for f in q.features} for q in questions]
+    parts = [sum(q.part for q, fixed in zip(questions, constant, strict=True) if fixed == kind) for kind in (0, 1)]
     own = min(max(SHARE / most, LEAST), MOST_MOVING)
-    fixed = min(MOST_CONSTANTS, CONSTANTS * (parts - moving) / max(moving, 1.0))
-    whole = max(own + fixed, min(MOST_SHARE, own / min(epsilon, 1.0) ** GROWTH)) if share is None else share
-    return [replace(q, share=whole * q.part / parts) for q in questions]
+    sums = own, min(MOST_CONSTANTS, CONSTANTS * parts[1] / max(parts[0], 1.0))
+    whole = max(sum(sums), min(MOST_SHARE, own / min(epsilon, 1.0) ** GROWTH)) if share is None else share
+    each = [whole * of / sum(sums) / max(part, 1e-12) for of, part in zip(sums, parts, strict=True)]
+    return [replace(q, share=each[fixed] * q.part) for q, fixed in zip(questions, constant, strict=True)]
