@@ -112,6 +112,9 @@ def _possible(question: PersonQuestion, columns: Mapping[str, Column], zeros: Se
 #: An answer tells nothing where its distance from the arrangement without it stays below so many standard deviations.
 #: How the values of a column go together is asked of many: ten answers of noise alone pass in one table of twenty.
 SIGNAL, OF_MANY = 2.0, 2.6
+#: Of pairs that tell nothing, those that chance misses by less than this part of the persons are left to it: .4 √(2
+#: cells / persons) is the mean distance of two tables that chance alone parts.
+CHANCE = 0.02
 #: Parts of a prior mean that neighbours make up.
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 #: The least mean of a cell, in parts of what all rows have in common there.
@@ -146,10 +149,12 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Floats]) ->
         alike = [s for (other, _), (s, _) in zip(every, seen, strict=True) if _level_of(other) == _level_of(one) != ""]
         signal = max([own, *alike])
         clear = signal >= (OF_MANY if _level_of(one) else SIGNAL)
-        if one.kinds() == (Trait.RECORDS,) or (not clear and one.kinds() != (Trait.RECORDS, Trait.CONSTANT)):
+        chance = _by_chance(one, dealt)
+        if one.kinds() == (Trait.RECORDS,) or not (clear or chance or one.kinds() == (Trait.RECORDS, Trait.CONSTANT)):
             continue
         if not clear:
-            goal, variance = dealt, np.zeros(dealt.shape)
+            goal = _unrelated(one, dealt) if chance else dealt
+            variance = np.zeros(dealt.shape)
         elif one.by_size:
             spans = (t for t in targets if Trait.GAP in one.kinds() and t.asked.kinds() == (Trait.RECORDS, Trait.SPAN))
             goal, variance = _by_rows(one, dealt, nearest, by_size, next(spans, None))
@@ -157,6 +162,19 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Floats]) ->
             goal, variance = _one_row(one, dealt, nearest, by_size)
         targets.append(PersonTarget(one, goal.ravel(), variance.ravel(), signal))
     return targets
+
+
+def _by_chance(asked: Asked, dealt: Floats) -> bool:
+    """Whether a pair of a constant is so fine that records dealt at random miss it by more than CHANCE."""
+    pair = Trait.CONSTANT in asked.kinds() and not asked.by_size and dealt.ndim == 2
+    return pair and bool(dealt.size > CHANCE**2 * 12.5 * dealt.sum())
+
+
+def _unrelated(asked: Asked, dealt: Floats) -> Floats:
+    """What two unrelated columns have in each cell that is possible."""
+    whole = dealt.sum()
+    cells = np.where(asked.possible, np.outer(dealt.sum(axis=1), dealt.sum(axis=0)) / max(whole, 1e-12), 0.0)
+    return _onto(cells, whole)
 
 
 def _within_spans(asked: Asked, values: Floats, spans: PersonTarget | None, by_size: Ints) -> Floats:

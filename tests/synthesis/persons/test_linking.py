@@ -267,6 +267,19 @@ def test_two_ordered_constants_keep_the_correlation_that_noise_hides_in_single_c
     assert 0.6 < np.mean(kept) < 1.1, kept
 
 
+def test_constants_whose_answer_tells_nothing_stand_as_unrelated_ones_and_many_persons_leave_that_to_chance():
+    """They were left as they were dealt: real persons and dealt ones were apart by the chance of both."""
+    unit = PersonUnit("id", 6, ("year", "hits"), ())
+    (question,) = [q for q in person_questions(unit, COLUMNS) if q.label == ("persons: year", "hits")]
+    rng, shape = np.random.default_rng(3), question.shape
+    dealt, real = (np.histogram2d(*rng.integers(0, np.array(shape)[:, None], (2, 2_000)), bins=shape)[0] for _ in "ab")
+    for times, targets in ((1, 1), (100, 0)):
+        asked = Asked(question, times * real + rng.normal(0, 60.0 * times, shape), 60.0 * times, real >= 0, BY_NAME)
+        goals = targets_of([asked], np.full(6, times * 2_000 / 6), [times * dealt])
+        assert len(goals) == targets
+        assert all(g.goal == pytest.approx(np.outer(dealt.sum(1), dealt.sum(0)).ravel() / 2_000) for g in goals)
+
+
 #: Sizes up to twenty in groups, days from 0 on in cells, and how many persons have each size.
 GROUP, DAYS, TWENTY = sizes(20), (0, 1, 2, 3, 4, 8, 16, 32, 64), np.full(20, 400)
 
