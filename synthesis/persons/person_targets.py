@@ -112,9 +112,9 @@ def _possible(question: PersonQuestion, columns: Mapping[str, Column], zeros: Se
 #: An answer tells nothing where its distance from the arrangement without it stays below so many standard deviations.
 #: How the values of a column go together is asked of many: ten answers of noise alone pass in one table of twenty.
 SIGNAL, OF_MANY = 2.0, 2.6
-#: Of pairs that tell nothing, those that chance misses by less than this part of the persons are left to it: .4 √(2
-#: cells / persons) is the mean distance of two tables that chance alone parts.
-CHANCE = 0.02
+#: Of pairs that tell nothing, those by which chance parts two tables by less than this share of the persons, in the
+#: mean 0.4 √(2 cells / persons), are left to it.
+CHANCE = 0.04
 #: Parts of a prior mean that neighbours make up.
 PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 #: The least mean of a cell, in parts of what all rows have in common there.
@@ -165,9 +165,9 @@ def targets_of(asked: Sequence[Asked], by_size: Ints, base: Sequence[Floats]) ->
 
 
 def _by_chance(asked: Asked, dealt: Floats) -> bool:
-    """Whether a pair of a constant is so fine that records dealt at random miss it by more than CHANCE."""
+    """Whether a constant and another column have so many cells that records dealt at random miss them by CHANCE."""
     pair = Trait.CONSTANT in asked.kinds() and not asked.by_size and dealt.ndim == 2
-    return pair and bool(dealt.size > CHANCE**2 * 12.5 * dealt.sum())
+    return pair and 0.32 * dealt.size > CHANCE**2 * float(dealt.sum())
 
 
 def _unrelated(asked: Asked, dealt: Floats) -> Floats:
