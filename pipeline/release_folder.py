@@ -31,7 +31,6 @@ from mechanisms.public.tables.formats import TableFormat
 from mechanisms.public.tables.write_table import write_table
 from mechanisms.public.text_table import apart
 from pipeline.folders import RunFolder, whole_folder
-from pipeline.plugins.offers import offered_by
 from pipeline.plugins.origins import check_loaded
 from pipeline.settings.inputs import check_release
 from pipeline.statement.papers import check_papers, write_papers
@@ -84,7 +83,7 @@ def write_release(
     with whole_folder(folder.release, workdir or folder.temporary) as parts:
         second = parts / form.released_persons if rows.two and rows.rows.ids is not None else None
         write_table(parts / form.released, rows.rows, rows.drawn_by, rows.rng, persons=second, progress=progress)
-        if ("format", form.name) in offered_by:
+        if not form.own:
             check_rows(form, parts / form.released, rows.rows.coded.rows)
         save_measurements(measurements, parts / "measurements")
         for file, frame in marginal_frames(schema, measurements).items():

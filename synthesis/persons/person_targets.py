@@ -13,7 +13,7 @@ from mechanisms.public.persons.person_questions import PersonQuestion, Trait, by
 from mechanisms.public.release import NoisyMarginal
 from mechanisms.public.rules.structural_zeros import Zeros
 from mechanisms.public.schema.column import Column
-from synthesis.consistency.projection import norm_sub
+from synthesis.consistency.projection import norm_sub, product
 from synthesis.consistency.shrinkage import WIDTHS, likeliest, neighbours, smoothed
 
 #: The features that are codes of a person or of one record.
@@ -172,9 +172,9 @@ def _by_chance(asked: Asked, dealt: Floats) -> bool:
 
 def _unrelated(asked: Asked, dealt: Floats) -> Floats:
     """What two unrelated columns have in each cell that is possible."""
-    whole = dealt.sum()
-    cells = np.where(asked.possible, np.outer(dealt.sum(axis=1), dealt.sum(axis=0)) / max(whole, 1e-12), 0.0)
-    return _onto(cells, whole)
+    if not (whole := float(dealt.sum())) > 0:
+        return dealt
+    return _onto(np.where(asked.possible, product([dealt.sum(axis=1), dealt.sum(axis=0)], whole), 0.0), whole)
 
 
 def _within_spans(asked: Asked, values: Floats, spans: PersonTarget | None, by_size: Ints) -> Floats:

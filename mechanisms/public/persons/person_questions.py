@@ -339,10 +339,11 @@ def with_shares(
             times the former, up to 0.15, where that is more. In any case the two have this proportion.
         most: C. The noise of what is asked of records is C times that about persons, who need the less beside it.
     """
-    constant = [Trait.CONSTANT in {f.kind for f in q.features} for q in questions]
-    parts = [sum(q.part for q, fixed in zip(questions, constant, strict=True) if fixed == kind) for kind in (0, 1)]
+    fixed = [q for q in questions if Trait.CONSTANT in {f.kind for f in q.features}]
+    of_fixed = sum(q.part for q in fixed)
+    of_moving = sum(q.part for q in questions) - of_fixed
     own = min(max(SHARE / most, LEAST), MOST_MOVING)
-    sums = own, min(MOST_CONSTANTS, CONSTANTS * parts[1] / max(parts[0], 1.0))
-    whole = max(sum(sums), min(MOST_SHARE, own / min(epsilon, 1.0) ** GROWTH)) if share is None else share
-    each = [whole * of / sum(sums) / max(part, 1e-12) for of, part in zip(sums, parts, strict=True)]
-    return [replace(q, share=each[fixed] * q.part) for q, fixed in zip(questions, constant, strict=True)]
+    more = min(MOST_CONSTANTS, CONSTANTS * of_fixed / max(of_moving, 1.0))
+    whole = max(own + more, min(MOST_SHARE, own / min(epsilon, 1.0) ** GROWTH)) if share is None else share
+    moving, constant = (whole * s / (own + more) / max(of, 1e-12) for s, of in ((own, of_moving), (more, of_fixed)))
+    return [replace(q, share=q.part * (constant if q in fixed else moving)) for q in questions]

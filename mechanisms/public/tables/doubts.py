@@ -303,10 +303,8 @@ def _in_digits(texts: Texts) -> list[str]:
         return [f"{asked}: write 2024-08-29 in the table; kind: date"]
     times = [match for t in texts if (match := TIMES.fullmatch(t))]
     parts = [{match[k] for match in times} for k in (1, 2)] if len(texts) >= FEWEST else [set()]
-    texts = min(
-        texts, dict.fromkeys(texts, 1), key=lambda own: _share(own, TIMES)
-    )  # of few codes 0001 to 0059 are most
-    if min(map(len, parts)) >= FEWEST_PARTS and _share(texts, TIMES) >= NEARLY_ALL:
+    share = min(_share(texts, TIMES), _share(dict.fromkeys(texts, 1), TIMES))  # of few codes 0001 to 0059 are most
+    if min(map(len, parts)) >= FEWEST_PARTS and share >= NEARLY_ALL:
         asked = "are nearly all numbers times of the day, as 0930 is? Synthetic ones would often be none"
         return [f"{asked}: write minutes since midnight in the table"]
     return []
