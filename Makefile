@@ -72,7 +72,7 @@ flaky: .venv/ready .venv/spark-ready ## whether a test is red by chance: those t
 audit: .venv/ready .venv/spark-ready ## attack the privacy claims, write AUDIT.md (minutes)
 	$(BIN)/python -m tests.audit
 
-bench: .venv/ready ## time, memory and error, ours and peers'; writes BENCHMARKS.md (an hour; again for the rest)
+bench: .venv/ready ## time, memory and error, ours and peers': build/ and docs/benchmarks/peers.md (an hour; again for the rest)
 	$(BIN)/python -m tests.bench
 	$(BIN)/python -m tests.bench.grid --part quick
 	$(BIN)/python -m tests.bench.numbers --seeds 5

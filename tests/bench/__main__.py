@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tests.bench.clock import one
+from tests.bench.tables_apart import write_rows
 
 HERE = Path(__file__).parent
 COLUMNS = ("name", "rows", "columns", "cells", "seconds", "cpu_seconds", "peak_mb", "reference")
@@ -37,7 +38,9 @@ def main(wanted: list[str]) -> int:
     target.parent.mkdir(exist_ok=True)
     machine = {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
     target.write_text(json.dumps({"machine": machine, "figures": rows}, indent=1) + "\n", encoding="utf-8")
-    print(f"written: {target}")
+    head = [name.replace("_", " ") for name in COLUMNS]
+    write_rows(target.with_suffix(".csv"), [head, *([_shown(row.get(k)) for k in COLUMNS] for row in rows)])
+    print(f"written: {target} and {target.with_suffix('.csv')}")
     return 0
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from mechanisms.public.files import write_whole
 from mechanisms.public.text_table import markdown
-from tests.bench.peers.tables_apart import BOARD, plots, table_under
+from tests.bench.tables_apart import BOARD, DATA, plots, table_under, write_rows
 
-PAGE, FIGURES = Path("BENCHMARKS.md"), Path("docs/figures/grid")
+PAGE = Path("BENCHMARKS.md")
+FIGURES = Path("docs/benchmarks") / DATA
 
 
 def joined(page: str, folders: Sequence[Path]) -> str:
@@ -35,8 +36,7 @@ def main() -> None:
     form.add_argument("folders", nargs="+", type=Path, help="of runs of experiment=nist_crc")
     folders = form.parse_args().folders
     page = joined(PAGE.read_text(encoding="utf-8"), folders)
-    with (FIGURES / "board.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows(every_run(folders))
+    write_rows(FIGURES / "board.csv", every_run(folders))
     plots(page, FIGURES)
     write_whole(PAGE, page)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pipeline.experiments.findings import Findings, write_findings
 from tests.bench.board import every_run, joined
-from tests.bench.peers.tables_apart import BOARD, table_under
+from tests.bench.tables_apart import BOARD, table_under
 
 TABLE = "| table | ε |\n| --- | --- |\n| old | 1 |"
 PAGE = f"# Benchmarks\n\n{BOARD}: a table\n\n![](board.svg)\n\n{TABLE}\n\nWords.\n\n## Other\n"

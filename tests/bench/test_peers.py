@@ -1,6 +1,5 @@
 """The harness of the benchmark against peers: limits, medians, resuming, and who is said to win."""
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ from tests.bench.peers.document import Kept, Measured, Summary, document, machin
 from tests.bench.peers.drivers.exchange import delta_of, zcdp
 from tests.bench.peers.measure import DRIVERS, REQUIREMENTS, Limits, Terms, run_limited
 from tests.bench.peers.tables import Table
-from tests.bench.peers.tables_apart import parted
+from tests.bench.tables_apart import parted
 
 CHILD = "import subprocess, sys; subprocess.run([sys.executable, '-c', {!r}])"
 TERMS = Terms(1.0, 30.0, 20.0, Path("build"))
@@ -118,25 +117,18 @@ def test_unknown_peers_tables_and_settings_are_named(capsys, tmp_path):
         settings(["--repeats=0"])
 
 
-def test_the_page_shows_medians_ratios_winners_failures_and_our_own_cases(tmp_path):
+def test_the_page_shows_medians_ratios_winners_and_failures(tmp_path):
     kept = Kept(tmp_path / "results.json")
     kept.add(replace(measured(5.0, 0.03), contestant="ours-mst", versions={"numba": "1"}))
     kept.add(measured(20.0, 0.04, note="a remark"))
     kept.add(replace(measured(1.0), contestant="dpmm-mst", failed="exit code 1: no room"))
     kept.add(replace(measured(1800.0), contestant="mbi-aim", stopped="stopped after 30 minutes (1,800 processor s)"))
-    own = tmp_path / "bench.json"
-    figure = {"name": "GUM", "rows": 10, "seconds": 1.0, "cpu_seconds": 1.0, "peak_mb": 100, "reference": "2 s"}
-    own.write_text(json.dumps({"figures": [figure]}), encoding="utf-8")
     terms = {"epsilon": 1.0, "minutes": 30.0, "gigabytes": 20.0, "command": "c", "date": "today", "machine": machine()}
-    grid = tmp_path / "page.md"
-    grid.write_text("Regrets.\n\n## Every cell\n", encoding="utf-8")
-    page = document(kept, {"adult_codes": (48_842, 15)}, terms, own, grid)
-    assert "## Every method on every table\n\nBy `python -m tests.bench.grid`. Regrets.\n\n### Every cell" in page
+    page = document(kept, {"adult_codes": (48_842, 15)}, terms)
     assert "| MST on mbi 2 | 1 | 0.0100 | 0.0400 | 0.0800 | 20.0 | 40.0 | 100 | 0.75 | 0.75 | 0.25 |" in page
     assert "MST of dpmm: exit code 1: no room" in page
     assert "| AIM on mbi 2 | 0 | stopped after 30 minutes (1,800 processor s) |" in page
     assert "MST of OpenDP: not measured yet." in page
-    assert "| GUM | 10 | 1 | 1 | 100 | 2 s |" in page
 
 
 def test_a_call_on_some_peers_leaves_the_other_sections_and_versions_as_they_are():
@@ -149,13 +141,12 @@ def test_a_call_on_some_peers_leaves_the_other_sections_and_versions_as_they_are
     assert refreshed(old, old) == old
 
 
-def test_long_tables_are_files_and_what_is_a_link_already_stays(tmp_path):
-    cells = "### Every cell\n\n| a | b |\n| --- | --- |\n| x, y | 1 ± 2 |\n\n"
-    page = f"# B\n\n{cells}## Our own cases\n\nBy hand.\n\n| c |\n| - |\n"
-    made = parted(page, tmp_path)
-    assert (tmp_path / "cells.csv").read_text(encoding="utf-8") == 'a,b\n"x, y",1 ± 2\n'
-    assert f"### Every cell\n\n[1 lines]({(tmp_path / 'cells.csv').as_posix()})\n\n## Our own cases\n\nBy hand." in made
-    assert "|" not in made and parted(made, tmp_path) == made
+def test_long_tables_are_files_and_others_stay(tmp_path):
+    cells = "## Every cell\n\n| a | b |\n| --- | --- |\n| x, y | 1 ± 2 |\n\n"
+    page = f"# B\n\n{cells}## Failed aims\n\n| c |\n| - |\n"
+    made = parted(page, tmp_path / "data")
+    assert (tmp_path / "data/cells.csv").read_text(encoding="utf-8") == 'a,b\n"x, y",1 ± 2\n'
+    assert made == "# B\n\n## Every cell\n\n[1 lines](data/cells.csv)\n\n## Failed aims\n\n| c |\n| - |\n"
 
 
 def test_of_scoring_everyone_runs_after_all_of_ours_on_both_tables():

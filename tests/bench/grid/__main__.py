@@ -17,6 +17,7 @@ from tests.bench.grid.page import page
 from tests.bench.grid.regrets import Results, Run
 from tests.bench.grid.tables import table_names
 from tests.bench.grid.workers import Terms, results
+from tests.bench.tables_apart import DATA, parted, plots
 
 #: The part for `make bench`: about ten minutes of two cores.
 QUICK_TABLES = ("adult_5000", "adult_1000", "acs_2000", "drug_deaths")
@@ -46,6 +47,9 @@ def settings(arguments: Sequence[str]) -> argparse.Namespace:
     form.add_argument("--total", type=float, default=None, help="minutes of this call; call again for the rest")
     form.add_argument("--page", action="store_true", help="measure nothing: the page of the results that are there")
     form.add_argument("--root", type=Path, default=Path("build/grid"), help="results, page, tables as codes")
+    form.add_argument(
+        "--output", type=Path, default=None, help="of the page, its tables and its plot beside it; default: the root"
+    )
     form.add_argument("--environments", type=Path, default=Path("build/peers"), help="of the peers")
     given = form.parse_args(arguments)
     for name in ("seeds", "workers", "minutes", "total"):
@@ -111,8 +115,10 @@ def main(arguments: Sequence[str]) -> int:
     missing = [r for r in runs if not given.page and (r not in known.rows or r.method in given.again)]
     terms = Terms(given.data, given.root, given.environments, given.minutes * 60)
     left = _measured(missing, known, terms, given.workers, None if given.total is None else start + given.total * 60)
-    target = given.root / "page.md"
-    target.write_text(page([known.rows[r] for r in sorted(set(runs) & set(known.rows))]), encoding="utf-8")
+    target = given.output or given.root / "page.md"
+    text = page([known.rows[r] for r in sorted(set(runs) & set(known.rows))])
+    plots(text, target.parent / DATA)
+    target.write_text(parted(text, target.parent / DATA), encoding="utf-8")
     print(f"written: {target}" + (f"; {left} runs are left: call again to go on" if left else ""))
     return 0
 

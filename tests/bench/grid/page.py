@@ -7,7 +7,9 @@ from typing import Any
 from tests.bench.grid.methods import AUTO, BASELINE, METHODS
 from tests.bench.grid.regrets import FIGURES, Cell, Estimate, Place, cells, failures, overall
 
-INTRODUCTION = """Every method on every table at the same ε, δ = 1/n² and unit (one record). Errors are mean total
+INTRODUCTION = """# Every method on every table
+
+By `python -m tests.bench.grid`, at the same ε, δ = 1/n² and unit (one record). Errors are mean total
 variation distances of all 1-way, and all or 300 fixed 2-way and 3-way marginals, by an independent count. A regret is a
 method's mean error over that of the best method in its cell (a table at an ε); ± is one standard error, absent where
 there was one run. Where the seed draws the table, methods are compared on the seeds that they share. Dependence is the

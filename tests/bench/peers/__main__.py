@@ -1,4 +1,4 @@
-"""Ours and the peers in turn on the same tables; goes on where an earlier call ended; writes BENCHMARKS.md."""
+"""Ours and the peers in turn on the same tables; goes on where an earlier call ended; writes a page beside peers."""
 
 import argparse
 import datetime
@@ -11,7 +11,6 @@ from tests.bench.peers.catalogue import STAND_IN, Contestant, chosen
 from tests.bench.peers.document import Kept, Measured, document, machine, refreshed
 from tests.bench.peers.measure import Terms, measure
 from tests.bench.peers.tables import Table, tables
-from tests.bench.peers.tables_apart import parted, plots
 
 #: A contestant whose first run took longer, in wall seconds, is not repeated.
 FAST = 300.0
@@ -37,7 +36,7 @@ def settings(arguments: list[str]) -> argparse.Namespace:
     )
     form.add_argument("--fresh", action="store_true", help="measure everything anew")
     form.add_argument("--root", type=Path, default=Path("build/peers"), help="environments, data, results")
-    form.add_argument("--output", type=Path, default=Path("BENCHMARKS.md"))
+    form.add_argument("--output", type=Path, default=Path("docs/benchmarks/peers.md"))
     given = form.parse_args(arguments)
     for name in ("repeats", "epsilon", "minutes", "gigabytes", "total"):
         if getattr(given, name) <= 0:
@@ -104,11 +103,10 @@ def main(arguments: list[str]) -> int:
     said = {"epsilon": given.epsilon, "minutes": given.minutes, "gigabytes": given.gigabytes, "machine": about}
     said |= {"command": command, "date": datetime.date.today().isoformat()}
     sizes = {t.name: (t.rows, t.columns) for t in found}
-    page = document(kept, sizes, said, Path("build/bench.json"), Path("build/grid/page.md"))
+    page = document(kept, sizes, said)
     if given.part and given.output.is_file():
         page = refreshed(given.output.read_text(encoding="utf-8"), page)
-    page = parted(page, given.output.parent / "docs/figures/grid")
-    plots(page, given.output.parent / "docs/figures/grid")
+    given.output.parent.mkdir(parents=True, exist_ok=True)
     given.output.write_text(page, encoding="utf-8")
     print(f"written: {given.output}" + (f"; {left} runs are left: call again to go on" if left else ""))
     return 0

@@ -1,4 +1,4 @@
-"""BENCHMARKS.md from the kept measurements: medians, ratios, and who wins in plain words."""
+"""The page beside peers from the kept measurements: medians, ratios, and who wins in plain words."""
 
 from __future__ import annotations
 
@@ -63,14 +63,12 @@ def _compared(
     return f"**the peer wins in {what}{times} {both}**" if peer < ours else f"ours wins in {what}{times} {both}"
 
 
-def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any], own: Path, grid: Path) -> str:
+def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any]) -> str:
     """The page.
 
     Args:
         sizes: rows and columns of each table.
         terms: settings and machine.
-        own: our own cases.
-        grid: the page of the grid; either file may be absent.
     """
     epsilon = terms["epsilon"]
     parts = [_head(terms)]
@@ -82,8 +80,7 @@ def document(kept: Kept, sizes: dict[str, tuple[int, int]], terms: dict[str, Any
         if scored:
             size = f"{rows // 3:,} rows × {columns} columns each"
             parts.append(f"## Scoring thirds of `{name}`: {size}\n\n{scored}")
-    parts += [_versions(kept), _grid(grid), _own(own)]
-    return "\n\n".join(p for p in parts if p) + "\n"
+    return "\n\n".join(p for p in [*parts, _versions(kept)] if p) + "\n"
 
 
 def refreshed(old: str, new: str) -> str:
@@ -107,11 +104,10 @@ def _sections(page: str) -> dict[str, str]:
 
 def _head(terms: dict[str, Any]) -> str:
     about = "\n".join(f"- {name}: {terms['machine'][name]}" for name in ("processor", "memory", "system", "python"))
-    return f"""# Benchmarks
+    return f"""# Beside peers
 
 Written by `{terms["command"]}` (`make bench` runs it after our own cases), in one call
-or several, the last on {terms["date"]}; not edited by hand, but for whole persons and NIST's board,
-which is the table of `experiment=nist_crc`.
+or several, the last on {terms["date"]}; not edited by hand.
 
 {about}
 - load before the last call: {terms["machine"]["load"]} (0 is an idle machine; wall times beside other work mean little)
@@ -194,26 +190,6 @@ def _versions(kept: Kept) -> str:
         if m.versions and m.contestant in titles
     }
     return "## Versions\n\n" + "\n".join(sorted(lines)) if lines else ""
-
-
-def _grid(path: Path) -> str:
-    if not path.is_file():
-        return ""
-    text = path.read_text(encoding="utf-8").strip().replace("\n## ", "\n### ")
-    return f"## Every method on every table\n\nBy `python -m tests.bench.grid`. {text}"
-
-
-def _own(path: Path) -> str:
-    """Our own cases, from the file that `python -m tests.bench` leaves."""
-    if not path.is_file():
-        return ""
-    rows = json.loads(path.read_text(encoding="utf-8"))["figures"]
-    head = ["what", "rows", "wall s", "processor s", "peak MB", "reference"]
-    lines = []
-    for r in rows:
-        spent = (f"{r['seconds']:.3g}", f"{r['cpu_seconds']:.3g}", f"{r.get('peak_mb') or 0:,.0f}")
-        lines.append([r["name"], f"{r.get('rows') or 0:,}", *spent, r.get("reference") or ""])
-    return "## Our own cases\n\nBy `python -m tests.bench`; compiled code is warm.\n\n" + markdown(head, lines)
 
 
 @dataclass(frozen=True)

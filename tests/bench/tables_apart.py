@@ -1,4 +1,4 @@
-"""The long tables of BENCHMARKS.md, and its plots, as files of their own: the page keeps what a reader compares."""
+"""Long tables of a page of benchmarks, and its plots, as files beside it; the page keeps what is compared."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Heading → the file of its table.
-APART = {
-    "### Every cell": "cells.csv",
-    "### Trained on synthetic rows, tested on real ones": "learned.csv",
-    "### Runs without a result": "troubles.csv",
-    "## Our own cases": "own.csv",
-}
-BOARD, REGRETS = "## NIST's board", "### Mean regrets at each ε"
+APART = {"## Every cell": "cells.csv", "## Runs without a result": "troubles.csv"}
+BOARD, REGRETS = "## NIST's board", "## Mean regrets at each ε"
 PLOTS = {BOARD: "board.svg", REGRETS: "regrets.svg"}
+#: Where the pages of the documentation have such files, beside themselves.
+DATA = "data"
 #: The most that a bar of regrets shows: independent columns at a large ε are off by a factor of hundreds.
 CUT = 4.0
 
 
 def parted(page: str, folder: Path) -> str:
     """The page with a link in the place of each long table, whose rows are written to `folder` as CSV."""
+    folder.mkdir(parents=True, exist_ok=True)
     for heading, name in APART.items():
         if heading not in page or not (rows := table_under(page, heading)):
             continue
         lines = page[page.index(heading) :].split("\n")
         first = next(i for i, line in enumerate(lines) if line.startswith("|"))
-        text = "\n".join(lines[first : first + len(rows) + 1])
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-        page = page.replace(text, f"[{len(rows) - 1:,} lines]({path.as_posix()})", 1)
-    picture = f"![Mean 2-way regrets by method](docs/figures/grid/{PLOTS[REGRETS]})"
-    return page if picture in page else page.replace(f"{REGRETS}\n", f"{REGRETS}\n\n{picture}\n", 1)
+        write_rows(folder / name, rows)
+        page = page.replace(
+            "\n".join(lines[first : first + len(rows) + 1]), f"[{len(rows) - 1:,} lines]({DATA}/{name})", 1
+        )
+    picture = f"![Mean 2-way regrets by method]({DATA}/{PLOTS[REGRETS]})"
+    return page.replace(f"{REGRETS}\n", f"{REGRETS}\n\n{picture}\n", 1)
+
+
+def write_rows(path: Path, rows: Sequence[Sequence[str]]) -> None:
+    """Rows as CSV, their head first."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
 
 
 def table_under(page: str, heading: str) -> list[list[str]]:
