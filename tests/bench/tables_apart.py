@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mechanisms.public.files import write_whole
 
@@ -21,6 +21,14 @@ PLOTS = {BOARD: "board.svg", REGRETS: "regrets.svg"}
 DATA = "data"
 #: The most that a bar of regrets shows: independent columns at a large ε are off by a factor of hundreds.
 CUT = 4.0
+#: A legend that covers no bar.
+ABOVE: dict[str, Any] = {
+    "loc": "lower left",
+    "bbox_to_anchor": (0, 1.01),
+    "ncols": 3,
+    "fontsize": "small",
+    "frameon": False,
+}
 
 
 def parted(page: str, folder: Path) -> str:
@@ -76,7 +84,7 @@ def _board(axes: Axes, rows: Sequence[Sequence[str]]) -> None:
         axes.bar([p + shift for p in places], [_number(row[column]) for row in rows[1:]], 0.4, label=title)
     axes.set_xticks(list(places), [f"{row[0]}\nε = {row[1]}" for row in rows[1:]])
     axes.set(ylim=(600, 1000), ylabel="k-marginal score (from 600)")
-    axes.legend(loc="lower left", fontsize="small")
+    axes.legend(**ABOVE)
 
 
 def _regrets(axes: Axes, rows: Sequence[Sequence[str]]) -> None:
@@ -86,7 +94,7 @@ def _regrets(axes: Axes, rows: Sequence[Sequence[str]]) -> None:
         axes.bar([j + (i - len(methods) / 2) * 0.8 / len(methods) for j in range(3)], heights, 0.13, label=row[0])
     axes.set_xticks(range(3), [name.partition(",")[0] for name in head[1::2]])
     axes.set(ylim=(0.9, CUT), ylabel=f"2-way regret (cut at {CUT:g})")
-    axes.legend(fontsize="small", ncols=3)
+    axes.legend(**ABOVE)
 
 
 def _number(cell: str) -> float:
