@@ -23,11 +23,15 @@ from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import filled_bins, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import Answer, mean_of
-from synthesis.persons.arranged import with_all_records, with_persons
+from synthesis.persons.arranged import constants_alone, with_all_records, with_persons
 from synthesis.persons.person_sizes import with_records
 
 #: A curve between two knots is drawn as so many straight lines.
 PIECES = 16
+#: An end is a catch-all from so many times the width of the bin beside it on.
+WIDER = 2.0
+#: An exponential law holds all but 6 in a million within so many times its mean.
+NEARLY_ALL = 12.0
 #: A column has a long tail where clearing leaves less than the first share of its bins, and the answers say that the
 #: others hold less than the second share of the records (decision 085).
 FEW, BEYOND = 0.3, 0.4
@@ -75,6 +79,49 @@ def shape_of(
     return Shape(places, heights, ends, at_edges)
 
 
+def shape_of_ends(edges: Floats, records: Floats) -> Shape | None:
+    """Even bins, but for a first and a last one that are wider and thinner than the bin beside them: they fall off.
+
+    Such a bin takes what public bounds leave far from nearly all values. Its density begins as that of the bin beside
+    it and falls exponentially as far as its records allow; spread evenly, one in a hundred would lie at the bound.
+
+    Args:
+        edges: (bins + 1,) where the bins begin and end.
+        records: (bins,) noisy counts.
+    Returns:
+        None where no end is one.
+    """
+    records = np.maximum(records, 0.0)
+    widths, places, parts = np.diff(edges), [], []
+    below = np.concatenate([[0.0], np.cumsum(records)])
+    for end, beside, edge, away in ((0, 1, edges[1], -1.0), (-1, -2, edges[-2], 1.0)):
+        if records.size < 3 or not widths[end] >= WIDER * widths[beside]:
+            continue
+        density, own = records[beside] / widths[beside], records[end]
+        if not density * widths[end] > own > 0:
+            continue
+        rate = _rate(density * widths[end] / own)
+        far = np.linspace(0.0, min(1.0, NEARLY_ALL / rate), 4 * PIECES)[1:]
+        held = own * np.expm1(-rate * far) / np.expm1(-rate)
+        places.append(edge + away * widths[end] * far)
+        parts.append(below[1] - held if end == 0 else below[-2] + held)
+    if not places:
+        return None
+    at = np.concatenate([edges, *places])
+    order = np.argsort(at, kind="stable")
+    heights = np.maximum.accumulate(np.concatenate([below, *parts])[order])
+    return Shape(at[order], heights, edges, below)
+
+
+def _rate(times: float) -> float:
+    """How fast the exponential law on [0, 1] falls whose density at 0 is so many times 1: x / (1 − e^−x) = times."""
+    low, high = 0.0, times
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle < -np.expm1(-middle) * times else (low, middle)
+    return high
+
+
 def shapes_of(schema: Schema, measurements: Measurements, names: Iterable[str] | None = None) -> dict[str, Shape]:
     """The shape of every column that noise is cleared from, or of those named, from all answers about it alone.
 
@@ -106,6 +153,10 @@ def as_written(schema: Schema, measurements: Measurements) -> Schema:
     """
     schema = with_persons(with_records(schema, measurements), measurements)
     shapes = shapes_of(schema, measurements, schema.fine)
+    for name, records in constants_alone(schema, measurements).items():
+        edges = plain_edges(schema[name])
+        if edges is not None and (shape := shape_of_ends(edges, records[: edges.size - 1])) is not None:
+            shapes[name] = shape
     if not shapes:
         return schema
     return replace(schema, columns=tuple(replace(c, shape=shapes.get(c.name)) for c in schema.columns))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.coded_table import CodedTable, code_dtype
-from mechanisms.public.persons.person_questions import asked_columns, person_questions, times_of
+from mechanisms.public.persons.person_questions import Trait, asked_columns, person_questions, times_of
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.structural_zeros import broken
@@ -45,6 +45,16 @@ def with_all_records(schema: Schema, measurements: Measurements) -> Measurements
     asked = answered(person_questions(unit, columns), measurements.persons, {c.name: c for c in columns})
     total = default_rows(replace(measurements, rows=None))
     return replace(measurements, rows=all_records(asked, unit.max_records, total, unit.bound))
+
+
+def constants_alone(schema: Schema, measurements: Measurements) -> dict[str, Floats]:
+    """Of each constant that was asked about alone how many persons have each of its codes, by the noisy answer."""
+    unit = schema.rules.unit
+    if unit is None or not measurements.persons:
+        return {}
+    columns = asked_columns(schema)
+    asked = answered(person_questions(unit, columns), measurements.persons, {c.name: c for c in columns})
+    return {a.question.features[0].column: a.values for a in asked if a.kinds() == (Trait.CONSTANT,)}
 
 
 def _drowned(schema: Schema, measurements: Measurements, name: str) -> bool:

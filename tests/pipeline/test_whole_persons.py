@@ -406,6 +406,26 @@ def test_constants_of_many_values_keep_those_that_persons_have(place: Path) -> N
     assert own.reindex(["z007", "z500", "z900"]).fillna(0).sum() > 0.6
 
 
+def test_few_persons_lie_at_the_far_bounds_of_a_constant() -> None:
+    """Adults of 120 to 250 pounds between public bounds of 50 and 400, which wide bins at both ends take."""
+    rng = np.random.default_rng(5)
+    weights = np.repeat(np.clip(rng.normal(185, 20, 3000), 120, 250).round(), 2)
+    frame = pd.DataFrame(
+        {"who": np.repeat(np.arange(3000), 2), "weight": weights, "ward": rng.choice(["a", "b"], 6000)}
+    )
+    bins = {"edges": [50, 150, 160, 170, 180, 190, 200, 210, 220, 401]}
+    columns = {
+        "weight": {"kind": "integer", "bins": bins, "missing": False},
+        "ward": {"kind": "categorical", "values": ["a", "b"]},
+    }
+    unit = {"column": "who", "constant": ["weight"], "records": {"max": 2}}
+    schema = {"name": "n", "source": "made up", "confirmed_public": True, "columns": columns, "unit": unit}
+    release = pipeline.fit(frame, schema, epsilon=10, delta=1e-6, seed=3, quiet=True)
+    made = release.sample(seed=1).drop_duplicates("who")["weight"]
+    assert (made < 110).mean() < 0.002 and (made > 260).mean() < 0.002
+    assert made.std() == pytest.approx(weights.std(), rel=0.1)
+
+
 def test_what_is_derived_is_asked_once(place: Path) -> None:
     rows = "".join(f"w{i:02},{'north' if i < 6 else 'south'}\n" for i in range(12))
     Path("sides.csv").write_text("ward,side\n" + rows)

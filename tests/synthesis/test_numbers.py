@@ -23,7 +23,7 @@ from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import _Cells, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import evidence_of
 from synthesis.numbers.noise_errors import expected_error, group_errors, noise_errors
-from synthesis.numbers.value_shapes import as_written, reshaped, shape_of, shapes_of
+from synthesis.numbers.value_shapes import as_written, reshaped, shape_of, shape_of_ends, shapes_of
 
 CHARGE = {"kind": "float", "min": 0, "max": 1_000_000, "bins": {"count": 20}, "decimals": 2, "missing": False}
 
@@ -281,6 +281,39 @@ def test_as_many_decimals_are_written_as_the_schema_says():
         made = np.asarray(kept(schema, "pay", rng.gamma(2, 60, 20_000).clip(0, 500), rng), float)
         np.testing.assert_array_equal(made, np.round(made, decimals))
         assert decimals == 0 or np.mean(made != np.round(made, decimals - 1)) > 0.5
+
+
+def test_an_end_that_is_wider_and_thinner_than_the_bin_beside_it_falls_off_from_there():
+    """Mean distance from the edge m, where the bin beside has the density f and the end n records: n = f m, far off."""
+    edges, records = np.array([50.0, 150, 160, 170, 180, 400]), np.array([100.0, 100, 300, 200, 150])
+    shape = shape_of_ends(edges, records)
+    assert shape.counts == pytest.approx(records)
+    rng = np.random.default_rng(0)
+    low, high = (shape.inside(np.full(40_000, code), rng) for code in (0, 4))
+    assert 150 - low.mean() == pytest.approx(100 / 10, rel=0.05) and low.min() >= 50
+    assert high.mean() - 180 == pytest.approx(150 / 20, rel=0.05) and (high >= 260).mean() < 1e-3
+    inner = shape.inside(np.full(40_000, 2), rng)
+    assert np.histogram(inner, 4, (160, 170))[0] == pytest.approx(10_000, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("edges", "records"),
+    [
+        ([0, 10, 20, 30], [5, 50, 5]),  # no wider
+        ([0, 100, 110, 210], [900, 50, 900]),  # no thinner: clipped values, say
+        ([0, 100, 110, 210], [0, 50, -3]),
+        ([0, 100, 110, 210], [5, 0, 5]),
+        ([0, 100, 110], [5, 50]),
+    ],
+)
+def test_other_ends_stay_even(edges, records):
+    assert shape_of_ends(np.array(edges, float), np.array(records, float)) is None
+
+
+def test_an_end_as_thin_as_can_be_told_keeps_its_records_inside():
+    shape = shape_of_ends(np.array([0.0, 1e6, 1e6 + 1, 1e6 + 2]), np.array([1e-3, 1e3, 1e3]))
+    drawn = shape.inside(np.zeros(1000, np.int64), np.random.default_rng(0))
+    assert ((drawn >= 0) & (drawn <= 1e6)).all() and shape.counts == pytest.approx([1e-3, 1e3, 1e3])
 
 
 def test_values_stay_in_their_bins():
