@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
@@ -22,7 +22,7 @@ from mechanisms.public.settings import BoundedSettings, setting
 from synthesis.consistency.agree import estimate_total
 from synthesis.convergence import FitRecord
 from synthesis.impossible import Impossible, check_zeros
-from synthesis.pgm.estimation import Point, Stopping, lbfgs, mirror_descent
+from synthesis.pgm.estimation import Point, Stopping, mirror_descent
 from synthesis.pgm.inference import MAX_CELLS, JunctionTreeInference, largest_table, model_marginal, spread
 from synthesis.pgm.junction_tree import JunctionTree, junction_tree
 from synthesis.pgm.loss import FitLoss, plan_loss, sufficient
@@ -144,8 +144,6 @@ LOOK_EVERY = 4
 PATIENCE = 6
 SEED = 0
 
-Optimizer = Callable[[FitLoss, Floats, Stopping, Progress | None], tuple[Point, FitRecord]]
-
 
 @dataclass
 class Judge:
@@ -185,9 +183,7 @@ def split(loss: FitLoss, rng: np.random.Generator) -> tuple[FitLoss, FitLoss]:
     return replace(loss, plans=fitted, constant=0.0), replace(loss, plans=judged, constant=0.0)
 
 
-def held_out_target(
-    loss: FitLoss, start: Floats, rules: Stopping, optimizer: Optimizer, progress: Progress | None
-) -> float:
+def held_out_target(loss: FitLoss, start: Floats, rules: Stopping, progress: Progress | None) -> float:
     """The loss at which to stop, found on answers with a little more noise.
 
     A fit to one half is judged by the other after every few steps. Where the judge saw the least loss, the fit had
@@ -196,7 +192,7 @@ def held_out_target(
     """
     fitted, judged = split(loss, np.random.default_rng(SEED))
     judge = Judge(judged)
-    optimizer(fitted, start, replace(rules, target=0.0, gap=0.0, judge=judge), progress)
+    mirror_descent(fitted, start, replace(rules, target=0.0, gap=0.0, judge=judge), progress)
     if judge.best is None:
         return loss.floor
     values = sum(t.size for plan in loss.plans for part in plan for t in part.terms)
@@ -215,11 +211,7 @@ class ModelSettings(BoundedSettings):
     iterations: int = setting(1000, least=0)
     stop: str = setting("holdout", choices=("holdout", "floor", "least"))
     tolerance: float = setting(1e-6, least=0)
-    optimizer: str = setting("mirror", choices=("mirror", "lbfgs"))
     max_cells: int = setting(10_000_000, least=1)
-
-
-OPTIMIZERS: dict[str, Optimizer] = {"mirror": mirror_descent, "lbfgs": lbfgs}
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,14 +314,14 @@ def fit_model(
 
 def _estimated(loss: FitLoss, start: Floats, spec: ModelSettings, progress: Progress | None) -> tuple[Point, FitRecord]:
     """The estimation, with the stopping rule of the settings."""
-    rules, optimizer = Stopping(iterations=spec.iterations, tolerance=spec.tolerance), OPTIMIZERS[spec.optimizer]
+    rules = Stopping(iterations=spec.iterations, tolerance=spec.tolerance)
     if spec.stop == "least":
-        return optimizer(loss, start, rules, progress)
+        return mirror_descent(loss, start, rules, progress)
     target = loss.floor
     if spec.stop == "holdout":
-        target = held_out_target(loss, start, rules, optimizer, _part_of(progress, 0))
+        target = held_out_target(loss, start, rules, _part_of(progress, 0))
         progress = _part_of(progress, 1)
-    return optimizer(loss, start, replace(rules, target=target), progress)
+    return mirror_descent(loss, start, replace(rules, target=target), progress)
 
 
 def _part_of(progress: Progress | None, half: int) -> Progress | None:

@@ -128,37 +128,6 @@ class JunctionTreeInference:
             sums[parent, separator] = np.ascontiguousarray(summed_over(tables[parent], gone).transpose(order))
         return sums[parent, separator]
 
-    def covariance(self, marginals: Floats, direction: Floats) -> Floats:
-        """Derivative of the marginals along a direction of the potentials: their covariance with its sum.
-
-        Exact, from conditional means passed over the tree; no exponentials.
-        """
-        tree, mu = self.tree, self.views(marginals)
-        flat = direction.copy()
-        means, messages = self.views(flat), [np.empty(0)] * len(tree.parents)
-        for node in reversed(range(len(means))):
-            table = self.rows(node, means[node])
-            weight = self.rows(node, mu[node])
-            total, weighed = weight.sum(axis=1), np.einsum("ij,ij->i", weight, table)
-            messages[node] = np.divide(weighed, total, out=np.zeros(len(table)), where=total > 0)
-            if tree.parents[node] >= 0:
-                shape = tree.domain.shape(tree.separators[node])
-                clique = tree.cliques[tree.parents[node]]
-                means[tree.parents[node]] += spread(messages[node].reshape(shape), tree.separators[node], clique)
-        sums: dict[tuple[int, Clique], Floats] = {}
-        for node, parent in enumerate(tree.parents):
-            if parent < 0:
-                means[node] -= messages[node][0]
-                means[node] *= mu[node]
-                continue
-            weight = self.rows(node, mu[node]).sum(axis=1)
-            side = self._side(means, parent, tree.separators[node], sums).ravel()
-            ratio = np.divide(side, weight, out=np.zeros_like(side), where=weight > 0)
-            table = self.rows(node, means[node])
-            table += (ratio - messages[node])[:, None]
-            means[node] *= mu[node]
-        return flat
-
     def least(self, costs: Floats) -> float:
         """The smallest sum of costs over all possible combinations of all attributes."""
         tree, flat = self.tree, costs.copy()

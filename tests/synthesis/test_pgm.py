@@ -20,7 +20,7 @@ from mechanisms.public.queries.query_matrices import Identity, QueryMatrix, Spar
 from mechanisms.public.release import Measurements, NoisyMarginal
 from synthesis.consistency.agree import estimate_total
 from synthesis.pgm import elimination, graphical_model
-from synthesis.pgm.graphical_model import OPTIMIZERS, fit_model, model_rows
+from synthesis.pgm.graphical_model import fit_model, model_rows
 from synthesis.pgm.inference import JunctionTreeInference, largest_table, model_marginal
 from synthesis.pgm.junction_tree import JunctionTree, fit_cliques, junction_tree, model_cells, still_small
 from synthesis.pgm.loss import Term, sufficient
@@ -64,11 +64,6 @@ def check_inference(sizes, words, seed: int, scale: float, impossible: float = 0
                 model_marginal(engine, found, clique), side(whole, clique).ravel(), atol=1e-9, rtol=1e-9
             )
     direction = rng.normal(size=tree.cells)
-    moved = engine.covariance(found, direction)
-    step = 1e-5
-    up, down = (joint(engine, potentials + s * direction)[0] for s in (step, -step))
-    for clique, table in zip(tree.cliques, engine.views(moved), strict=True):
-        np.testing.assert_allclose(table, side((up - down) / (2 * step), clique), atol=1e-7, rtol=1e-5)
     assert engine.least(direction) == pytest.approx(sums(engine, direction)[whole > 0].min(), abs=1e-9)
 
 
@@ -346,8 +341,8 @@ def least_loss(measurements: Measurements, total: float, impossible=()) -> float
     return 0.5 * float(np.sum((stacked[:, possible] @ found - wanted) ** 2))
 
 
-def check_optimum(measurements: Measurements, optimizer: str) -> None:
-    model = fit_model(measurements, PgmSpec(optimizer=optimizer, **EXACT))
+def check_optimum(measurements: Measurements) -> None:
+    model = fit_model(measurements, PgmSpec(**EXACT))
     least = least_loss(measurements, model.total)
     report = model.fit
     assert report.loss == pytest.approx(least, rel=2e-3, abs=2e-3 * max(report.floor, 1.0))
@@ -359,14 +354,13 @@ def check_optimum(measurements: Measurements, optimizer: str) -> None:
     assert again == pytest.approx(report.loss, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("shape", [s for s in SHAPES if SHAPES[s]])
-def test_whole_marginals_and_linear_queries_reach_the_optimum_of_an_independent_solver(shape, optimizer):
-    check_optimum(noisy(SHAPES[shape]), optimizer)
+def test_whole_marginals_and_linear_queries_reach_the_optimum_of_an_independent_solver(shape):
+    check_optimum(noisy(SHAPES[shape]))
     if shape in ("chain", "cycle", "repeated", "nested"):
-        check_optimum(noisy([*SHAPES[shape], *SHAPES[shape]], queries=True), optimizer)
+        check_optimum(noisy([*SHAPES[shape], *SHAPES[shape]], queries=True))
         both = noisy(SHAPES[shape], queries=True).answers + noisy(SHAPES[shape], seed=1).answers
-        check_optimum(Measurements(world(SIZES), both), optimizer)
+        check_optimum(Measurements(world(SIZES), both))
 
 
 @settings(max_examples=15)
@@ -375,7 +369,7 @@ def test_whole_marginals_and_linear_queries_reach_the_optimum_of_an_independent_
 @example(words=["abcd"], seed=837, queries=True, sigma=1.0)  # one query, of weights that sum to 0
 @example(words=["cd", "acd"], seed=33716497, queries=True, sigma=1.0)  # momentum leads away from where it still falls
 def test_the_optimum_is_reached_anywhere(words, seed, queries, sigma):
-    check_optimum(noisy(words, seed=seed, queries=queries, sigma=sigma), "mirror")
+    check_optimum(noisy(words, seed=seed, queries=queries, sigma=sigma))
 
 
 def test_exact_answers_are_met():
@@ -409,10 +403,10 @@ def test_repeated_answers_cost_no_more_and_count_with_their_weights():
     answers = told(domain, about * 50).answers
     (one,) = sufficient(domain, answers)
     assert [t.size for t in one.terms] == [2, 2]
-    check_optimum(told(domain, about * 50), "mirror")
+    check_optimum(told(domain, about * 50))
     many = np.random.default_rng(0)
     stacks = [("a", SparseQuery.of(many.normal(size=(3, 2))), many.normal(300, 9, 3), 3.0) for _ in range(40)]
-    check_optimum(told(domain, stacks), "mirror")
+    check_optimum(told(domain, stacks))
 
 
 def test_a_query_that_was_read_twice_is_one_and_the_same_entries_in_other_units_are_two():
@@ -429,7 +423,7 @@ def test_a_query_that_was_read_twice_is_one_and_the_same_entries_in_other_units_
 def test_contradictory_answers_end_between_them():
     domain = world(SIZES)
     known = told(domain, [("a", None, [900.0, 100.0], 1.0), ("ab", None, [10, 20, 30, 400, 300, 240], 1.0)])
-    check_optimum(known, "mirror")
+    check_optimum(known)
     model = fit_model(known, PgmSpec(**EXACT))
     assert 100 < model.marginal(["a"])[0] < 900
 
