@@ -29,7 +29,7 @@ from pipeline.release_stage import measure, release, state_promise
 from pipeline.report.run_page import of_release, render_run
 from pipeline.run_context import Stage, State, present
 from pipeline.run_log import logged
-from pipeline.scores.scored_tables import FLOORS, score_run, share_floors
+from pipeline.scores.scored_tables import score_run
 from pipeline.settings.config import Config
 from pipeline.settings.design import ready, whole_design
 from pipeline.settings.specs import as_released, run_warnings
@@ -113,16 +113,7 @@ def score(state: State) -> State:
     return replace(state, scores=scores)
 
 
-def share(state: State) -> State:
-    """The floors of the scores, for the other jobs of a sweep that share the encoded table."""
-    design, shared = state.design, state.shared
-    if shared is not None and design.scoring is not None and design.plan.discovery is None:
-        with state.show.stage("floor"):
-            share_floors(state, shared.parent / FLOORS)
-    return state
-
-
-STAGES: tuple[Stage, ...] = (load, book, discover, measure, state_promise, release, score, share)
+STAGES: tuple[Stage, ...] = (load, book, discover, measure, state_promise, release, score)
 
 
 def run(

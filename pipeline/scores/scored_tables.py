@@ -1,18 +1,15 @@
 """The one scoring: of a run's tables, and of tables that somebody gives, over one schema; NOT private.
 
-And the scores of a card as rows, and their floors, which a sweep measures once for all of its jobs.
+And the scores of a card as rows.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,20 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evaluation.metric import Options
-from evaluation.metrics import METRICS, ON_TOP, ScoreSpec
-from evaluation.outcome import two_samples
+from evaluation.metrics import ON_TOP, ScoreSpec
 from evaluation.pictures.pictures import pictures
 from evaluation.score import Scorecard, score_tables
 from evaluation.values.value_tables import DAY, Values, as_units, numbered
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.errors import UserError
-from mechanisms.public.files import Json, JsonDict, write_whole
-from mechanisms.public.posix import fcntl
+from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns, together
 from mechanisms.public.tables.losses import loss_lines, losses_of
-from mechanisms.public.tables.scan import Source, private_folder
+from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.private_table import PrivateTable
 from mechanisms.sensitive.shared_table import shared_truth
@@ -55,8 +49,6 @@ from pipeline.settings.scoring import affordable, roles_of, with_subjects
 
 LOG = logging.getLogger("pipeline")
 
-#: The folder of a sweep's internal/ that holds floors.
-FLOORS = "floors"
 #: Fields of `Options`: the privacy unit of each real row, and of each of the holdout, in the same numbers.
 UNITS = ("unit", "holdout_unit")
 
@@ -167,75 +159,21 @@ def metric_rows(card: Json) -> list[JsonDict]:
     rows, metrics = [], card.get("metrics", {})
     mgd = card.get("mgd", {})
     if isinstance(mgd, dict):
-        rows.append(_row("MGD", "low", mgd | {"floor": metrics.get("mgd", {}).get("floor")}))
-    floor = metrics.get("tvd", {}).get("floor")
+        rows.append(_row("MGD", "low", mgd, metrics.get("mgd", {})))
     for name, family in card.get("tvd", {}).items():
         if isinstance(family, dict) and "mean" in family:
-            floor_of_pairs = floor if name == "2-way" else None
-            rows.append(_row(f"{name} TVD", "low", {"score": family["mean"], "floor": floor_of_pairs}))
+            references = metrics.get("tvd", {}) if name == "2-way" else {}
+            rows.append(_row(f"{name} TVD", "low", {"score": family["mean"]}, references))
     for name, metric in metrics.items():
         if isinstance(metric, dict) and name not in ON_TOP:
-            rows.append(_row(str(name), str(metric.get("goal", "low")), metric))
+            rows.append(_row(str(name), str(metric.get("goal", "low")), metric, metric))
     return [row for row in rows if row["score"] is not None]
 
 
-def _row(name: str, goal: str, metric: Json) -> JsonDict:
-    floor = (metric.get("floor") or {}).get("value")
+def _row(name: str, goal: str, metric: Json, references: Json) -> JsonDict:
+    """One metric; its floor was measured, or is what a second sample would score by a formula."""
+    floor = (references.get("floor") or references.get("expected") or {}).get("value")
     return {"metric": name, "goal": goal, "score": metric.get("score"), "floor": floor}
-
-
-def measure_floors(
-    real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int, values: Values | None = None
-) -> dict[str, float]:
-    """What one new sample of `rows` real records scores against another of the table's size, by metric's name.
-
-    Whole units are drawn where the options name the unit of each row. One draw: most scores are means over hundreds of
-    marginals.
-
-    Args:
-        values: the same rows as values, for the metrics that read these.
-    """
-    names = tuple(n for n in spec.metrics if METRICS[n].referable)
-    options = replace(spec.options, values=None, holdout=None, progress=None)
-    draw = partial(two_samples, rows=rows, unit=options.unit)
-    pair = draw(real, rng=np.random.default_rng(options.seed))
-    if values is not None:
-        same = draw(values.tables["real"], rng=np.random.default_rng(options.seed))
-        options = replace(options, values=replace(values, tables=dict(zip(("real", "synthetic"), same, strict=True))))
-    spec = replace(spec, metrics=names, options=options, references=False, dive=False, detail="none")
-    return {row["metric"]: row["score"] for row in metric_rows(score_tables(*pair, schema, spec).to_json())}
-
-
-def floors_file(folder: Path, facts: Json) -> Path:
-    """Where a sweep keeps the floors of runs with the same data, schema, unit, metrics and number of rows.
-
-    Args:
-        facts: of a run's manifest.
-    """
-    settings = facts["settings"]
-    unit = [settings["privacy"][k] for k in ("unit", "missing_unit_values")]  # whole units are drawn
-    same = [facts["data"], facts["schema"], settings["data"], settings["evaluation"], settings["synthesis"]["rows"]]
-    name = hashlib.blake2b(json.dumps([*same, *unit], sort_keys=True, default=str).encode(), digest_size=16).hexdigest()
-    return folder / f"{name}.json"
-
-
-def keep_floors(
-    path: Path, real: CodedTable, schema: Schema, spec: ScoreSpec, rows: int | None, values: Values | None = None
-) -> None:
-    """Measure the floors unless they are known, or another job is at it; no job fails or waits for them."""
-    private_folder(path.parent)
-    with path.with_suffix(".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return
-        if path.exists():
-            return
-        try:
-            floors = measure_floors(real, schema, spec, real.rows if rows is None else rows, values)
-            write_whole(path, json.dumps(floors), mode=0o600)
-        except UserError as error:
-            LOG.warning("no floors: %s", error)
 
 
 ON_CODES = "metrics of values read the schema's codes, in place of the files' values: "
@@ -281,25 +219,6 @@ def score_run(state: State, progress: Progress | None = None) -> Scorecard:
     drawn = tables.drawings(card, design.places) | {"units": _units(private), "lost": lost, "files": about}
     write_scores(folder, card.to_json(), drawn)
     return card
-
-
-def share_floors(state: State, floors: Path) -> None:
-    """The floors of a sweep's scores, measured by the first of its jobs that comes here.
-
-    Args:
-        floors: the sweep's folder of them.
-    """
-    private, source, schema = present(state.private), present(state.source), state.design.schema
-    path = floors_file(floors, state.facts)
-    if private.folder is not None and not path.exists():
-        truth, _ = _truth(private, source, schema, state.folder.temporary)
-        schema, tables = together(schema, {"real": truth})
-        spec = affordable(present(state.design.scoring), truth.rows)
-        spec = replace(spec, options=replace(spec.options, unit=_unit_of_rows(private, source)[0]))
-        values = None
-        if wants_values(spec.metrics) and truth.rows * len(schema.columns) <= MOST_CELLS:
-            values = with_schema(only := {"real": source}, shared_schema(only, schema)[0], lambda *_: None)
-        keep_floors(path, tables["real"], schema, spec, state.facts["settings"]["synthesis"]["rows"], values)
 
 
 def _add_subjects(state: State, tables: ScoredTables, private: PrivateTable, source: Source, released: Source) -> None:

@@ -13,7 +13,7 @@ from mechanisms.public.files import JsonDict, whole_file
 from mechanisms.public.text_table import lined_up
 from mechanisms.public.units import bound_in_words
 from pipeline.folders import RunFolder
-from pipeline.scores.scored_tables import FLOORS, floors_file, metric_rows
+from pipeline.scores.scored_tables import metric_rows
 from pipeline.statement.words import protected
 from pipeline.sweeps.job_process import JobOutcome, load_json
 from pipeline.sweeps.planned_jobs import Job
@@ -45,8 +45,7 @@ def _rows(job: Job, outcome: JobOutcome) -> list[JsonDict]:
             facts |= {"epsilon": privacy.epsilon, "delta": privacy.delta}
         seeds = {privacy.noise_seed, job.settings.synthesis.seed} - {None}
         facts["seed"] = min(seeds) if seeds else None  # type: ignore[type-var]
-    alone = outcome.seconds - outcome.stages.get("floor", 0.0)  # it is shared: no cost of this job's method
-    facts |= {"seconds": alone, "cpu_seconds": outcome.cpu_seconds}
+    facts |= {"seconds": outcome.seconds, "cpu_seconds": outcome.cpu_seconds}
     facts |= {"memory_mb": outcome.memory_mb, "error": next(iter(outcome.error.splitlines()), "")}
     facts |= {f"seconds_{stage}": spent for stage, spent in outcome.stages.items()}
     folder = RunFolder(job.root)
@@ -58,9 +57,6 @@ def _rows(job: Job, outcome: JobOutcome) -> list[JsonDict]:
         facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
     experiment = load_json(folder.internal / "scores_of_experiment.json").get("rows", [])
     scores = metric_rows(load_json(folder.scores)) if outcome.status == "done" else []
-    manifest = load_json(folder.manifest)  # by it, the floors that the sweep measured for jobs such as this one
-    floors = load_json(floors_file(job.root.parent / "internal" / FLOORS, manifest)) if manifest else {}
-    scores = [row | {"floor": floors.get(row["metric"])} if row["floor"] is None else row for row in scores]
     rows = [facts | row for row in [*scores, *experiment]]
     return rows or [facts | {"metric": None}]
 

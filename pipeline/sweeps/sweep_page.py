@@ -270,7 +270,7 @@ def tradeoff(frame: pd.DataFrame, colours: dict[str, str]) -> tuple[str, Drawing
 
 
 def method_seconds(frame: pd.DataFrame) -> pd.Series:
-    """What measuring and synthesizing took in each job: reading, scores and floors are no cost of a method."""
+    """What measuring and synthesizing took in each job: reading and scores are no cost of a method."""
     stages = [f"seconds_{stage}" for stage in METHOD_STAGES if f"seconds_{stage}" in frame]
     if not stages:
         return frame["seconds"]

@@ -9,17 +9,8 @@ import pandas as pd
 import pytest
 
 import pipeline
-from evaluation.metric import Options
-from evaluation.metrics import METRICS, ScoreSpec
-from evaluation.outcome import compute, two_samples
 from mechanisms.public.errors import UserError
-from mechanisms.public.schema.table_schema import load_schema
-from mechanisms.public.tables.scan import open_table
 from pipeline.scores import scored_tables
-from pipeline.scores.scored_tables import measure_floors
-from pipeline.scores.table_sources import with_schema
-from pipeline.scores.two_tables import encoded
-from pipeline.stage_bars import Stages
 from tests.pipeline.conftest import TOWN, command, people, reply
 
 SCORE = ["real=town.csv", "synthetic=made.csv", "schema=town.yaml", "output=scores.json"]
@@ -269,19 +260,3 @@ def test_so_many_cells_that_metrics_read_codes_are_said(earning, monkeypatch):
     assert [line.partition(":")[0] for line in card["first"][1:]] == ["means, and so totals, far from the real ones"]
     assert card["metrics"]["correlation"]["score"] is not None
     assert "read the schema" in (earning / "out" / "internal" / "report.html").read_text(encoding="utf-8")
-
-
-def test_floors_of_a_sweep_are_those_of_the_values(earning):
-    schema = load_schema(earning / "town.yaml")
-    source = open_table(earning / "town.csv", workdir=earning, memory_limit_bytes=1 << 30, threads=1)
-    values = with_schema({"real": source}, schema, lambda *_: None)
-    spec = ScoreSpec(metrics=("tvd", "anita_1way", "correlation"))
-    with encoded({"real": earning / "town.csv"}, schema, Stages(quiet=True)) as (coded, tables):
-        floors = measure_floors(tables["real"], coded, spec, 300, values)
-        in_bins = measure_floors(tables["real"], coded, spec, 300)
-        for name, real in (("tvd", tables["real"]), ("anita_1way", values.tables["real"])):
-            pair = two_samples(real, 300, np.random.default_rng(0))
-            expected = compute(METRICS[name], *pair, None, Options()).score
-            assert floors["2-way TVD" if name == "tvd" else name] == pytest.approx(expected)
-    assert floors["anita_1way"] < in_bins["anita_1way"]
-    assert floors["2-way TVD"] == in_bins["2-way TVD"]
