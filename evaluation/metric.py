@@ -73,7 +73,7 @@ class Metric:
         says: what a score says in plain words, with `{score}` in it.
         reported: computed for a report of two tables too, where its needs are met and its library is there.
         quick: seconds on some hundred thousand rows: computed without being asked for, where its columns are known.
-        referable: whether floor, independent columns and the ladder can be measured: only the tables change.
+        referable: whether floor and independent columns can be measured: only the tables change.
         library: the optional library that it needs (a key of `EXTRAS`); empty for none.
         empty: whether it is defined for tables without records.
         counted: whether it follows from counts of marginals: it takes `Inputs.all_rows`, which may lie elsewhere.

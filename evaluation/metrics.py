@@ -101,7 +101,7 @@ class ScoreSpec:
         top: how many bins and movements of each.
         metrics: what to compute, by name.
         options: what the metrics may use beside the two tables.
-        references: measure floor, independent columns and the ladder of every metric too (some fifteen times the work).
+        references: measure floor and independent columns of every metric too: four scores more of each.
         groups: columns whose groups' numbers are set side by side.
         dive: dive into the worst marginals whatever `detail` says: a report wants it.
     """

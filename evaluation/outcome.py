@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
-from evaluation.metric import Goal, Inputs, Metric, Options, unmet
+from evaluation.metric import Inputs, Metric, Options, unmet
 from evaluation.readings.reading import Ends, Reading, figure, reading
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.errors import UserError
@@ -21,8 +20,6 @@ from mechanisms.public.schema.table_schema import Schema
 
 #: A score of a synthetic (second) against a real (first) table; None where it is undefined.
 Score = Callable[[CodedTable, CodedTable], float | None]
-
-LADDER = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 
 
 @dataclass(frozen=True)
@@ -102,50 +99,6 @@ def two_samples(
     return drawn(real.rows), drawn(rows)
 
 
-@dataclass(frozen=True, eq=False)
-class Ladder:
-    """Scores of subsamples of the real rows against all of them.
-
-    Attributes:
-        frame: one row per share: share, rows, score (NaN where it is undefined).
-        goal: whether low or high scores are good.
-    """
-
-    frame: pd.DataFrame
-    goal: Goal
-
-    def as_good_as(self, score: float | None) -> str:
-        """One sentence: which subsample scores like this."""
-        scored = self.frame.dropna(subset="score")
-        if score is None or scored.empty:
-            return "no comparison: no score"
-        ours = -score if self.goal == "low" else score
-        steps = scored["score"].to_numpy(float) * (-1 if self.goal == "low" else 1)
-        reached = np.flatnonzero(steps <= ours)
-        shares = scored["share"].to_numpy(float)
-        if not reached.size:
-            return f"worse than a {shares[0]:.0%} sample of the real rows"
-        return f"as good as a {shares[reached.max()]:.0%} sample of the real rows"
-
-    def to_json(self) -> list[JsonDict]:
-        """JSON values, one entry per share."""
-        return [
-            {"share": float(s), "rows": int(n), "score": None if math.isnan(v) else float(v)}
-            for s, n, v in zip(self.frame["share"], self.frame["rows"], self.frame["score"], strict=True)
-        ]
-
-
-def ladder(score: Score, real: CodedTable, *, goal: Goal, seed: int = 0) -> Ladder:
-    """Scores of random subsamples of the real rows, without replacement, each a part of the next."""
-    order = np.random.default_rng(seed).permutation(real.rows)
-    rows = []
-    for share in LADDER:
-        n = math.ceil(share * real.rows)
-        value = score(real, real.at(np.sort(order[:n])))
-        rows.append((share, n, math.nan if value is None else value))
-    return Ladder(pd.DataFrame(rows, columns=["share", "rows", "score"]), goal)
-
-
 #: The note of a scorer that has no formula for the score of an honest table.
 NO_LABEL = "; no label: evaluation.references=true measures what two samples of the real rows score"
 
@@ -159,7 +112,7 @@ class Outcome:
         score: the headline number; None with a reason.
         result: the metric's own result, with data frames; None where it failed.
         reason: why there is no score.
-        references: floor, independent and ladder, where they were measured; expected, where a formula tells it.
+        references: floor and independent, where they were measured; expected, where a formula tells it.
         reading: the score in words, its interval and a label against its own references; None without a score.
     """
 
@@ -167,7 +120,7 @@ class Outcome:
     score: float | None
     result: Any = None
     reason: str = ""
-    references: Mapping[str, Reference | Ladder] = field(default_factory=dict)
+    references: Mapping[str, Reference] = field(default_factory=dict)
     reading: Reading | None = None
 
     @property
@@ -189,14 +142,13 @@ class Outcome:
         """
         if self.reading is None or self.score is None or self.label == "suspicious":
             return self
-        shared = {n: r for n, r in other.references.items() if not isinstance(r, Ladder)}
         own = self.reading.ends
         bare = replace(ends, low=None, high=None)
-        read = _read(self, self.score, bare, shared, Options(private=private))
+        read = _read(self, self.score, bare, other.references, Options(private=private))
         if read.label == "suspicious":
             read = replace(read, label="good", words=read.words.partition("; better than")[0])
         interval = replace(read.ends, low=own.low, high=own.high, interval_is=own.interval_is)
-        return replace(self, references={**self.references, **shared}, reading=replace(read, ends=interval))
+        return replace(self, references={**self.references, **other.references}, reading=replace(read, ends=interval))
 
     def to_json(self) -> JsonDict:
         """The documented form of scores.json: score, range, goal, references, details."""
@@ -206,8 +158,6 @@ class Outcome:
         out |= {"reference": m.reference, "source": m.source}
         for name, part in self.references.items():
             out[name] = part.to_json()
-            if isinstance(part, Ladder):
-                out["as_good_as"] = part.as_good_as(self.score)
         out |= {} if self.reading is None else {"reading": self.reading.to_json()}
         return dict(plain(out | {"details": None if self.result is None else self.result.to_json()}))
 
@@ -237,7 +187,7 @@ def compute(
     """One metric of two tables; whatever goes wrong becomes its reason and touches no other metric.
 
     Args:
-        references: measure floor, independent columns and the ladder too (about fifteen times the work).
+        references: measure floor and independent columns too: four scores more.
     """
     inputs = Inputs(metric, real, synthetic, schema, options or Options()).of_values()
     try:
@@ -247,7 +197,7 @@ def compute(
         score, result = metric.computed(inputs)
         if score is None or math.isnan(score):
             return Outcome(metric, None, result, str(result.to_json().get("reason") or "undefined for these tables"))
-        measured: dict[str, Reference | Ladder] = {}
+        measured: dict[str, Reference] = {}
         if references and metric.referable:
             measured = measured_references(inputs)
         ends = getattr(result, "ends", None) or Ends()
@@ -258,15 +208,13 @@ def compute(
     return outcome
 
 
-def _by_formula(ends: Ends) -> dict[str, Reference | Ladder]:
+def _by_formula(ends: Ends) -> dict[str, Reference]:
     """What a second sample of as many rows would score, by the formula that the metric has for it."""
     note = "a second sample of as many rows from the same people, by a formula"
     return {} if ends.honest is None else {"expected": Reference((ends.honest,), note)}
 
 
-def _read(
-    outcome: Outcome, score: float, ends: Ends, measured: Mapping[str, Reference | Ladder], options: Options
-) -> Reading:
+def _read(outcome: Outcome, score: float, ends: Ends, measured: Mapping[str, Reference], options: Options) -> Reading:
     """The score beside its references: those that were measured, where the metric has no formula."""
     floor, poor = (getattr(measured.get(name), "value", None) for name in ("floor", "independent"))
     if ends.honest is None and floor is not None:
@@ -294,8 +242,8 @@ def lacking(inputs: Inputs) -> str:
     return f"the {'synthetic' if inputs.real.rows else 'real'} table has no records"
 
 
-def measured_references(inputs: Inputs) -> dict[str, Reference | Ladder]:
-    """Floor, independent columns and the ladder of subsamples of a metric."""
+def measured_references(inputs: Inputs) -> dict[str, Reference]:
+    """Floor and independent columns of a metric."""
     metric = inputs.metric
     seed, rows = inputs.options.seed, inputs.synthetic.rows
     ready = {**inputs.options.ready, metric.name: inputs.ready}
@@ -308,7 +256,6 @@ def measured_references(inputs: Inputs) -> dict[str, Reference | Ladder]:
     return {
         "floor": floor(score, inputs.real, rows, seed=seed, unit=unit),
         "independent": independent(score, inputs.real, rows, seed=seed),
-        "ladder": ladder(score, inputs.real, goal=metric.goal, seed=seed),
     }
 
 

@@ -30,7 +30,7 @@ INFERRED = 20
 #: Columns and areas of SDNist that are listed, the worst first.
 LISTED = 10
 #: Columns of the table of scores; those without a cell are left out.
-HEAD = ("metric", "score", "95 % interval", "floor", "as good as", "reads as", "poor to honest", "source")
+HEAD = ("metric", "score", "95 % interval", "floor", "reads as", "poor to honest", "source")
 FIGURES = ("values", "missing", "mean", "std. dev.", "1 %", "25 %", "50 %", "75 %", "99 %")
 NUMBERS_HEAD = ("column", "table", *FIGURES)
 GROUP_HEAD = ("column", "group", "table", *FIGURES)
@@ -135,7 +135,6 @@ def _score_row(m: Json) -> tuple[Cell, ...]:
         m["score"],
         "" if interval is None else f"{number(interval['low'])} to {number(interval['high'])}",
         floor,
-        m.get("as_good_as", ""),
         Words(label, style=LABELS.get(label, "")) if label else "",
         None if share is None else Gauge(min(max(1 - share, 0.0), 1.0)),  # empty is the poor one, full the honest one
         m["source"],

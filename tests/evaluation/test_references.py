@@ -16,7 +16,7 @@ from evaluation.metric import Options
 from evaluation.metrics import METRICS
 from evaluation.mgd.marginal_difference import MGDResult, mgd
 from evaluation.mgd.presets import chosen_targets
-from evaluation.outcome import compute, floor, independent, ladder
+from evaluation.outcome import compute, floor, independent
 from evaluation.readings.distance_ends import independent_tvd
 from evaluation.readings.reading import Ends, mean_ends, reading
 from evaluation.tvd import distances
@@ -400,23 +400,10 @@ def test_records_of_one_unit_are_alike_and_raise_the_floor():
     assert together > 2 * alone
 
 
-def test_the_ladder_names_a_subsample():
-    real = linked(2000, 1)
-    steps = ladder(shift, real, goal="low")
-    assert steps.frame["rows"].tolist()[:3] == [20, 100, 200]
-    assert steps.frame["score"].is_monotonic_decreasing
-    assert steps.as_good_as(0.0) == "as good as a 90% sample of the real rows"
-    assert steps.as_good_as(steps.frame["score"][2]) == "as good as a 10% sample of the real rows"
-    assert steps.as_good_as(1.0) == "worse than a 1% sample of the real rows"
-    assert steps.as_good_as(None) == "no comparison: no score"
-
-
 def test_undefined_scores_make_undefined_references():
     real = linked(50, 1)
     none = floor(lambda a, b: None, real, 10)
     assert none.value is None
-    assert ladder(lambda a, b: None, real, goal="high").to_json()[0]["score"] is None
-    assert isinstance(ladder(lambda a, b: None, real, goal="high").frame, pd.DataFrame)
 
 
 def test_correlation_maps_are_those_of_pandas_and_of_the_counts():

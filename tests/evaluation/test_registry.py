@@ -140,12 +140,10 @@ def test_wrong_columns_and_crashes_are_reasons():
         find("ginni")
 
 
-def test_references_come_with_a_sentence():
+def test_references_stand_beside_a_score():
     outcome = compute(METRICS["anita_2way"], town(500, 1), town(300, 2), SCHEMA, references=True)
     out = outcome.to_json()
     assert out["independent"]["value"] < out["floor"]["value"] + 0.05
-    assert "sample of the real rows" in out["as_good_as"]
-    assert len(out["ladder"]) == 11
     json.dumps(out, allow_nan=False)
 
 
