@@ -30,8 +30,6 @@ from pipeline.frames.release_object import Release as Release
 from pipeline.frames.release_object import load as load
 from pipeline.inference import release_bounds
 from pipeline.inference.estimate_questions import EstimateQuestion
-from pipeline.mgd_of_tables import deep_dive as deep_dive
-from pipeline.mgd_of_tables import mgd as mgd
 from pipeline.release_folder import read_release
 from pipeline.release_query import query as query
 from pipeline.scores import two_tables
@@ -167,7 +165,8 @@ def score(
         units: one row per person beside the real records, likewise; joined by the unit of the schema, or by the column
             of `evaluation={"subject": …}`. Its column of ids, where it has another name: `**{"units.id": "id"}`.
         overrides: as on the command line, e.g. "evaluation.max_marginals=50".
-        settings: the same as keywords, e.g. metrics=["mgd", "tvd"].
+        settings: the same as keywords, e.g. metrics=["mgd", "tvd"]; or of one marginal metrics=["mgd"], detail="all",
+            evaluation={"targets": [{"attributes": ["age", "job"]}]}: `card.mgd`, and what it is made of, `card.dives`.
     """
     config = typed(compose_config("score", [*overrides, *overrides_of(settings)]), ScoreConfig)
     several = tables_by_name(synthetic) if isinstance(synthetic, list | tuple | Mapping) else None

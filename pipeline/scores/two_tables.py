@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,10 +15,9 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.files import Json, write_whole
 from mechanisms.public.progress import Progress
 from mechanisms.public.schema.table_schema import Schema
-from mechanisms.public.tables.codec import encode_columns, together, values_outside
+from mechanisms.public.tables.codec import encode_columns, values_outside
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit
-from pipeline.frames.frame_files import Table
 from pipeline.scores.first_look import first_look, value_look
 from pipeline.scores.release_beside import ReleaseFacts, release_beside, schema_of, units_of, with_own_schema
 from pipeline.scores.scored_tables import UNITS, ScoredTables, over_one_schema
@@ -182,14 +180,3 @@ def _encode(name: str, source: Source, schema: Schema, show: Stages, report: Pro
         "values": {column: dict(values_outside(source, schema, column)) for column in losses.marked},
     }
     return table, unplaced
-
-
-@contextmanager
-def encoded(
-    tables: Mapping[str, Table], schema: Schema, show: Stages
-) -> Iterator[tuple[Schema, dict[str, CodedTable]]]:
-    """The tables as codes of the schema, while the block lasts, and the schema of their codes."""
-    with opened(tables) as sources:
-        with show.stage("load") as progress:
-            coded = {name: _encode(name, s, schema, show, progress)[0] for name, s in sources.items()}
-        yield together(schema, coded)

@@ -22,11 +22,9 @@ from mechanisms.public.coded_table import CodedTable, CountedTable, count_clique
 from mechanisms.public.domain import Attribute, Domain
 from mechanisms.public.schema.table_schema import Schema, parse_schema
 from pipeline.report.table_sections import dependence_section
-from pipeline.scores.two_tables import encoded
-from pipeline.stage_bars import Stages
 from tests.bench.grid.errors import kept as kept_by_hand
 from tests.bench.grid.errors import kept_of_pair
-from tests.evaluation.worlds import result_of
+from tests.evaluation.worlds import coded_files, result_of
 from tests.public.table_worlds import coded
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -178,9 +176,7 @@ def admissions(tmp_path_factory) -> tuple[CodedTable, Schema]:
     schema = parse_schema(yaml.safe_load(content), where="admissions.yaml")
     path = tmp_path_factory.mktemp("admissions") / "admissions.csv"
     maker.register(np.random.default_rng(7)).to_csv(path, index=False)
-    show = Stages(quiet=True)
-    with encoded({"real": path}, schema, show) as (_, tables):
-        return tables["real"], schema
+    return coded_files(schema, path)[0], schema
 
 
 def with_column(table: CodedTable, name: str, codes: np.ndarray) -> CodedTable:

@@ -22,6 +22,7 @@ from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Domain
 from mechanisms.public.files import JsonDict
 from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.codec import encode_columns, together
 from pipeline.scores.table_sources import opened, with_schema, without_schema
 from tests.public.table_worlds import coded
 
@@ -53,6 +54,13 @@ def values_of(folder: Path, real: pd.DataFrame, synthetic: pd.DataFrame, schema:
         if schema is not None:
             return with_schema(sources, schema, lambda *_: None)
         return without_schema(sources, "real", lambda *_: None)[0]
+
+
+def coded_files(schema: Schema, *paths: Path) -> tuple[CodedTable, ...]:
+    """Tables on disk as codes of one schema, with a code apart for what it has no place for."""
+    with opened({str(number): path for number, path in enumerate(paths)}) as sources:
+        own = {name: encode_columns(s, schema, workdir=s.workdir, apart=True)[0] for name, s in sources.items()}
+        return tuple(together(schema, own)[1].values())
 
 
 def skewed(rows: int, seed: int, domain: Domain) -> CodedTable:

@@ -17,7 +17,7 @@ import yaml
 import pipeline
 from mechanisms.public.errors import UserError
 from mechanisms.public.schema.table_schema import load_schema
-from pipeline import deep_dive, mgd
+from pipeline import score
 from pipeline.settings.config import EvaluationConfig, schema_path
 from pipeline.settings.scoring import MANY_ROWS, affordable, build_scores
 from pipeline.statement.verify import verify
@@ -245,19 +245,24 @@ def test_what_is_public_is_listed_and_nothing_else():
     assert all(getattr(pipeline, name) is not None for name in dir(pipeline))
 
 
+def mgd(real, synthetic, **settings):
+    card = score(real, synthetic, "town.yaml", metrics=["mgd"], detail="all", evaluation=settings)
+    return card.mgd, card.dives
+
+
 def test_mgd_takes_frames_and_paths_alike_and_its_deep_dive_gives_frames(town):
     made = people(500, seed=2)
     made.to_csv("made.csv", index=False)
-    one = mgd("town.csv", "made.csv", "town.yaml")
-    two = mgd(people(600), made, "town.yaml")
+    one, _ = mgd("town.csv", "made.csv")
+    two, _ = mgd(people(600), made)
     assert one.score == two.score > 0
-    assert mgd(made, made, "town.yaml").score == 0
-    listed = mgd(made, people(600), "town.yaml", [{"attributes": ["age"], "weights": {"age": 1}}], delta=0)
+    assert mgd(made, made)[0].score == 0
+    listed, _ = mgd(made, people(600), targets=[{"attributes": ["age"], "weights": {"age": 1}}], delta=0)
     assert listed.marginals[0].target.delta == 0
     assert list(listed.frame().columns) == ["marginal", "aemc", "weight", "share", "cells", "solver"]
     with pytest.raises(UserError, match="dleta"):
-        mgd(made, made, "town.yaml", dleta=0)
-    dive = deep_dive(people(600), made, "town.yaml", {"attributes": ["age", "job"]}, delta=0.0)
+        mgd(made, made, dleta=0)
+    (dive,) = mgd(people(600), made, targets=[{"attributes": ["age", "job"]}], delta=0.0)[1]
     assert dive.aemc > 0 and {"age", "job", "real", "synthetic", "cost"} <= set(dive.bins.columns)
 
 

@@ -6,14 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.schema.table_schema import Schema, load_schema
+from mechanisms.public.schema.table_schema import load_schema
 from pipeline.demo import write_demo
-from pipeline.scores.two_tables import encoded
 from pipeline.settings.config import schema_path
-from pipeline.stage_bars import Stages
 from tests.bench.clock import data_file
 from tests.bench.peers.catalogue import STAND_IN
+from tests.evaluation.worlds import coded_files as coded
 
 #: Name → the file of codes in $DATA_DIR, beside its domain JSON.
 FILES = {"adult_codes": "adult-codes", "acs": "acs-il-oh"}
@@ -79,9 +77,3 @@ def _demo(root: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     (table,) = coded(load_schema(schema_path("demo", "schema")), raw)
     codes = {a.name: c for a, c in zip(table.domain.attributes, table.columns, strict=True)}
     return pd.DataFrame(codes), {a.name: a.size for a in table.domain.attributes}
-
-
-def coded(schema: Schema, *paths: Path) -> tuple[CodedTable, ...]:
-    """Tables on disk as codes of one schema."""
-    with encoded({str(number): path for number, path in enumerate(paths)}, schema, Stages(quiet=True)) as (_, found):
-        return tuple(found.values())
