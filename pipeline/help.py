@@ -155,7 +155,7 @@ def _of_choice(group: str, name: str, arguments: Sequence[str]) -> list[str]:
 
 
 def choices(group: str, own: Sequence[Path] = ()) -> list[str]:
-    """The choices of a group: ours and those of own folders, then what packages declare or loaded modules offer."""
+    """The choices of a group: ours and those of own folders, then what loaded modules offer."""
     from pipeline.plugins.offers import offering
 
     return [*sorted({p.stem for folder in (CONF, *own) for p in (folder / group).glob("*.yaml")}), *offering(group)]

@@ -22,7 +22,6 @@ from pipeline.folders import RunFolder, bind
 from pipeline.look.run_look import look_before_spending
 from pipeline.measuring.public_tables import check_public, not_the_private, public_files, started
 from pipeline.plugins.origins import origin
-from pipeline.plugins.plugin_discovery import used_modules
 from pipeline.run_context import State, present
 from pipeline.scores.table_sources import joined, local, open_records, open_with
 from pipeline.settings.config import Config, DataConfig
@@ -117,7 +116,7 @@ def run_facts(config: Config, schema: Schema, data: DataConfig) -> JsonDict:
         "pipeline": __version__,
         "schema": schema_print(schema),
         "data": data_print(Path(str(data.path)), *data.units.files),
-        "plugins": [origin(name) for name in used_modules(asdict(config))],
+        "plugins": [origin(name) for name in dict.fromkeys(config.plugins)],
         "once": {"key": key.hex()},
     }
 

@@ -22,7 +22,7 @@ from mechanisms.public.tables.formats import FORMATS, TableFormat, format_of_fil
 from mechanisms.public.tables.scan import Source
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
-from pipeline.plugins.offers import declared, offered_by
+from pipeline.plugins.offers import offered_by
 from pipeline.plugins.plugin_discovery import SETTING, is_module_name
 from pipeline.settings.experiment_list import EXPERIMENTS, running
 from pipeline.settings.specs import Specs
@@ -115,9 +115,8 @@ def origin(module: str, offered_by: str | None = None) -> JsonDict:
         offered_by: the module that put it into a registry, whose code counts too; None: itself.
     """
     top = sys.modules.get(module.partition(".")[0])
-    entry = next((e for entries in declared().values() for e in entries if e.module == module), None)
     listed = _distributions().get(module.partition(".")[0], ())
-    package = entry.dist.name if entry is not None and entry.dist is not None else next(iter(listed), None)
+    package = next(iter(listed), None)
     try:
         number = None if package is None else version(package)
     except PackageNotFoundError:

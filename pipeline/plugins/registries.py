@@ -46,7 +46,7 @@ class Registry:
     """One of our registries, as a module of others may add to it.
 
     Attributes:
-        kind: of its things, as entry points and releases spell it.
+        kind: of its things, as releases spell it.
         things: name → thing.
         fits: whether something may stand in it under that name.
         form: what fits, in words.

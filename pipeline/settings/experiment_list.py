@@ -9,7 +9,6 @@ from typing import Any, Protocol
 
 from mechanisms.public.members import Members
 from pipeline.conf_folder import CONF
-from pipeline.plugins.offers import offering
 
 
 @dataclass
@@ -64,5 +63,4 @@ def described() -> str:
         comments = [x[1:].strip() for x in path.read_text(encoding="utf-8").splitlines() if x.startswith("#")]
         about = next((c for c in comments if not c.startswith(("@package", "python -m"))), "")
         lines.append(f"    {name}: {about}")
-    lines += [f"    {name}: of an installed package" for name in offering("experiment") if name not in FILES]
     return "\n".join(lines)

@@ -2,15 +2,15 @@
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from hydra.core.config_store import ConfigStore
 
 from mechanisms.public.noise_kinds import NOISE_KINDS
-from pipeline.plugins import offers, plugin_discovery
-from pipeline.plugins.offers import GROUP, offered_by
+from pipeline.plugins import plugin_discovery
+from pipeline.plugins.offers import offered_by
 from pipeline.plugins.origins import _digest
 from pipeline.plugins.registries import REGISTRIES, _texts
 from pipeline.settings.experiment_list import FILES
@@ -62,7 +62,6 @@ def forgetful() -> Iterator[None]:
     loaded, path, known = set(plugin_discovery._loaded), list(sys.path), set(sys.modules)
     choices = ConfigStore.instance().repo
     ready = {group: set(choices.get(group, {})) for group in GROUPS}
-    offers.declared.cache_clear()
     _digest.cache_clear()
     yield
     for things, kept in zip(every, before, strict=True):
@@ -72,12 +71,11 @@ def forgetful() -> Iterator[None]:
     plugin_discovery._loaded.update(loaded)
     sys.path[:] = path
     for name in set(sys.modules) - known:
-        if name.partition(".")[0] in {*plugin_modules(), "mine", "raises", "shop", "other"}:
+        if name.partition(".")[0] in {*plugin_modules(), "mine", "shop", "other"}:
             del sys.modules[name]
     for group, names in ready.items():
         for name in set(choices.get(group, {})) - names:
             del choices[group][name]
-    offers.declared.cache_clear()
 
 
 @pytest.fixture
@@ -92,11 +90,10 @@ def shelf(forgetful: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
     return tmp_path
 
 
-def install(folder: Path, name: str, offers: dict[str, str], version: str = "1.2") -> Path:
-    """A package of that name installed into a folder: its entry points are found once the folder is on the path."""
+def install(folder: Path, name: str, modules: Sequence[str], version: str = "1.2") -> Path:
+    """A package of that name installed into a folder, with these modules at its top."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    lines = [f"{key} = {module}" for key, module in offers.items()]
-    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *lines]) + "\n")
+    (info / "top_level.txt").write_text("\n".join(modules))
     return folder

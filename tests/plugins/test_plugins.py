@@ -15,7 +15,7 @@ from mechanisms.public.units import WEIGHT_BITS
 from mechanisms.sensitive.exact_answers import ExactAnswers, noisy
 from mechanisms.sensitive.noise import SAMPLERS, noise_source
 from pipeline import stages
-from pipeline.plugins import offers, plugin_discovery
+from pipeline.plugins import plugin_discovery
 from pipeline.plugins.origins import _digest, _home, _named, origin
 from pipeline.plugins.plugin_discovery import load_module
 from pipeline.plugins.registries import REGISTRIES
@@ -27,17 +27,8 @@ from tests.sensitive.lattice import lattice_noise
 RAISES = "raise RuntimeError('imported')\n"
 QUIET = ["evaluation.enabled=false", "synthesis=independent"]
 NOISE = ["plugins=[logistic_noise,tight_zcdp]", "mechanism=logistic", "privacy.accountant=tight_zcdp"]
-#: What each module offers: kind and name.
-OFFERS = {
-    "metric.largest_cell": "largest_cell",
-    "synthesis.best_pair": "best_pair",
-    "selection.top_pairs": "top_pairs",
-    "mechanism.logistic": "logistic_noise",
-    "accountant.tight_zcdp": "tight_zcdp",
-    "engine.pool": "pool_engine",
-    "experiment.budget_halves": "budget_halves",
-    "format.feather": "feather",
-}
+#: The modules of the pages.
+ALL = f"plugins=[{','.join(plugin_modules())}]"
 
 
 def mine(shelf: Path, text: str, *settings: str, plugin: str = "mine") -> list[str]:
@@ -161,64 +152,32 @@ def test_a_table_that_parts_of_others_make_again_names_them(shelf, capsys):
     assert Path("plain/release/privacy.json").read_bytes() == Path("out/release/privacy.json").read_bytes()
 
 
-def test_help_and_messages_list_what_installed_packages_declare(shop, capsys):
-    printed = reply(capsys, "run", "--help", "all").out
+def test_help_and_messages_list_what_loaded_modules_offer(shelf, capsys):
+    printed = reply(capsys, "run", "--help", "all", ALL).out
     for line in ("engine=duckdb|spark|pool", "logistic", "best_pair", "top_pairs", "budget_halves"):
         assert line in printed
-    assert "did you mean 'pool'" in refused(capsys, "plan", *TOWN, "engine=pol")
-    assert "budget_halves: of an installed package" in refused(capsys, "run", "experiment=nothing_like_it")
-    of_pool, of_halves = (reply(capsys, "run", "--help", f).out for f in ("engine=pool", "experiment=budget_halves"))
+    assert "did you mean 'pool'" in refused(capsys, "plan", *TOWN, ALL, "engine=pol")
+    assert "budget_halves: " in refused(capsys, "run", ALL, "experiment=nothing_like_it")
+    of_pool, of_halves = (
+        reply(capsys, "run", "--help", ALL, f).out for f in ("engine=pool", "experiment=budget_halves")
+    )
     assert re.search(r"^  engine.workers=2 +how many slices", of_pool, flags=re.MULTILINE)
     assert re.search(r"experiment.part=0.5 +of the budget", of_halves)
-    assert "did you mean 'engine.workers'" in refused(capsys, "plan", *TOWN, "engine=pool", "engine.worker=3")
-    assert "engine.workers" in refused(capsys, "plan", *TOWN, "engine=pool", "engine.workers=0")
+    assert "did you mean 'engine.workers'" in refused(capsys, "plan", *TOWN, ALL, "engine=pool", "engine.worker=3")
+    assert "engine.workers" in refused(capsys, "plan", *TOWN, ALL, "engine=pool", "engine.workers=0")
 
 
-@pytest.fixture
-def shop(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package `shop-of-others` 1.2 on the path that declares all of them, and one that raises when imported."""
-    site = install(shelf / "site", "shop-of-others", {**OFFERS, "selection.broken": "raises"})
+def test_what_an_installed_package_offers_is_named_with_its_version(shelf, monkeypatch, capsys):
+    site = install(shelf / "site", "shop-of-others", [*plugin_modules()])
     for name in plugin_modules():
         (shelf / f"{name}.py").rename(site / f"{name}.py")
-    (shelf / "conf").rename(site / "conf")
-    (site / "raises.py").write_text(RAISES)
     monkeypatch.syspath_prepend(str(site))
-    return shelf
-
-
-def test_what_an_installed_package_declares_is_found_by_its_name(shop, capsys):
-    given = ["selection=top_pairs", "synthesis=best_pair", "evaluation.metrics=[largest_cell]", *NOISE[1:]]
-    printed = reply(capsys, "run", *TOWN, *given, "console=always", "hydra.run.dir=out").out
-    assert re.search(r"largest_cell [01]\b", printed)
+    given = ["plugins=[top_pairs,best_pair,largest_cell,logistic_noise,tight_zcdp]", "selection=top_pairs", *NOISE[1:]]
+    given += ["synthesis=best_pair", "evaluation.metrics=[largest_cell]", "console=always", "hydra.run.dir=out"]
+    assert re.search(r"largest_cell [01]\b", reply(capsys, "run", *TOWN, *given).out)
     parts = statement_of("out")["not_ours"]
     assert [p["name"] for p in parts] == ["top_pairs", "tight_zcdp", "logistic", "best_pair"]
     assert {(p["distribution"], p["version"]) for p in parts} == {("shop-of-others", "1.2")}
-    assert "raises" not in sys.modules
-
-
-def test_nothing_of_a_package_is_imported_that_nobody_asked_for(shop, capsys):
-    assert command("plan", *TOWN, "selection=oneway") == 0
-    assert command("run", "--help") == 0
-    assert not set(plugin_modules()) & set(sys.modules)
-    assert "did you mean 'top_pairs'" in refused(capsys, "plan", *TOWN, "selection=top_pair")
-    assert not set(plugin_modules()) & set(sys.modules)
-
-
-def test_a_package_that_cannot_be_imported_is_named_before_anything_is_charged(shop, capsys):
-    error = refused(capsys, "run", *TOWN, "selection=broken", "hydra.run.dir=out")
-    first, second = error.splitlines()
-    where, what = "entry point 'selection.broken' of shop-of-others", "the module raises cannot be imported"
-    assert first == f"error: {where}: {what}: RuntimeError: imported"
-    assert second == "  fix: python -c 'import raises' shows all of it"
-    assert not Path("out").exists()
-
-
-def test_two_packages_with_one_name_and_a_package_without_its_thing_are_refused(shop, monkeypatch, capsys):
-    other = install(shop / "more", "another-shop", {"selection.top_pairs": "other", "selection.absent": "largest_cell"})
-    monkeypatch.syspath_prepend(str(other))
-    offers.declared.cache_clear()
-    assert "another-shop, shop-of-others" in refused(capsys, "plan", *TOWN, "selection=top_pairs")
-    assert "offers no selection called 'absent'" in refused(capsys, "plan", *TOWN, "selection=absent")
 
 
 def test_settings_of_others_are_checked_and_spelled_like_ours(shelf, capsys):
@@ -364,16 +323,13 @@ def test_an_accountant_of_others_counts_no_rounds_whose_number_depends_on_answer
     assert "which have a privacy filter" in refused(capsys, "run", *TOWN, given[0], *shared, "privacy.delta=1e-8")
 
 
-@pytest.mark.some(2)
-@pytest.mark.parametrize("named", [True, False], ids=["named", "installed"])
-def test_a_resumed_run_is_one_with_the_same_modules(request, capsys, named):
-    folder = request.getfixturevalue("shelf") if named else request.getfixturevalue("shop") / "site"
-    given = [*TOWN, *["plugins=[top_pairs]"] * named, "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
+def test_a_resumed_run_is_one_with_the_same_modules(shelf, capsys):
+    given = [*TOWN, "plugins=[top_pairs]", "selection=top_pairs", *QUIET, "hydra.run.dir=out"]
     assert command("run", *given) == 0
     first = Path("out/release/privacy.json").read_bytes()
     assert command("run", *given, "resume=true") == 0
     assert Path("out/release/privacy.json").read_bytes() == first
-    (folder / "top_pairs.py").write_text((folder / "top_pairs.py").read_text() + "\n# another version\n")
+    (shelf / "top_pairs.py").write_text((shelf / "top_pairs.py").read_text() + "\n# another version\n")
     assert command("run", *given, "resume=true") == 0, "this process imported the first one, and runs it"
     _digest.cache_clear()  # as of a new process
     assert "changed since the run began: plugins" in refused(capsys, "run", *given, "resume=true")
@@ -584,10 +540,6 @@ def test_reading_a_release_imports_nothing_that_it_names(noisy_release, shelf, m
         assert "mechanism 'logistic'" in error and "logistic_noise" in error and "plugins=[" in error
         assert "imported" not in error
         assert "cannot be imported: RuntimeError" in refused(capsys, *reader, "plugins=[logistic_noise]"), "asked for"
-    monkeypatch.syspath_prepend(str(install(shelf / "site", "shop", OFFERS)))
-    offers.declared.cache_clear()
-    for reader in READERS:
-        assert "plugins=[" in refused(capsys, *reader), "nor what an installed package calls so"
 
 
 def test_a_release_that_hides_what_it_was_made_with_is_refused_too(noisy_release, capsys):
