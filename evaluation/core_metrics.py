@@ -264,9 +264,6 @@ def _entry(n: int | None) -> Metric:
 QUICK = (1, 2, 3)
 ANITA_1WAY, ANITA_2WAY, ANITA_3WAY, ANITA_4WAY, ANITA_NWAY = (_entry(n) for n in (1, 2, 3, 4, None))
 
-#: How MGD solves each marginal.
-SOLVERS = ("auto", "flow")
-
 
 @dataclass(frozen=True)
 class MgdSettings(MetricSettings):
@@ -283,7 +280,6 @@ class MgdSettings(MetricSettings):
         preset, attributes, k, max_marginals, targets: which marginals.
         delta: tolerance Δ; deltas: others, at which the score is told too.
         alpha: cost of adding or removing one record.
-        solver: of each marginal.
     """
 
     preset: str = setting("kway", "which marginals: kway | thirds | located | pie | density | pums")
@@ -310,7 +306,6 @@ class MgdSettings(MetricSettings):
         example="a list: 'evaluation.deltas=[0,5,10]'",
     )
     alpha: float = setting(1.0, "cost of adding or removing one record", above=0)
-    solver: str = setting("auto", "auto | flow: both exact; auto picks the fastest for each marginal", choices=SOLVERS)
 
 
 MGD = Metric(

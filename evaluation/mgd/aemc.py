@@ -8,19 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evaluation.core_metrics import SOLVERS
 from evaluation.counts import Cells
 from evaluation.mgd.aemc_flow import flow_cost, simplex_cost
 from evaluation.mgd.aemc_graph import MOST_ARCS, Axis, FlowParts, graph_size, split
 from mechanisms.public.arrays import Floats, Ints
-from mechanisms.public.errors import UserError, check_names
+from mechanisms.public.errors import UserError
 
-Solver = Literal["auto", "flow"]
+#: The axes along which our network simplex solves; others are OR-Tools'.
+BY_SIMPLEX = ("path", "tree")
 #: Cells: parts that need a general solver are laid out densely in chunks of this size.
 CHUNK_CELLS = 4_000_000
 
@@ -50,8 +49,6 @@ def aemc(
     distance: ArrayLike | Axis | Sequence[Axis],
     delta: float = 2.0,
     alpha: float = 1.0,
-    *,
-    solver: Solver = "auto",
 ) -> Aemc:
     """The Approximate Earth Mover Cost of Equation 1 for two whole tables.
 
@@ -61,7 +58,6 @@ def aemc(
             each dimension of p.
         delta: tolerance Δ ≥ 0, in records.
         alpha: cost of adding or removing one record.
-        solver: auto, or flow (OR-Tools alone).
     Raises:
         UserError: negative or NaN counts, shapes that do not fit, a problem beyond the solver.
     """
@@ -72,12 +68,10 @@ def aemc(
     else:
         p, q = np.ravel(np.asarray(p)), np.ravel(np.asarray(q))
         axes = (Axis.matrix(p.size, np.asarray(distance, np.float64)),)
-    return marginal_cost(Cells.dense(p, q), axes, delta=delta, alpha=alpha, solver=solver)
+    return marginal_cost(Cells.dense(p, q), axes, delta=delta, alpha=alpha)
 
 
-def marginal_cost(
-    cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: float = 1.0, solver: Solver = "auto"
-) -> Aemc:
+def marginal_cost(cells: Cells, axes: Sequence[Axis], *, delta: float = 2.0, alpha: float = 1.0) -> Aemc:
     """Equation 1 for one marginal: min Σ X_ij M_ij + α Σ_j max(|Σ_i X_ij − Q_j| − Δ, 0), per true record.
 
     Unequal totals are allowed. Δ tolerates, it never creates: a cell's mass stays at or above 0, so that its free
@@ -91,7 +85,7 @@ def marginal_cost(
     Raises:
         UserError: settings that make no sense, a problem beyond the solver.
     """
-    check_settings(cells, axes, delta, alpha, solver)
+    check_settings(cells, axes, delta, alpha)
     truth = float(cells.q.sum())
     if truth <= 0:
         return Aemc(None, "none", reason="the true table is empty, and the cost is per true record")
@@ -102,19 +96,18 @@ def marginal_cost(
     parts = split(cells, axes, delta)
     cost, error, solvers = alpha * parts.alone, 0.0, {"closed"} if parts.alone else set()
     for moving, chosen in parts.groups():
-        some = _solve(cells, parts, chosen, [axes[i] for i in moving], delta, alpha, solver)
+        some = _solve(cells, parts, chosen, [axes[i] for i in moving], delta, alpha)
         cost, error = cost + some[0], error + some[1]
         solvers.add(some[2])
     return Aemc(cost / truth, "+".join(sorted(solvers)) or "closed", error / truth, note=_note(axes, alpha))
 
 
-def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float, solver: str = "auto") -> None:
-    """Raises UserError for a tolerance, a cost, a solver or axes that make no sense."""
+def check_settings(cells: Cells, axes: Sequence[Axis], delta: float, alpha: float) -> None:
+    """Raises UserError for a tolerance, a cost or axes that make no sense."""
     if not (math.isfinite(delta) and delta >= 0):
         raise UserError(f"got Δ = {delta}", where="delta", fix="a finite number of records of at least 0")
     if not (math.isfinite(alpha) and alpha > 0):
         raise UserError(f"got α = {alpha}", where="alpha", fix="a finite cost above 0; 1 in the paper")
-    check_names([solver], SOLVERS, "no solver", where="solver")
     if cells.shape != tuple(a.size for a in axes):
         raise UserError(
             f"distances for {tuple(a.size for a in axes)} codes, but a table of {cells.shape}", where="AEMC"
@@ -140,11 +133,11 @@ def _note(axes: Sequence[Axis], alpha: float) -> str:
 
 
 def _solve(
-    cells: Cells, parts: FlowParts, chosen: Ints, used: Sequence[Axis], delta: float, alpha: float, solver: Solver
+    cells: Cells, parts: FlowParts, chosen: Ints, used: Sequence[Axis], delta: float, alpha: float
 ) -> tuple[float, float, str]:
     """Cost, error bound and solver of the parts whose mass moves along the same axes."""
     width = math.prod(a.length for a in used)
-    simplex = solver == "auto" and all(a.kind != "matrix" for a in used)
+    simplex = all(a.kind in BY_SIMPLEX for a in used)
     cost, error = 0.0, 0.0
     for piece in np.array_split(chosen, min(chosen.size, -(-chosen.size * width // CHUNK_CELLS))):
         p, q = dense_parts(cells, parts, piece, used)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from evaluation.counts import Cells, paired_cells
-from evaluation.mgd.aemc import Aemc, Solver, marginal_cost
+from evaluation.mgd.aemc import Aemc, marginal_cost
 from evaluation.mgd.targets import TargetMarginal, Targets, at_levels, axis_at
 from evaluation.readings.reading import Ends, Z
 from mechanisms.public.arrays import Floats, Ints
@@ -132,7 +132,6 @@ def mgd(
     targets: Targets,
     *,
     alpha: float = 1.0,
-    solver: Solver = "auto",
     deltas: Sequence[float] = (),
     progress: Progress | None = None,
 ) -> MGDResult:
@@ -145,10 +144,9 @@ def mgd(
         synthetic: the other table, likewise.
         targets: which marginals, at which levels, with which weights.
         alpha: cost of adding or removing one record (Appendix A.1), above 0.
-        solver: auto or flow.
         deltas: further tolerances of all marginals, at which the score is computed too; each takes as long again.
     Raises:
-        UserError: tables over another domain than the schema's; a marginal too large for the solver asked for.
+        UserError: tables over another domain than the schema's; a marginal too large for its solver.
     """
     for name, table in (("real", real), ("synthetic", synthetic)):
         if table.domain != schema.domain:
@@ -162,7 +160,7 @@ def mgd(
     counted, axis = paired_cells(real, synthetic, cliques, progress), cache(partial(axis_at, schema))
     for place, (target, clique, cells) in enumerate(zip(targets.marginals, cliques, counted, strict=True)):
         axes = tuple(map(axis, target.attributes, target.levels, target.weights))
-        cost = partial(marginal_cost, axes=axes, alpha=alpha, solver=solver)
+        cost = partial(marginal_cost, axes=axes, alpha=alpha)
         size = real.domain.cells(clique)
         over = {float(delta): cost(cells, delta=delta) for delta in deltas}
         low, own_cost = _low(cells.q, size, target.delta), cost(cells, delta=target.delta)

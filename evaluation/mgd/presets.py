@@ -254,5 +254,5 @@ def mgd_of(inputs: Inputs) -> MGDResult:
     if inputs.schema is None:
         raise UserError("no schema", where="mgd", fix="the schema that both tables were coded with")
     own, progress = inputs.own(MgdSettings), inputs.options.progress
-    settings = {"alpha": own.alpha, "solver": own.solver, "progress": progress, "deltas": own.deltas}
+    settings = {"alpha": own.alpha, "progress": progress, "deltas": own.deltas}
     return mgd(inputs.all_rows, inputs.synthetic, inputs.schema, inputs.ready, **settings)  # type: ignore[arg-type]

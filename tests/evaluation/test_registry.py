@@ -224,7 +224,7 @@ def test_a_metric_brings_its_own_roles_and_settings(with_shades):
         ("evaluation.tints=[wag]", "did you mean 'wage'?"),
         ("evaluation.fixed=sex", "evaluation.fixed=[sex]"),
         ("evaluation.ncript={penalty: 1}", "no parameter 'penalty'"),
-        ("evaluation.solver=flwo", "did you mean 'flow'?"),
+        ("evaluation.distance=hamimng", "did you mean 'hamming'?"),
     ],
 )
 def test_a_wrong_setting_of_a_metric_is_named_with_a_way_out(with_shades, override, said):

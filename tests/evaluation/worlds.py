@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pytest
 from scipy import sparse
 from scipy.optimize import linprog
 
 from evaluation.counts import Cells
 from evaluation.metric import Inputs, Options
 from evaluation.metrics import METRICS
+from evaluation.mgd import aemc
 from evaluation.mgd.aemc_graph import Axis, Graph
 from evaluation.values.value_tables import Values
 from mechanisms.public.coded_table import CodedTable
@@ -61,6 +63,14 @@ def coded_files(schema: Schema, *paths: Path) -> tuple[CodedTable, ...]:
     with opened({str(number): path for number, path in enumerate(paths)}) as sources:
         own = {name: encode_columns(s, schema, workdir=s.workdir, apart=True)[0] for name, s in sources.items()}
         return tuple(together(schema, own)[1].values())
+
+
+def each_solver(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Both solvers of AEMC, one after the other: our own where it solves, then OR-Tools alone."""
+    yield "auto"
+    monkeypatch.setattr(aemc, "BY_SIMPLEX", ())
+    yield "flow"
+    monkeypatch.undo()
 
 
 def skewed(rows: int, seed: int, domain: Domain) -> CodedTable:
