@@ -80,13 +80,13 @@ def unit_id(source: Source, unit: PrivacyUnit) -> str:
     """SQL for the text of each record's unit id, as it stands in the table; `unit_forms` says which mean the same.
 
     Raises:
-        UserError: the table has no such column; suggests one. It holds lists or records, which have no one text.
+        UserError: the table has no such column; suggests one. It holds lists or records, which have no one text, or
+            numbers that share one.
     """
     index = source.index(str(unit.column), where="privacy.unit")
     if source.types[index].split("(")[0] not in OF_IDS:
-        problem = (
-            f"the column {unit.column!r} holds lists, records or the like: equal ones may be written in several ways"
-        )
+        problem = f"the column {unit.column!r} holds lists, records or the like, or numbers of more than 38 digits: "
+        problem += "equal ones may be written in several ways, or others in one"
         raise UserError(problem, where="privacy.unit", fix="a column of texts or numbers, one for each unit")
     return source.text(index)
 

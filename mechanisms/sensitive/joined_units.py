@@ -17,7 +17,16 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns
 from mechanisms.public.tables.encode import by_column
 from mechanisms.public.tables.inspect_file import SEVERAL_TEXTS
-from mechanisms.public.tables.scan import COPIED, DURATION, Source, listed, literal, mapped_errors, private_folder
+from mechanisms.public.tables.scan import (
+    COPIED,
+    DURATION,
+    LONG_DECIMAL,
+    Source,
+    listed,
+    literal,
+    mapped_errors,
+    private_folder,
+)
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows, numbered_rows, unit_id
 from mechanisms.sensitive.engines.duckdb_engine import copy_units
 
@@ -115,7 +124,7 @@ def _check_types(both: Source) -> None:
     """A copy holds each column as the type that its table has; of one that is empty by its type, any will do."""
     copied = [str(row[1]) for row in both.lines(f"DESCRIBE SELECT * FROM {both.relation}")]
     for name, own, other in zip(both.names, both.types, copied, strict=True):
-        if own not in (other, DURATION, SEVERAL_TEXTS, '"NULL"'):
+        if own not in (other, DURATION, LONG_DECIMAL, SEVERAL_TEXTS, '"NULL"'):
             fix = "the column as another type, for example text"
             raise UserError(f"{name!r} is of the type {own}, which is not copied", where=str(both.path), fix=fix)
 

@@ -284,7 +284,7 @@ def _plain(value: Any, column: Column | None) -> str:
     if isinstance(value, str):
         return str.__str__(value)  # a member of an enumeration writes itself otherwise than it is
     if isinstance(value, bytes):
-        return text_of_bytes(value, "backslashreplace")
+        return text_of_bytes(value)
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, datetime.timedelta | np.timedelta64):  # which is a whole number for NumPy

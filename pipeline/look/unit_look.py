@@ -90,7 +90,11 @@ def _of_units(
     if unit.column is None:
         return _ids_among(source, schema, seen, rows), []
     texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
-    forms = pa.chunked_array([unit_forms(batch.column(0), source, unit) for batch in texts_read], pa.string())
+    read, written = list[pa.Array](), list[pa.Array]()
+    for batch in texts_read:
+        read.append(unit_forms(batch.column(0), source, unit))
+        written.append(batch.column(0).unique())
+    forms = pa.chunked_array(read, pa.string())
     without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
     sizes = counted.field("counts").to_numpy()
     largest = f", at most {int(sizes.max()):,} records each" if sizes.size else ""
@@ -115,6 +119,8 @@ def _of_units(
         cure = f"privacy.missing_unit_values={listed([*unit.missing_values, *nobody])}"
         warned.append(f"unit {unit.column!r}: {each}, as of one person: is it none? {cure}")
     warned += _one_person(counted.field("values"), unit)
+    different = pa.chunked_array(written, pa.string()).unique()
+    hints += _joined(pa.table({"text": different, "form": unit_forms(different, source, unit)}), unit)
     text = source.text(source.index(unit.column, where="privacy.unit"))
     cut = f"regexp_full_match(trim({text}), {literal(CUT_SHORT.pattern)})"
     held = source.lines(f"SELECT min({text}), count(*) FROM {source.relation} WHERE {cut} HAVING count(*) > 0")
@@ -234,6 +240,21 @@ def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
         f"unit {unit.column!r}: {n:,} ids are {persons:,} but for marks in them, or letters before their digits, as "
         f"{ids_of_one[-1]!r} and {ids_of_one[0]!r} are: one person? The promise then holds for each id, not for the "
         "person: write each id in one way"
+    ]
+
+
+def _joined(ids: pa.Table, unit: PrivacyUnit) -> list[str]:
+    """Ids that are others in the table, and one unit by the rules: aZ3 and AZ3."""
+    ids = ids.filter(pc.is_valid(ids["form"]))
+    if pc.count_distinct(ids["form"]).as_py() == ids.num_rows:
+        return []
+    written = ids.group_by("form").aggregate([("text", "count"), ("text", "list")])
+    several = written.filter(pc.greater(written["text_count"], 1))
+    one, other = sorted(several["text_list"][0].as_py())[:2]
+    return [
+        f"unit {unit.column!r}: {pc.sum(several['text_count']).as_py():,} ids are {several.num_rows:,} by "
+        f"privacy.unit_id_rules, as {one!r} and {other!r} are; where these are several persons, take the rule away: "
+        "joined, each alone has twice the ε"
     ]
 
 

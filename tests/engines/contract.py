@@ -128,7 +128,6 @@ IDS_OF_TYPES: dict[str, Any] = {
     "bool": pa.array([True, False]),
     "duration": _ints([0, 2**63 - 1], pa.duration("us")),
     **{f"decimal {p} {s}": pa.array([Decimal(0)], pa.decimal128(p, s)) for p, s in ((2, 2), (38, 38), (5, 0), (5, 2))},
-    "decimal256": pa.array([Decimal(0)], pa.decimal256(76, 76)),
     **{str(k): pa.array(["a", "0", "-"], k) for k in (pa.string(), pa.large_string())},
     "dictionary": pa.array(["a", "0"]).dictionary_encode(),
     "binary": pa.array(
@@ -137,10 +136,12 @@ IDS_OF_TYPES: dict[str, Any] = {
     "fixed binary": pa.array([b"\0\0\0\1", b"\0\0\0\2", b"\xff\0\0\0"], pa.binary(4)),
     "uuid": pa.array([uuid.UUID(int=i).bytes for i in (0, 1)], pa.binary(16)).cast(pa.uuid()),
 }
-#: Types of which equal values may be written in several ways.
+#: Types of which equal values may be written in several ways, and others in one.
 NO_IDS: dict[str, Any] = {
     "list": pa.array([[1]]),
     "struct": pa.array([{"a": 1}]),
     "map": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
     "json": pa.array(['{"a": 1}'], pa.string()).cast(pa.json_()),
+    "decimal of 39 digits": pa.array([Decimal(10**38), Decimal(10**38 + 1)], pa.decimal256(39, 0)),
+    "decimal of 76 digits": pa.array([Decimal(0)], pa.decimal256(76, 76)),
 }

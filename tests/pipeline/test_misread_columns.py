@@ -529,6 +529,23 @@ def test_ids_of_one_person_in_several_forms_are_warned_of(ids, says, capsys):
     assert (says in said) if says else "one person?" not in said, said
 
 
+@pytest.mark.parametrize(
+    ("ids", "rules", "says"),
+    [
+        (["aZ3", "AZ3", "b"], "case", "2 ids are 1 by privacy.unit_id_rules, as 'AZ3' and 'aZ3' are"),
+        (["aZ3", "AZ3", "b"], "trim", ""),
+        (["7", "07", "007", "b", "B", "c"], "number,case", "5 ids are 2 by"),
+        (["", "na", "NA", "b"], "case", ""),
+    ],
+)
+def test_ids_that_rules_join_are_told(ids, rules, says, capsys):
+    cells = {"who": ids * 20, "sex": ["F", "M"] * (10 * len(ids))}
+    columns = "columns: {sex: {kind: categorical, values: [F, M], missing: false}}\nleave_out: [who]"
+    given = ("privacy.unit=who", "privacy.max_records=20", f"privacy.unit_id_rules=[{rules}]")
+    hints = "\n".join(checked(capsys, cells, columns, *given)["hints"])
+    assert (says in hints) if says else "unit_id_rules" not in hints, hints
+
+
 def test_ids_of_which_no_two_are_one_are_not_grouped(monkeypatch):
     monkeypatch.setattr(unit_look.pa, "table", lambda columns: pytest.fail("the ids are grouped"))
     assert unit_look._one_person(unit_look.pa.array(["12-3", "124", "A100", "B100", "a1"]), PrivacyUnit("who")) == []

@@ -73,7 +73,7 @@ def fetch_sqlite(address: Address, path: Path, room: FetchRoom) -> None:
     with _in_users_words(sqlite3.Error, address, _sqlite_words):
         opened = sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True, isolation_level=None)
         with closing(opened) as connection:
-            connection.text_factory = lambda cell: cell.decode(errors="replace")  # a cell stops nobody's run
+            connection.text_factory = lambda cell: cell.decode(errors="backslashreplace")  # no cell stops a run
             connection.execute("BEGIN")
             _write(_Sqlite(connection), address, path, room)
 

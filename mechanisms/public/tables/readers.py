@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechanisms.public.errors import UserError
 from mechanisms.public.jit import compiled
 from mechanisms.public.tables import inspect_file
-from mechanisms.public.tables.scan import DURATION, Opening, Source, listed, literal, private_folder
+from mechanisms.public.tables.scan import DURATION, LONG_DECIMAL, Opening, Source, listed, literal, private_folder
 from mechanisms.public.tables.sniffed_dialect import with_all_faults
 
 #: Bytes that are read at a time.
@@ -95,8 +95,9 @@ def open_parquet(opening: Opening) -> Source:
     relation = f"read_parquet({listed(opening.parts)}, hive_partitioning = false) AS t({aliases})"
     bare = opening.source(names, ("VARCHAR",) * len(names), relation)
     described = bare.lines(f"DESCRIBE SELECT * FROM {relation}")
-    own = [DURATION if kind.startswith("duration") else kind for _, kind in schemas[0]]
-    apart = (DURATION, inspect_file.SEVERAL_TEXTS)
+    marked = {"duration": DURATION, "decimal256": LONG_DECIMAL}
+    own = [marked.get(kind.partition("[")[0].partition("(")[0], kind) for _, kind in schemas[0]]
+    apart = (*marked.values(), inspect_file.SEVERAL_TEXTS)
     types = (kind if kind in apart else str(row[1]) for kind, row in zip(own, described, strict=True))
     return replace(bare, types=tuple(types))
 

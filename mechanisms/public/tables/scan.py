@@ -39,6 +39,8 @@ OF_UTC = ("+00", "+00:00", "+0000", "UTC", "GMT")
 COPIED = "COMPRESSION lz4_raw, ROW_GROUP_SIZE 30720"
 #: Lengths of time, which the engine takes for whole numbers.
 DURATION = "DURATION"
+#: Decimals of more than 38 digits, which the engine takes for floats: two of them may have one text.
+LONG_DECIMAL = "LONG_DECIMAL"
 #: What the engine raises for the file's or the disk's faults; all else is a fault of ours and keeps its traceback.
 FILE_FAULTS = (
     duckdb.InvalidInputException,
@@ -92,7 +94,7 @@ class Source(Opening):
 
     Attributes:
         names: the columns, as in the file.
-        types: DuckDB's type of each, or DURATION or SEVERAL_TEXTS; CSV text is VARCHAR throughout.
+        types: DuckDB's type of each, or DURATION, LONG_DECIMAL or SEVERAL_TEXTS; CSV text is VARCHAR throughout.
         relation: SQL that yields the rows in file order.
         header: the raw header line of a CSV file.
         states: how each of the table's files stood when it was opened.
@@ -134,7 +136,7 @@ class Source(Opening):
         c, kind = f"c{index}", self.types[index]
         if kind == "VARCHAR":
             return f"coalesce({c}, '')"
-        if kind in {"FLOAT", "DOUBLE"}:
+        if kind in {"FLOAT", "DOUBLE", LONG_DECIMAL}:
             whole = f"CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR)"
             return (
                 f"CASE WHEN {c} IS NULL OR isnan({c}) THEN '' WHEN abs({c}) < 1e15 AND {c} = trunc({c}) THEN {whole} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from contextlib import suppress
 from functools import cache
 
 #: Characters that show nothing, beside those of the categories Cf and Cc: Unicode's default ignorable code points
@@ -25,11 +26,9 @@ def seen(text: str) -> str:
     return "".join(c for c in _unseen().sub("", text) if unicodedata.category(c) not in ("Cf", "Cc"))
 
 
-def text_of_bytes(value: bytes, errors: str = "replace") -> str:
-    """Bytes as the text that they are; those that show nothing as their numbers.
-
-    Args:
-        errors: what stands for bytes that are no text, as Python's codecs call it.
-    """
-    text = value.decode("utf-8", errors)
-    return text if seen(text).strip() else "".join(f"\\x{byte:02X}" for byte in value)
+def text_of_bytes(value: bytes) -> str:
+    """Bytes as the text that they are; those that are none, or show nothing, as their numbers: no two are one."""
+    with suppress(UnicodeDecodeError):
+        if seen(text := value.decode()).strip():
+            return text
+    return "".join(f"\\x{byte:02X}" for byte in value)
