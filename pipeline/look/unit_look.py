@@ -44,6 +44,8 @@ from pipeline.look.step_look import sizes_look, steps_look
 #: Numbers with a decimal mark, times of the day, seconds since 1970, and days or times in digits.
 AMOUNT = "[-+]?[0-9]*[.,][0-9]+|[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?|1[0-8][0-9]{8}([0-9]{3})?"
 AMOUNT += f"|{COMPACT_DAY}([0-9]{{4}}([0-9]{{2}})?)?|((0[1-9]|[12][0-9]|3[01]){{2}}(19|20)[0-9]{{2}})"
+#: From here on a float is not every whole number.
+EXACT = {"FLOAT": 2**24, "DOUBLE": 2**53}
 #: A person has fewer units than this in the mean: values of more are of places, or of staff.
 RECORDS = 50
 
@@ -118,7 +120,7 @@ def _of_units(
         each = ", ".join(f"{text!r} is the id of {texts[text]:,} records" for text in nobody)
         cure = f"privacy.missing_unit_values={listed([*unit.missing_values, *nobody])}"
         warned.append(f"unit {unit.column!r}: {each}, as of one person: is it none? {cure}")
-    warned += _one_person(counted.field("values"), unit)
+    warned += _one_person(counted.field("values"), unit) + _rounded(source, unit.column)
     different = pa.chunked_array(written, pa.string()).unique()
     hints += _joined(pa.table({"text": different, "form": unit_forms(different, source, unit)}), unit)
     text = source.text(source.index(unit.column, where="privacy.unit"))
@@ -241,6 +243,17 @@ def _one_person(ids: pa.Array, unit: PrivacyUnit) -> list[str]:
         f"{ids_of_one[-1]!r} and {ids_of_one[0]!r} are: one person? The promise then holds for each id, not for the "
         "person: write each id in one way"
     ]
+
+
+def _rounded(source: Source, unit: str) -> list[str]:
+    """Ids so large that a float is not each of them, as pandas makes of whole numbers where one is missing."""
+    index = source.index(unit, where="privacy.unit")
+    if (least := EXACT.get(source.types[index])) is None:
+        return []
+    large = f"isfinite(c{index}) AND abs(c{index}) >= {least}"
+    ((rows,),) = source.lines(f"SELECT count(*) FROM {source.relation} WHERE {large}")
+    remark = f"the ids of {rows:,} rows are floats of {least:,} or more, where two ids may be one by now"
+    return [f"unit {unit!r}: {remark}: write them as Int64, which has room for gaps, or as texts"] * (rows > 0)
 
 
 def _joined(ids: pa.Table, unit: PrivacyUnit) -> list[str]:

@@ -546,6 +546,15 @@ def test_ids_that_rules_join_are_told(ids, rules, says, capsys):
     assert (says in hints) if says else "unit_id_rules" not in hints, hints
 
 
+@pytest.mark.parametrize(("ids", "told"), [([2**60, 2**60 + 1, 3], 2), ([2**53 - 1, 7, 3], 0)])
+def test_ids_that_a_gap_made_floats_of_are_told(ids, told):
+    """pandas makes floats of whole numbers where one is missing, and the floats of the first two are one."""
+    facts = {"columns": {"sex": {"kind": "categorical", "values": ["f"]}}, "leave_out": ["who"]}
+    frame = pd.DataFrame({"who": pd.Series([*ids, None], dtype=float), "sex": "f"})
+    said = str(pipeline.check(frame, facts, unit="who", max_records=1)["hints"])
+    assert (f"the ids of {told} rows are floats of" in said) == (told > 0), said
+
+
 def test_ids_of_which_no_two_are_one_are_not_grouped(monkeypatch):
     monkeypatch.setattr(unit_look.pa, "table", lambda columns: pytest.fail("the ids are grouped"))
     assert unit_look._one_person(unit_look.pa.array(["12-3", "124", "A100", "B100", "a1"]), PrivacyUnit("who")) == []
