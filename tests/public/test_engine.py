@@ -110,6 +110,7 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.csv", b'a,b\n1,2\n3,"SECRET', "a quote is not closed"),
     ("t.csv", b'a,b\n1,"2" SECRET\n', "a quote is not closed, or text follows a closing quote"),
     ("t.csv", b"a,b\n1,2\r\n3,SECRET\n", "line ends are mixed"),
+    *(("t.csv", b"a\n" + cells, "line ends are mixed") for cells in (b"\rSECRET\n", b"\r\n1\n", b"1\n \r\n")),
     ("t.csv.gz", gzip.compress(b"a,b\n" + LINES, mtime=0)[:-3], "truncated or damaged"),
     ("t.csv.gz", gzip.compress(b"a,b\n", mtime=0)[:9], "truncated or damaged"),
     ("t.csv.zst", zstd(b"a,b\n" + LINES)[:-1], "truncated or damaged"),

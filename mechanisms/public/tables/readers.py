@@ -20,8 +20,9 @@ from mechanisms.public.tables.sniffed_dialect import with_all_faults
 #: Bytes that are read at a time.
 CHUNK = 1 << 22
 #: Where a reader stands: before a field, behind its first blank, in one without quotes, in a quoted one, at a quote
-#: inside of it or behind it.
-START, BLANK, PLAIN, QUOTED, AT_QUOTE = range(5)
+#: inside of it or behind it; or behind a carriage return in the only column of a file whose lines end otherwise: the
+#: engine makes two rows of some such cells.
+START, BLANK, PLAIN, QUOTED, AT_QUOTE, MIXED = range(6)
 
 
 def open_csv(opening: Opening) -> Source:
@@ -53,11 +54,14 @@ def _opened(opening: Opening) -> Source:
         for own, part in given
     ]
     inspect_file.check_same(opening.parts, [names for names, _ in headers], "columns do")
+    names, header = headers[0]
     for own, part in given:
         state = part.stat()
-        if _ends_quoted(part, pressed[0], delimiter, state.st_size, state.st_mtime_ns):
+        end = _end(part, pressed[0], delimiter, len(names) == 1, state.st_size, state.st_mtime_ns)
+        if end == QUOTED:
             raise UserError("malformed: a quote is not closed", where=str(own), fix='write " as ""')
-    names, header = headers[0]
+        if end == MIXED:
+            raise UserError("malformed: line ends are mixed", where=str(own), fix="use one kind of line end throughout")
     columns = ", ".join(f"'c{i}': 'VARCHAR'" for i in range(len(names)))
     # parallel: readers that begin within a quoted text take its lines for rows, and then give up on the file
     relation = (
@@ -103,10 +107,11 @@ def open_parquet(opening: Opening) -> Source:
 
 
 @lru_cache(maxsize=1024)
-def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _changed: int) -> bool:
-    """Whether the last quote of a file is not closed: one pass over its bytes.
+def _end(path: Path, compressed: str, delimiter: str, alone: bool, _size: int, _changed: int) -> int:
+    """Where a reader stands at the end of a file, as QUOTED where its last quote is open: one pass over its bytes.
 
     Args:
+        alone: whether it has one column.
         _size, _changed: of the file: another state of it is another question.
     Raises:
         UserError: a compressed file that is damaged, which the engine would not always notice.
@@ -115,17 +120,19 @@ def _ends_quoted(path: Path, compressed: str, delimiter: str, _size: int, _chang
     with inspect_file.undamaged(path), inspect_file.open_bytes(path, compressed) as file:
         while chunk := file.read(CHUNK):
             line_end = line_end or next((b for b in chunk if b in b"\r\n"), 0)  # of the header
-            state = _after(np.frombuffer(chunk, np.uint8), ord(delimiter), line_end, state)
-    return state == QUOTED
+            state = _after(np.frombuffer(chunk, np.uint8), ord(delimiter), line_end, alone, state)
+    return state
 
 
 @compiled
-def _after(chunk: NDArray[np.uint8], delimiter: int, line_end: int, state: int) -> int:
+def _after(chunk: NDArray[np.uint8], delimiter: int, line_end: int, alone: bool, state: int) -> int:
     """The state after these bytes; one blank before a quote belongs to no field, as the engine has it."""
     for byte in chunk:
         if state == QUOTED:
             if byte == 34:
                 state = AT_QUOTE
+        elif state == MIXED or (alone and byte == 13 and line_end == 10):
+            state = MIXED
         elif byte == delimiter or byte == 10 or (byte == 13 and (line_end == 13 or state < PLAIN)):
             state = START
         elif byte == 34 and state != PLAIN:
