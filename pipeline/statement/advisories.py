@@ -74,11 +74,28 @@ def nan_by_others(statement: Json, answers: Sequence[Json]) -> tuple[bool | None
     return None, "affected if its table was one file of Parquet, or a data frame, with NaN in it; it does not say"
 
 
+def rounded_ids(statement: Json, answers: Sequence[Json]) -> tuple[bool | None, str]:
+    """The release does not say of which type its ids were; under replace two units are as far apart as one."""
+    if statement["unit"]["column"] is None or statement.get("neighbouring") == "replace":
+        return False, "no id is read, or another unit stands in the place of one"
+    return (
+        None,
+        "affected if its ids are decimals of more than 38 digits of a Parquet table or an Arrow frame; it does not say",
+    )
+
+
+def carriage_returns(statement: Json, answers: Sequence[Json]) -> tuple[bool | None, str]:
+    """The release does not say how many columns its file had."""
+    return None, "affected if its table was a CSV file of one column with such a cell; it does not say"
+
+
 CHECKS: dict[str, Callable[[Json, Sequence[Json]], tuple[bool | None, str]]] = {
     "fine_laplace": fine_laplace,
     "set_aside_by_position": set_aside_by_position,
     "ids_as_none": ids_as_none,
     "nan_by_others": nan_by_others,
+    "rounded_ids": rounded_ids,
+    "carriage_returns": carriage_returns,
 }
 
 

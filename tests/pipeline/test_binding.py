@@ -266,13 +266,16 @@ def laplace(scale, query="GridQuery"):
 def test_advisories_are_told_from_the_receipts_of_a_release(answers, affected):
     said = {"versions": {"pipeline": "0.1.0"}, "holdout": "none", "unit": {"column": None}, "events": []}
     found = {a["id"]: affected for a, affected, _ in advisories_of(said, answers)}
-    assert found == {"DPSP-2026-01": affected, "DPSP-2026-02": None, "DPSP-2026-03": False, "DPSP-2026-04": None}
+    unit = {"DPSP-2026-03": False, "DPSP-2026-05": False}
+    assert found == {"DPSP-2026-01": affected, "DPSP-2026-02": None, "DPSP-2026-04": None, "DPSP-2026-06": None, **unit}
     own = said | {"unit": {"column": "person", "missing": "own"}}
-    assert {affected for a, affected, _ in advisories_of(own, answers) if a["id"] == "DPSP-2026-03"} == {None}
+    assert {affected for a, affected, _ in advisories_of(own, answers) if a["id"] in unit} == {None}
     kept = {**said, "neighbouring": "replace"}
     assert {affected for a, affected, _ in advisories_of(kept, answers) if a["id"] == "DPSP-2026-02"} == {False}
+    exchanged = own | {"neighbouring": "replace"}
+    assert {affected for a, affected, _ in advisories_of(exchanged, answers) if a["id"] == "DPSP-2026-05"} == {False}
     assert advisories_of({**said, "versions": {"pipeline": VERSION}}, answers) == []
-    assert len(advisories_of({**said, "versions": {}}, answers)) == 4  # who says no version is suspect
+    assert len(advisories_of({**said, "versions": {}}, answers)) == 6  # who says no version is suspect
 
 
 def test_an_affected_release_is_not_sound_whatever_else_holds(release, capsys):
