@@ -23,7 +23,9 @@ LEVELS = ("records", "persons")
 #: The column with a person's number of records, and what stands before that of the first record's time.
 RECORDS, FIRST = "records", "first "
 #: What is said of such an answer.
-COUNTED = "counts of persons, each once, by what is constant in them"
+COUNTED = (
+    "counts of persons, each once, by what is constant in them; the largest number of records also stands for more"
+)
 #: The features whose values are those of a column.
 OF_PERSONS = frozenset({Trait.RECORDS, Trait.FIRST, Trait.CONSTANT})
 

@@ -269,8 +269,8 @@ def render_run(folder: RunFolder, output: Path | None = None, released: Callable
     last += [units_section(units)] if units else []
     promise = statement.get("guarantee", statement["budget"])
     facts = [
-        ("ε", f"{promise['epsilon']:.4g}"),
-        ("δ", f"{promise['delta']:.3g}"),
+        ("ε", rounded_up(promise["epsilon"], 4)),
+        ("δ", rounded_up(promise["delta"], 3)),
         ("release", "private" if statement["private"] else "NOT private"),
         *_facts(scores, drawn.get("files")),
     ]

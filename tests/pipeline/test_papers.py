@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from pipeline.settings.config import Config
-from pipeline.statement.papers import render_statement
+from pipeline.statement.papers import _odds_of, render_statement
 from pipeline.statement.signing import Manifest
 from tests.pipeline.conftest import SCHEMA, TOWN, command, people, statement_of, worded
 from tests.pipeline.formats import departures
@@ -41,7 +41,7 @@ LOOKED = "For this release no row is looked at again."
 ALONE = "none in this release: synthesis is handed the noisy answers alone"
 HANDED = "Rows are made by a synthesizer that is handed the noisy answers and the schema alone."
 STARTED = "the public table 'known.csv', whose rows may stand in it as they are"
-COMPARED = "The table that was made was compared with the private rows: 1 noisy score, charged"
+COMPARED = "The table that the run made was compared with the private rows: 1 noisy score, charged"
 NOISY_ROWS = "as many as the noisy total says"
 ALL_ROWS = "as many as the table has (a public fact)"
 SMALL = "small groups"
@@ -177,7 +177,7 @@ TABLE = {
     ),
     "accepted": Row(
         ["accept=[{metric: l1, marginals: 1, at_most: 9e5}]", "accept_share=0.1"],
-        page=[f"{ALONE}; the table that it made was compared with the rows, with noise (1 charge)"],
+        page=[f"{ALONE}; the table that the run made was compared with the rows, with noise (1 charge)"],
         deployment=[f"{COMPARED}."],
         croissant=[f"{COMPARED}."],
         never=[LOOKED, "in each of several tries"],
@@ -187,7 +187,7 @@ TABLE = {
         page=[
             "one of several tries",
             f"{WITHOUT}, how many tries there were",
-            "known.csv'; the table that it made was",
+            "known.csv'; the table that the run made was",
         ],
         deployment=[f"{COMPARED}, in each of several tries.", "Released: one of several tries", "how many tries there"],
         croissant=[f"{COMPARED}, in each of several tries.", STARTED],
@@ -196,8 +196,8 @@ TABLE = {
     "rows that are asked for": Row(
         ["synthesis.rows=77", "synthesis.seed=1", "data.max_unplaced=1"],
         page=["77 (from the settings)", "no column refuses the run for values that the schema cannot place"],
-        deployment=["the number of synthetic rows, 77 (synthesis.rows)"],
-        privacy=["the number of synthetic rows, 77 (synthesis.rows)"],
+        deployment=["the number of synthetic rows, 77 (synthesis.rows), of the run's own table"],
+        privacy=["the number of synthetic rows, 77 (synthesis.rows), of the run's own table"],
         never=[NOISY_ROWS, "(data.max_unplaced=0.2)"],
     ),
     "rows that a selection is told": Row(
@@ -334,6 +334,21 @@ def test_a_part_of_the_table_is_called_so_in_every_paper_that_describes_it(towns
     assert "table of town, only rows with sex = f, with the noisy marginals" in papers["deployment"]
     assert "table of town, only rows with sex = f." in papers["croissant"]
     assert command("verify", "part/release") == 0
+
+
+def test_a_table_that_was_made_later_is_not_called_the_one_that_the_run_compared_or_counted(town):
+    """Its page said that it was compared with the private rows, and that it has as many rows as the run's own."""
+    accept = "accept=[{metric: l1, marginals: 1, at_most: 9e5}]"
+    assert command("run", *QUICK, accept, "synthesis.rows=77", "hydra.run.dir=out") == 0
+    assert command("synth", "from=out/release", "rows=5", "output=again") == 0
+    papers = papers_of(town / "again" / "release")
+    assert "77 (synthesis.rows), of the run's own table" in papers["page"] and "5 (from the settings)" in papers["page"]
+    assert f"{COMPARED}." in papers["deployment"] and "the table that the run made was compared" in papers["page"]
+    assert command("verify", "again/release") == 0
+
+
+def test_the_factor_of_a_large_epsilon_is_rounded_up():
+    assert _odds_of({"epsilon": 30.001, "delta": 0.0})["factor"].startswith("e^30.01,")
 
 
 def test_all_that_is_taken_as_public_or_outside_stands_on_the_page_in_full_length(town):

@@ -296,7 +296,9 @@ def test_questions_about_persons_are_answered_from_what_was_counted_of_them(plac
     assert (abs(sizes["count"] - real) < 5 * sizes.standard_error).all()
     (few,) = release.count({"records": [1, 2], "sex": "f"}, level="persons")["count"]
     assert abs(few - ((persons.records <= 2) & (persons.sex == "f")).sum()) < 30
-    (mean,) = release.estimate("mean", "records", level="persons").estimate
+    mean = release.estimate("mean", "records", level="persons")
+    assert "the largest number of records also stands for more" in "; ".join(mean.attrs["notes"])
+    (mean,) = mean.estimate
     assert abs(mean - persons.records.mean()) < 0.1
     share = pipeline.estimate("out/release", "proportion", "town", value="A", by="sex", level="persons")
     assert ((share.low < 0.65) & (share.high > 0.55)).all()
