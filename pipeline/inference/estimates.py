@@ -42,7 +42,7 @@ DROWNED = "intervals cover every answer that is possible: the noise, or the bins
 AT_END = (
     "means have no estimate: noise may move them beyond the least or the largest value; the interval is all we know"
 )
-#: Groups whose number of records is not above so many of its standard errors take no part.
+#: Groups whose number of records is not above so many of its standard errors tell next to nothing.
 CERTAIN = 4.0
 #: Means that are tried before the best of them is refined.
 TRIED = 41
@@ -184,13 +184,14 @@ def _test(schema: Schema, question: EstimateQuestion, marginal: MarginalEstimate
         raise UserError("a test of equal means compares groups", where="by", fix="by=[COLUMN]")
     counted = [m * groups.counted for m in groups.members]
     statistic, degrees, p_value = equal_means(marginal, counted, groups.middle, sampling=question.sampling)
+    sums = [Sums(marginal, m, question.sampling) for m in counted]
     frame = pd.DataFrame(
         {
             "statistic": [statistic],
             "degrees_of_freedom": [degrees],
             "p_value": [p_value],
             "groups": [degrees + 1],
-            "groups_too_small": [groups.count - degrees - 1],
+            "groups_too_small": [sum(s.value(s.cells) <= CERTAIN * s.error(s.cells) for s in sums)],
             "how": ["measured"],
         }
     )
@@ -208,7 +209,7 @@ def equal_means(
     groups − 1 degrees of freedom; Hansen et al. 1996, continuously updated estimates; the tails of other noise are
     wider, and are drawn). Noise that the groups share is in it.
 
-    Groups whose number of records is not above CERTAIN of its standard errors take no part.
+    Groups of few records take part too: who leaves out those that look small chooses by noise that is in the sums.
 
     Args:
         members: per group which cells count.
@@ -216,17 +217,11 @@ def equal_means(
         sampling: whether the drawing of records adds to the variance.
     Returns:
         χ², its degrees of freedom, and how likely so large a statistic is where all means are equal.
-    Raises:
-        UserError: fewer than two groups with records.
     """
     from scipy.optimize import minimize_scalar
     from scipy.stats import chi2
 
-    sums = [Sums(counts, m, sampling) for m in members]
-    part = [i for i, s in enumerate(sums) if s.value(s.cells) > CERTAIN * s.error(s.cells)]
-    if len(part) < 2:
-        raise UserError("fewer than two groups are larger than their noise", where="by", fix="coarser groups")
-    of = [members[i] for i in part]
+    of = [*members]
     records = np.maximum(counts.values, 0.0) if sampling else np.zeros_like(counts.values)
 
     def weights(mu: float) -> Floats:
@@ -247,7 +242,7 @@ def equal_means(
     step = (high - low) / (TRIED - 1)
     near = minimize_scalar(length, bounds=(max(best - step, low), min(best + step, high)), method="bounded")
     mu = min(best, float(near.x), key=length)
-    least, degrees = length(mu), len(part) - 1
+    least, degrees = length(mu), len(of) - 1
     chance = float(chi2.sf(least, degrees))
     if not counts.gaussian:
         chance = max(chance, _drawn_chance(counts, weights(mu), covariance(mu), np.array(of) @ counts.values, least))
