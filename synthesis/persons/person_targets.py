@@ -198,13 +198,18 @@ def _within_spans(asked: Asked, values: Floats, spans: PersonTarget | None, by_s
         tails = np.cumsum(own.reshape(-1, starts.size).sum(axis=0)[::-1])[::-1]
         capped = np.minimum(tails, np.cumsum(span[::-1])[::-1] * total / span.sum())
         capped = np.diff(np.append(capped, 0.0)[::-1])[::-1]
-        own *= np.maximum(capped, 0.0) / np.maximum(tails - np.append(tails[1:], 0.0), 1e-12)
+        fit = np.maximum(capped, 0.0) / np.maximum(tails - np.append(tails[1:], 0.0), 1e-12)
+        held = (own * fit).reshape(-1, starts.size).any(axis=0)
+        if not held.any():
+            continue
+        own *= fit
         low, high = 0.0, 10.0
+        beyond = np.maximum(middles - middles[held.argmax()], 0.0)  # from 0 on long gaps alone would be tilted away
         for _ in range(50):
-            tilt = np.exp(-(low + high) / 2 * middles)
+            tilt = np.exp(-(low + high) / 2 * beyond)
             above = float((own * tilt * middles).sum()) > mean * float((own * tilt).sum())
             low, high = ((low + high) / 2, high) if above else (low, (low + high) / 2)
-        own *= np.exp(-low * middles)
+        own *= np.exp(-low * beyond)
         own *= total / max(own.sum(), 1e-12)
     return rows.reshape(values.shape)
 

@@ -1,6 +1,7 @@
 """Laws of linked persons, rules over them, their numbers, and what they get back of real and of planted ones."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -58,6 +59,7 @@ from synthesis.persons.person_targets import (
     _by_rows,
     _one_row,
     _signal,
+    _within_spans,
     answered,
     targets_of,
 )
@@ -335,6 +337,23 @@ def test_gaps_of_each_size_are_thought_as_long_as_its_spans_leave_before_their_a
     steps = np.arange(20)[[GROUP.groups.index(g) for g in (4, 5, 6)]]
     mean = rows[4:] @ days / rows[4:].sum(axis=1)
     assert (mean < 11.5 / steps * 1.05).all() and mean[2] < mean[0] / 1.5
+
+
+@pytest.mark.parametrize("gap", [5, 8])
+def test_gaps_that_are_all_longer_than_the_spans_leave_keep_their_persons(gap):
+    """Monthly wages with hours lost all gaps, and a release came to nothing after its budget was spent."""
+    persons = np.bincount(GROUP.groups, TWENTY)
+    spans, gaps = np.zeros((7, 10)), np.zeros((7, 2, 10))
+    spans[:, 5], gaps[:, :, gap] = persons, persons[:, None] / 2
+    asked, target = (
+        asked_of_days(kinds, v, 0.0) for kinds, v in (([Trait.SAME, Trait.GAP], gaps), ([Trait.SPAN], spans))
+    )
+    hours = tuple(24 * day for day in DAYS)
+    of_hours = [replace(f, groups=hours) if f.kind is Trait.SPAN else f for f in target.question.features]
+    target = replace(target, question=replace(target.question, features=tuple(of_hours)))
+    goal = PersonTarget(target, spans.ravel(), np.zeros(spans.size), 9.0)
+    rows = _within_spans(asked, gaps.reshape(7, -1), goal, TWENTY).reshape(7, 2, 10)
+    assert np.allclose(rows.sum(axis=(1, 2)), persons)
 
 
 def test_what_is_seen_of_one_column_among_many_is_clearer_than_what_is_seen_of_times(monkeypatch):
