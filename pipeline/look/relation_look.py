@@ -99,8 +99,8 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
     hints += [
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "
         "derive or impossible, as a draft writes it"
-        for one in dependent.follows
-        if (schema[one.target].kind == "integer" or schema[one.source].value_codes > schema[one.target].value_codes)
+        for one, own in ((one, schema[one.source]) for one in dependent.follows)
+        if (one.gaps or schema[one.target].kind == "integer" or own.value_codes > schema[one.target].value_codes)
         and not _ruled(schema, one.source, one.target)
     ]
     of_length = {one.later for one in lengths}

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from mechanisms.public.drafts import column_facts, rule_guess
+from mechanisms.public.drafts import column_facts, never_guess, rule_guess
 from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.drafts.text_guess import classes_in_order, in_order
 from mechanisms.public.errors import UserError
@@ -585,6 +585,17 @@ def test_what_follows_from_another_column_is_proposed_from_its_nearest_source(tm
     assert text.count("# in 2,100 of the 2,100 rows that tell") == 2
     own = taken(tmp_path, text)
     assert sorted(own.domain.names) == sorted((*own.synthesized.names, "state", "name"))
+
+
+def test_a_text_that_follows_but_for_gaps_is_proposed_with_them(tmp_path: Path) -> None:
+    """A tenth of the prescriptions lack the disease, and no rule tied the others: one row in 40 had another drug."""
+    rows = "".join(f"drug{i % 9},{f'disease{i % 9 // 2}' if i * 7919 % 31 > 2 else ''},{i % 2}\n" for i in range(3_100))
+    text, _ = drafted(csv(tmp_path, "drug,disease,sex\n" + rows))
+    (line,) = [line for line in text.splitlines() if "possible: [[" in line]
+    assert '["drug0", "disease0"], ["drug0", null], ["drug1", "disease0"]' in line and line.count("null") == 9
+    assert "derive" not in text and line.endswith("rows that tell")
+    ((clique, zeros),) = taken(tmp_path, text).zeros
+    assert clique == ("drug", "disease") and (zeros.reshape(9, 6).sum(axis=1) == 4).all()
 
 
 def test_a_flag_that_the_sign_of_an_amount_tells_is_proposed(tmp_path: Path) -> None:
@@ -1224,9 +1235,11 @@ def test_sparse_codes_follow_from_the_names_that_they_stand_for_and_flags_from_t
 
 
 def test_pairs_are_looked_for_in_the_columns_that_may_tell_alone(tmp_path, monkeypatch):
-    read, encoding = list[str](), rule_guess.encoding
+    read, encoding = list[str](), never_guess.encoding
     monkeypatch.setattr(
-        rule_guess, "encoding", lambda own, schema: read.extend(c.name for c in schema.columns) or encoding(own, schema)
+        never_guess,
+        "encoding",
+        lambda own, schema: read.extend(c.name for c in schema.columns) or encoding(own, schema),
     )
     rows = [f"{'ab'[i % 2]},{'xy'[i % 3 // 2] if i % 2 else ''},2020-01-{i % 28 + 1:02}\n" for i in range(300)]
     text, _ = drafted(csv(tmp_path, f"job,ward,day\n{''.join(rows)}"))

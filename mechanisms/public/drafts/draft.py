@@ -16,7 +16,7 @@ from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
 from mechanisms.public.drafts.column_guess import guess_column
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.mixed_guess import guess_mixed
-from mechanisms.public.drafts.never_guess import Dependent, guess_dependent
+from mechanisms.public.drafts.never_guess import Dependent, code_batches, guess_dependent
 from mechanisms.public.drafts.order_guess import (
     EVEN,
     Length,
@@ -29,7 +29,6 @@ from mechanisms.public.drafts.order_guess import (
 from mechanisms.public.drafts.rule_guess import (
     Determined,
     Pair,
-    code_batches,
     guess_calendar,
     guess_derived,
     guess_parts,

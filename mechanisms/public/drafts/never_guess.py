@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,9 @@ from mechanisms.public.rules.structural_zeros import MOST_CONSTANTS
 from mechanisms.public.rules.transforms import MAX_COMBINATIONS
 from mechanisms.public.schema.code_labels import bin_bounds, drawn_ends, label_of
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.table_schema import Schema
+from mechanisms.public.tables.encode import encoding
+from mechanisms.public.tables.scan import Source
 
 #: If the columns were unrelated, so many rows would hold each such pair of values, and so many all of a rule.
 EXPECTED_EACH, EXPECTED = 20, 100
@@ -317,6 +320,13 @@ def _skipped(
     else:
         labels = (None,) if at[1] else ()
     return Skipped(source.name, target[0].name, labels, empty, int(rows[at].sum()), explained, target[2])
+
+
+def code_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
+    """Column → codes of the rows, batch by batch. NOT private."""
+    coded = encoding(source, Schema("", tuple(columns)))
+    for batch in source.batches(coded.select, first=coded.types):
+        yield {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(columns)}
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from mechanisms.public.schema.bins import DAY, Bins
 from mechanisms.public.schema.code_labels import label_of
 from mechanisms.public.schema.column import DATE_KINDS, DAYS, Column
 from mechanisms.public.schema.discover_fields import FieldDict
-from mechanisms.public.schema.table_schema import Schema, column_fields, parse_schema
-from mechanisms.public.tables.encode import encoding, read_sql, text_sql
+from mechanisms.public.schema.table_schema import column_fields, parse_schema
+from mechanisms.public.tables.encode import read_sql, text_sql
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import agree, first_rows, value_batches
 
@@ -272,6 +272,7 @@ class Determined:
         possible: the pairs that can be, (source, target) by their labels; None: missing.
         complete: each code of the source has one target.
         twin: each of its frequent values has one that no other has, so that the two say the same.
+        gaps: whether the target may be empty beside any value.
     """
 
     source: str
@@ -281,13 +282,7 @@ class Determined:
     possible: tuple[tuple[str | None, str | None], ...]
     complete: bool
     twin: bool = False
-
-
-def code_batches(source: Source, columns: Sequence[Column]) -> Iterator[dict[str, NDArray[np.int64]]]:
-    """Column → codes of the rows, batch by batch. NOT private."""
-    coded = encoding(source, Schema("", tuple(columns)))
-    for batch in source.batches(coded.select, first=coded.types):
-        yield {c.name: np.asarray(batch.column(i)).astype(np.int64) % c.size for i, c in enumerate(columns)}
+    gaps: bool = False
 
 
 def guess_determined(
@@ -321,12 +316,12 @@ def guess_determined(
         for (a, b), counts in tried.items():
             cells = codes[a] * counts.shape[1] + codes[b]
             counts += np.bincount(cells, minlength=counts.size).reshape(counts.shape)
-        tried = {(a, b): n for (a, b), n in tried.items() if not _hopeless(n[: by_name[a].value_codes])}
+        tried = {(a, b): n for (a, b), n in tried.items() if not _hopeless(_filled(n, by_name[a], by_name[b]))}
     by_target: dict[str, list[Determined]] = {}
     above: dict[str, set[str]] = {c.name: {c.name} for c in columns}  # column → all that follows from it
     for (a, b), counts in sorted(tried.items(), key=lambda item: (item[1].shape[0], place[item[0][0]])):
         rival = a in by_target or a in above[b]  # of columns that say the same, one rule is enough
-        if rival or (one := _determined(by_name[a], by_name[b], counts)) is None:
+        if rival or (one := _determined(by_name[a], by_name[b], counts, gaps=False)) is None:
             continue
         by_target.setdefault(b, []).append(one)
         above[a] |= above[b]
@@ -346,6 +341,12 @@ def is_listed(column: Column) -> bool:
     """Whether each value of the column has a code of its own, and these are few."""
     numbers = column.kind == "integer" and column.value_codes == column.high - column.low + 1
     return (numbers or column.kind in {"categorical", "flag"}) and column.value_codes <= MAX_VALUES
+
+
+def _filled(counts: NDArray[np.int64], source: Column, target: Column) -> NDArray[np.int64]:
+    """Of the counts those of rows that hold a value of the source, and of the target, whose gaps may be anywhere."""
+    held: NDArray[np.int64] = counts[: source.value_codes] * (np.arange(target.size) != target.missing_code)
+    return held
 
 
 def _hopeless(values: NDArray[np.int64]) -> bool:
@@ -369,25 +370,26 @@ def _beside(values: NDArray[np.int64], most: NDArray[np.int64], frequent: NDArra
     return {a: own for a, own in each.items() if values[a].sum() == values[a, own].sum()}
 
 
-def _determined(source: Column, target: Column, counts: NDArray[np.int64]) -> Determined | None:
-    """What the counts say of one pair (source codes × target codes)."""
-    values = counts[: source.value_codes]
+def _determined(source: Column, target: Column, counts: NDArray[np.int64], *, gaps: bool) -> Determined | None:
+    """What the counts say of one pair (source codes × target codes); `gaps` of the target aside, or with them."""
+    values = _filled(counts, source, target) if gaps else counts[: source.value_codes]
     most = values.argmax(axis=1)
     frequent = values.max(axis=1) >= FEWEST_UNITS
     seen, follows = values[frequent], int(values.max(axis=1)[frequent].sum())
     rows = int(seen.sum())
     wrong = rows - int(seen.sum(axis=0).max(initial=0))
     if rows < FEWEST_ROWS or not wrong or rows - follows > (1 - LAMBDA) * wrong:
-        return None
+        return None if gaps or not target.missing else _determined(source, target, counts, gaps=True)
     beside = _beside(values, most, frequent) if source.kind in {"integer", "float"} else {}
     beside |= {int(a): [int(most[a])] for a in np.flatnonzero(frequent)}
     pairs = [
         (label_of(source, a), label_of(target, b))
         for a in range(source.size)
-        for b in beside.get(a, range(target.size))
+        for b in range(target.size)
+        if b in beside.get(a, [b]) or (gaps and b == target.missing_code)
     ]
-    complete = bool(frequent.all()) and source.size == source.value_codes and is_listed(source)
+    complete = bool(frequent.all()) and source.size == source.value_codes and is_listed(source) and not gaps
     if len(pairs) > LONGEST:
         return None
     twin = len({*most[frequent].tolist()}) == np.count_nonzero(frequent)
-    return Determined(source.name, target.name, follows, rows, tuple(pairs), complete, twin)
+    return Determined(source.name, target.name, follows, rows, tuple(pairs), complete, twin, gaps)
