@@ -31,8 +31,9 @@ NAMED, SEEN = 3, 40
 #: distance's own noise, and so many of the standard errors that `query distances=true` prints, which bound the noise of
 #: the one-way counts too.
 LEAST, CERTAIN, PRINTED = 0.02, 4.0, 2.0
-#: Less than this part of a relation in the synthetic table: it is lost.
-LOST = 0.5
+#: Less than this part of a relation in the synthetic table: it is lost. Noise raised the largest of many distances:
+#: where CERTAIN standard deviations are more than that part of one, the rest is said as a bound.
+LOST, NOISY = 0.5, 0.1
 
 #: Two columns, the share of the records that their dependence moves, what was asked of their cells (None: that is not
 #: released), and whether it moves at least so much.
@@ -100,7 +101,7 @@ def _is_lost(relation: Relation) -> bool:
 def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: float) -> Iterator[Pair]:
     """Of each released distance that is beyond chance and its standard error the whole distance that its law expects.
 
-    Where sums of cells were compared, the distance itself, which is less.
+    Where sums of cells were compared, the distance itself, which is less. Where much of it may be noise, the rest.
     """
     noise = distance_noise(distances)
     for place in np.argsort(-distances.values, kind="stable")[:SEEN]:
@@ -110,14 +111,17 @@ def _compared(evidence: ReleaseEvidence, distances: NoisyDistances, records: flo
         cells = evidence.pair_cells(pair)
         if value - cells.base(distances.below) < max(CERTAIN * noise, PRINTED * evidence.distance_error(pair)):
             continue
-        moved, measured, whole = float(value), evidence.measurements, bool(distances.whole[place])
+        measured, whole = evidence.measurements, bool(distances.whole[place])
         query: QueryMatrix | None = Identity(measured.domain.cells(pair))
+        both = [float(value) - CERTAIN * noise, float(value)]
         if whole:
-            moved = _beyond(cells.distance(cells.strength(moved, distances.below)), cells.distance(0.0))
+            strengths = (cells.strength(distance, distances.below) for distance in both)
+            both = [_beyond(cells.distance(strength), cells.distance(0.0)) for strength in strengths]
         else:  # of a pair that was measured the same sums
             own = (a.query for a in measured.answers if a.clique == pair)
             query = next((q for q in own if isinstance(q, MergedQuery)), None)
-        yield pair, min(moved / (2 * records), 1.0), query, not whole
+        noisy = both[0] < (1 - NOISY) * both[1]
+        yield pair, min(both[0 if noisy else 1] / (2 * records), 1.0), query, noisy or not whole
 
 
 def _answered(evidence: ReleaseEvidence, records: float) -> Iterator[Pair]:
