@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -1395,6 +1396,19 @@ def test_times_of_the_day_past_midnight_are_told(tmp_path: Path) -> None:
         assert text.count("past midnight") == 1
     text, _ = drafted(csv(tmp_path, "stamp,clock\n" + "".join(f"{d},{t}\n" for d, t in zip(day, clock, strict=False))))
     assert "'clock' is the time of 'stamp' in 3,000 of 3,000 rows: leave it out" in text and "soon after" not in text
+
+
+def test_lengths_of_which_few_are_short_have_even_bins(tmp_path: Path) -> None:
+    """Of a marathon's halves nearly all lay in three bins, since few lengths are many times the shortest."""
+    rng = np.random.default_rng(3)
+    halves = np.rint(np.exp(rng.normal(np.log(4_000), 0.17, 2_000))).astype(int)
+    begun = pd.Timestamp("2024-05-05 09:00") + pd.to_timedelta(rng.integers(0, 3_600, 2_000), "s")
+    frame = pd.DataFrame({"tenth": begun, "half": begun + pd.to_timedelta(halves, "s")})
+    later = frame.iloc[:20] + pd.Timedelta(days=30)
+    text, _ = drafted(csv(tmp_path, pd.concat([frame, later]).to_csv(index=False)))
+    (listed,) = re.findall(r'"half": \{"from": "tenth", "length": .*?"edges": \[(.*?)\]', text)
+    edges = [*map(int, listed.split(", "))]
+    assert len({*np.diff(edges)}) == 1 and max(np.histogram(halves, edges)[0]) < 0.35 * halves.size
 
 
 def test_periods_that_many_lengths_share_have_bins_of_their_own(tmp_path: Path) -> None:

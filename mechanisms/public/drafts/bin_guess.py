@@ -23,6 +23,9 @@ ONE_EACH, NEAR = 100, 1e-6
 #: Bins of lengths grow by these steps. A length has one of its own where so large a share of them is it, and so many
 #: times those that are a unit shorter or longer.
 STEPS, SHARED, STANDS_OUT = (1, 1.5, 2, 3, 4, 5, 7), 0.08, 4
+#: Where nine lengths in ten are at least this part of the longest, bins that grow would leave most of them to a few:
+#: about so many are even.
+PART_OF_LONGEST, EVEN_BINS = 0.1, 32
 
 
 def guess_bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
@@ -39,7 +42,7 @@ def guess_bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     rounded = seen.multiple_of
     if rounded is not None and high - low >= FEW_STEPS * rounded:
         decimals, outwards = {"multiple_of": rounded}, f"nearly all are multiples of {rounded:.15g}; {outwards}"
-    unit, count = decimals.get("multiple_of", 1 if whole else 10.0**-seen.decimals), 32 if whole else 20
+    unit, count = decimals.get("multiple_of", 1 if whole else 10.0**-seen.decimals), EVEN_BINS if whole else 20
     sort = "whole numbers" if whole else "numbers"
     edges, last, words = _edges(seen, low, high, unit, count, whole=whole)
     if words or "multiple_of" in decimals:
@@ -67,6 +70,8 @@ def bins_of_lengths(lengths: Floats, high: float) -> FieldDict:
     edges: list[float] = [0]
     while edges[-1] < high:
         edges.append(next(every))
+    if np.quantile(lengths, 0.1) >= PART_OF_LONGEST * high:
+        edges = even_edges(0, high, EVEN_BINS, 1)
     most = edges[-1]
     periods, rows = np.unique(lengths[(lengths > 0) & (lengths < most)], return_counts=True)
     often = rows >= max(SHARED * lengths.size, FEWEST_UNITS)
