@@ -16,6 +16,7 @@ from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
 from mechanisms.public.tables.doubts import (
+    POSTAL_NAME,
     SOMEBODYS_NAME,
     limit_signs,
     limits_in_words,
@@ -33,7 +34,6 @@ from mechanisms.public.tables.text_forms import (
     ID_NAME,
     LEAST_FORM,
     OBJECT,
-    POSTAL_NAME,
     NumberForm,
     as_moment,
     date_forms,

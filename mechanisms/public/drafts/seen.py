@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import Column
-from mechanisms.public.tables.text_forms import POSTAL_NAME, ROW_SHARE
+from mechanisms.public.tables.doubts import POSTAL_NAME
+from mechanisms.public.tables.text_forms import ROW_SHARE
 
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
 #: bound far from all others: it may be one person's.

@@ -13,7 +13,7 @@ from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
-from mechanisms.public.tables.doubts import NUMBERED_NAME, codes_of_others, several_units, shorter_codes
+from mechanisms.public.tables.doubts import NUMBERED_NAME, POSTAL_NAME, codes_of_others, several_units, shorter_codes
 from mechanisms.public.tables.listed_gaps import listed_gaps
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.persons import PERSONAL, addresses, may_be_names, of_name_column
@@ -22,7 +22,6 @@ from mechanisms.public.tables.text_forms import (
     CROSSES,
     CURRENCIES,
     ID_NAME,
-    POSTAL_NAME,
     gap_words,
     misspelt,
     share_of,

@@ -18,7 +18,6 @@ from mechanisms.public.tables.text_forms import (
     HARDLY_ANY,
     ID_NAME,
     MEASURED,
-    POSTAL_NAME,
     NumberForm,
     Texts,
     as_moment,
@@ -28,6 +27,8 @@ from mechanisms.public.tables.text_forms import (
 )
 from mechanisms.public.units import plain_digits
 
+#: What columns of postal codes are called.
+POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
 #: How days and times are written in digits alone, as 20240229 is, and in how many of them.
 COMPACT_FORMS = {"%Y%m%d": 8, "%d%m%Y": 8, "%m%d%Y": 8, "%y%m%d": 6, "%d%m%y": 6, "%m%d%y": 6, "%Y%m": 6, "%m%Y": 6}
 COMPACT_FORMS |= {"%Y%m%d%H%M": 12, "%Y%m%d%H%M%S": 14}

@@ -63,19 +63,19 @@ PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|s
 PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
 PERSONS += "|personal|personeel|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder|ansatt"
 STAFF = "dienst|officer|agent|staff|badge|beamte|operador|funcionario"
+#: Numbers of persons that states and clinics give.
+NUMBERS = "ssn|mrn|nhs|pid|bsn|nif|dni|pesel|cpf|curp|svnr|codice[_ ]?fiscale|cod[_ ]?fisc"
 #: What columns of ids are called.
 ID_NAME = re.compile(
-    r"(^|[_\W])(id|ids|uuid|guid|hash|pseudonym|ssn|mrn|nhs|key|pid|hhid|HHID)$|(?i:^(patient|person|customer|client"
+    r"(^|[_\W])(id|ids|ID|IDS|uuid|guid|hash|pseudonym|key|hhid|HHID)$|(?i:^(patient|person|customer|client"
     r"|user|subject|member|citizen|employee|student|case|mitglied|kunde|klient|paciente|paziente)[_ ]?"
     r"(id|nr|no|number|key)?$)|(?i:(^|[_\W])(nr|no|number)\W*$)"
-    r"|[a-z](Id|Nr|No|Number)$|[A-Z]{2}id$|(?i:^e[-_ ]?mail([-_ ]?address)?$)"
+    rf"|[a-z](Id|Nr|No|Number)$|[A-Z]{{2}}id$|(?i:^e[-_ ]?mail([-_ ]?address)?$|(^|[_\W])({NUMBERS})$)"
     rf"|(?i:(^|[_\W])({PERSONS}|{STAFF}|pers)[einrs]{{0,3}}[-_ ]?(nr|num|nummer|number|no|numer|num[eé]ro)\W*$)"
     rf"|(?i:^(nr|num|num[eé]ro|n°)[-_ ]?(d[eiou]l?[_ ]|d['_])?({PERSONS}|{STAFF})[aeo]?$|(^|[_\W])(badge|matricule)$)"
 )
 #: What columns of ids of persons are called.
-PERSON_ID_COLUMN = re.compile(rf"(?i){PERSONS}|ssn|mrn|nhs|pid|e[-_ ]?mail")
-#: What columns of postal codes are called.
-POSTAL_NAME = re.compile(r"(?i)zip|postal|postcode|plz")
+PERSON_ID_COLUMN = re.compile(rf"(?i){PERSONS}|ssn|mrn|nhs|pid|e[-_ ]?mail|(^|[_\W])({NUMBERS})$")
 #: A word may be misspelt where another, an edit apart, has so many times its rows; shorter words have no edits.
 RARER, SHORTEST_WORD, MISSPELT_SHOWN = 10, 4, 5
 #: What columns of codes are called, whose digits are no amount.
