@@ -66,7 +66,8 @@ def asked_ranges(column: Column, value: Any, name: str) -> list[tuple[float, flo
         return None
     low, high = ends[0], ends[-1]
     if len(items) == 2 and not low <= high:  # type: ignore[operator]  # None was left out
-        raise UserError(f"column {name!r}: got [{low:g}, {high:g}]", where="where", fix="[low, high], low first")
+        shown = ", ".join(str(item) for item in items)
+        raise UserError(f"column {name!r}: got [{shown}]", where="where", fix="[low, high], low first")
     if len(items) == 2 and (low != high or column.kind != "float" or column.multiple_of is not None):
         return _near(column, [(low, high)])  # type: ignore[list-item]
     if column.kind == "float" and not all(from_edge(column, e)[1] for e in ends if e is not None):

@@ -86,6 +86,8 @@ def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_fact
     one_unit += [RNG.exponential(50, N) * (NEAR > 8.3), [*RNG.lognormal(7, 0.8, 3000), *rich]]
     one_unit += [RNG.lognormal(7, 1.2, N), RNG.lognormal(2, 1, 3000)]
     one_unit += [np.where(RNG.random(3000) < 0.5, 38.71, 38.77) + RNG.normal(0, 0.003, 3000)]  # latitudes of two towns
+    fees = np.where(RNG.random(3000) < 0.6, 2.0, 4.0)  # of a packet and of two, but for cheaper ones
+    one_unit += [np.where(RNG.random(3000) < 0.01, RNG.uniform(0.5, 1, 3000) * fees, fees)]
     assert not any(asked(numbers, 3) for numbers in one_unit)
     rooms = {f"{floor}.{room}": 9 for floor in range(1, 6) for room in range(1, 13)}
     assert "1.1 stands beside 1.10" in numbers_apart(rooms, NumberForm())[0]

@@ -328,6 +328,13 @@ def test_two_names_of_bins_are_no_range_of_new_rows_either_and_digits_have_no_ne
     assert "did you mean" not in said.err and "[low, high], or values such as 2020-01" in said.err
 
 
+def test_days_in_the_wrong_order_are_refused_as_they_were_written():
+    day = {"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": "month", "format": "%d/%m/%Y"}
+    column = parse_schema({"columns": {"day": day}}, where="t")["day"]
+    with pytest.raises(UserError, match=r"got \[31/12/2024, 2024-01-01\]"):
+        asked_ranges(column, ["31/12/2024", "2024-01-01"], "day")
+
+
 def test_a_range_up_to_a_multiple_on_an_edge_holds_a_part_of_the_bin_that_begins_there():
     x = {"kind": "float", "min": 0, "max": 1, "bins": {"count": 5}, "multiple_of": 0.05, "missing": False}
     schema = parse_schema({"columns": {"x": x}, "confirmed_public": True}, where="x.yaml")

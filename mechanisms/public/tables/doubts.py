@@ -376,6 +376,7 @@ def _two_scales(texts: Texts, reading: NumberForm) -> list[str]:
     apart = (high - low) * math.sqrt(2 / (narrow**2 + wide**2))
     few = min(n, m) <= HARDLY_ANY * (n + m) or min(cut + 1, numbers.size - cut - 1) < FEWEST_OF_UNIT
     few |= high - low < math.log(LEAST_FACTOR)
+    few |= last == first and start == end  # two fees, as 2 and 4 are, and no amounts
     if apart < APART or max(narrow, wide) > AS_WIDE * min(narrow, wide) or few or between > VALLEY * (n + m):
         return []
     low, high = (float(t[1]) for t in tenths)
