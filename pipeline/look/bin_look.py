@@ -8,9 +8,12 @@ from dataclasses import replace
 import numpy as np
 
 from mechanisms.public.arrays import Ints
+from mechanisms.public.drafts.bin_guess import FEW_CODES
+from mechanisms.public.drafts.column_guess import OTHERS
 from mechanisms.public.drafts.seen import SPIKE, Numbers
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import CROWDED, USUAL_FINE, bins_of_several, finest, log_cut
+from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.text_forms import NumberForm
 
@@ -18,6 +21,8 @@ from mechanisms.public.tables.text_forms import NumberForm
 FEWEST_ROWS, FEW_ROWS, WIDE = 0.003, 0.05, 0.5
 #: So many limits such as <15 in a bin of larger numbers are told; and how these begin.
 FEWEST_LIMITS, BELOW = 10, ("<", "≤")
+#: Of fewer rows for each number, numbers between them may be there, too.
+FEWEST_EACH = 50
 
 
 def crowded_bin(column: Column, values: Ints, present: int) -> list[str]:
@@ -84,6 +89,19 @@ def empty_codes(column: Column) -> list[str]:
     ends, many = f"min: {first * step:.0f}, max: {last * step:.0f}", last - first + 1
     problem = f"a code for each of {column.value_codes:,} whole numbers, of which {many:,} are multiples of {step:g}"
     return [f"{problem}: noise falls into all; {ends}, bins: {{count: {many}}} has one for each multiple"]
+
+
+def codes_between(schema: Schema, column: Column, counts: Ints) -> list[str]:
+    """Few whole numbers that hold all rows, as 10, 20, 30 and 40 do: noise falls between them, too."""
+    derived = any(column.name in step.takes for step in schema.rules.steps if not step.gives)
+    if column.kind != "integer" or column.discover is not None or derived:
+        return []
+    values = counts[: column.value_codes]
+    held = np.flatnonzero(values)
+    if values.size != column.high - column.low + 1 or not 2 < held.size <= FEW_CODES:
+        return []
+    sparse = held[-1] - held[0] >= 2 * held.size - 1 and values.sum() >= FEWEST_EACH * held.size
+    return [f"only {held.size} {OTHERS}"] if sparse else []
 
 
 def wide_bins(column: Column, values: Ints, present: int) -> list[str]:

@@ -26,7 +26,7 @@ from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.private_table import lone_texts
-from pipeline.look.bin_look import limits_above, spikes
+from pipeline.look.bin_look import codes_between, limits_above, spikes
 from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
@@ -216,7 +216,7 @@ def _column(
         warnings += far_bounds(source, column) + gaps_among_numbers(source, column, counts, facts.plain)
     if column.values:
         warnings += cut_short(dict(zip(column.values, counts.tolist(), strict=False)), column.name, names=False)
-    hints = lone_hint(report.lone.get(column.name, 0), unit)
+    hints = lone_hint(report.lone.get(column.name, 0), unit) + codes_between(schema, column, counts)
     hints += other_words(column, look.trimmed(index)) if column.kind == "flag" else joined_cells(source, schema, column)
     if loss.lost:
         mark = UNPLACED if column.gridded and loss.unread else OUTSIDE

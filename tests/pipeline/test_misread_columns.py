@@ -94,6 +94,16 @@ def test_two_units_and_codes_with_zeros_behind_are_asked_about_whatever_the_fact
     assert numbers_apart({f"{i / 100:.2f}": 3 for i in range(900)}, NumberForm()) == []
 
 
+def test_whole_numbers_between_which_a_release_has_others_are_told(capsys):
+    """Claims came out with the state 17, where a form knows 10, 20, 30 and 40, and the check called the column ok."""
+    cells = {"state": np.array([10, 20, 30, 40])[np.arange(N) % 4], "fee": np.array([0, 9])[np.arange(N) % 2]}
+    cells |= {"score": 1 + np.arange(N) % 5, "price": 10 * (np.arange(N) % 4)}
+    columns = {n: {"kind": "integer", "min": 0, "max": 40} for n in cells}
+    looks = checked(capsys, cells, columns, derive={"price": {"expression": "state - 10"}})["columns"]
+    told = {name: sum("a release has others between" in hint for hint in look["hints"]) for name, look in looks.items()}
+    assert told == {"state": 1, "fee": 0, "score": 0, "price": 0}
+
+
 @pytest.mark.slow
 def test_relations_that_rows_keep_and_no_rule_does_are_told(capsys):
     until = DAYS + pd.to_timedelta(120 + np.arange(N) % 30, "D")
