@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
 
@@ -291,7 +292,7 @@ def _odds_of(promise: Mapping[str, float]) -> dict[str, str]:
         "even": f"{rounded_up(100 * share, 3)} %" if share < 0.9995 else "practically 100 %",
         "failure": ""
         if delta == 0
-        else f"{math.floor(1 / delta * (1 + 1e-9)):,}"
+        else f"{math.floor(1 / Fraction(str(delta))):,}"
         if delta >= 1e-12
         else rounded_down(1 / delta, 3).replace("e+", "e"),
     }

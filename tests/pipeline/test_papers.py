@@ -288,6 +288,14 @@ def towns(town):
     return town
 
 
+@pytest.mark.parametrize(
+    ("delta", "failure"), [(1e-9, "1,000,000,000"), (1e-6, "1,000,000"), (3e-7, "3,333,333"), (2e-10, "5,000,000,000")]
+)
+def test_a_chance_is_one_in_a_number_that_is_not_above_it(delta, failure):
+    """The default δ of 1e-9 stood as 1 in 1,000,000,001 on every statement."""
+    assert _odds_of({"epsilon": 1.0, "delta": delta})["failure"] == failure
+
+
 @pytest.mark.parametrize("name", TABLE)
 def test_each_setting_has_its_sentences_and_none_that_it_makes_false(towns, name):
     assert command("run", *QUICK, "hydra.run.dir=out", *TABLE[name].settings) == 0
