@@ -61,7 +61,7 @@ types: .venv/ready ## mypy --strict
 	@touch .venv/docs-ready
 
 docs: .venv/docs-ready ## the documentation site, strictly, in build/site
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 slow: .venv/ready .venv/spark-ready ## checks that take longer than a coffee, and five times the examples of dear laws
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -m slow

@@ -231,7 +231,8 @@ class MgdEnds:
     is drawn by itself, and their standard deviations are added as if all moved together.
 
     Args:
-        real, synthetic: at the levels of the marginals.
+        real: at the levels of the marginals.
+        synthetic: likewise.
         cliques: the marginals.
     """
 

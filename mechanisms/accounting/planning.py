@@ -202,7 +202,8 @@ def reserve(
         method: what decides between the rounds, as plain values.
         noise: of the measurements.
         filter_share: the relative part of the budget that is spent in rounds of no fixed number.
-        beside, discovered: as of `make_plan`.
+        beside: as of `make_plan`.
+        discovered: as of `make_plan`.
     Raises:
         UserError: a parameter out of range, nothing to measure, a reserve under an accountant without a filter for it,
             δ = 0 where the plan needs more, or noise beyond units.MAX_SCALE (for a reserve: SMALLEST_PART of it).
