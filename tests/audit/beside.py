@@ -230,34 +230,50 @@ IDS: dict[str, tuple[Any, Sequence[Any]]] = {
 }
 
 
+#: Two ids each that lie close together: two persons.
+APART: dict[str, tuple[Any, Sequence[Any]]] = {
+    "bytes": (pa.binary(), (b"\xff\x80", b"\xff\x81")),
+    "bytes of a frame": (None, (b"\xff\x80", b"\xff\x81")),
+    "whole numbers": (pa.int64(), (2**53, 2**53 + 1)),
+    "numbers": (pa.float64(), (1e16, 1e16 + 2)),
+    "decimals": (pa.decimal128(38, 0), (Decimal(10**37), Decimal(10**37 + 1))),
+    "long decimals": (pa.decimal256(50, 0), (Decimal(10**45 + 1), Decimal(10**45 + 2))),
+}
+
+
 def check_ids(folder: Path) -> int:
     """Records of one id, of any type, come and go together and count C in all; how many ids."""
-    home, count = fresh(folder), 0
+    count = 0
     for missing, (name, (kind, ids)) in itertools.product(("drop", "own"), IDS.items()):
-        settings = replace(UNITS, missing=missing, bound=1)
-        config = config_of(_case(settings, selection="oneway"), folder, home / "t.parquet")
         for one in ids:
-            tapes: list[Tape] = []
-            for many in (12, 0):
-                values = [one] * many + [None] * 5
-                held = current("texts of objects")(values, None) if kind is None else pa.array(values, kind)
-                _write_ids(home / "t.parquet", held)
-                shutil.rmtree(home / "run", ignore_errors=True)
-                tape = Tape()
-                with recording(tape, tapes[0] if tapes else None, seed=3):
-                    stages.run(config, home / "run", quiet=True)
-                tapes.append(tape)
-            try:
-                compared(*tapes)
-            except Broken as error:
-                raise Broken(f"{name}, missing_unit={missing}, {one!r}: {error}") from error
+            words = f"{name}, missing_unit={missing}, {one!r}"
+            _check_id(folder, missing, kind, [one] * 12, [None] * 5, words)
             count += 1
+    for name, (kind, (one, other)) in APART.items():
+        with suppress(UserError):  # refused as ids
+            _check_id(folder, "drop", kind, [one] * 12, [other], f"{name}, {one!r} beside {other!r}")
+        count += 1
     return count
 
 
-def _write_ids(path: Path, ids: Any) -> None:
-    rows = [("3", "y", "9", "yes", "1")] * len(ids)
-    pq.write_table(pa.table([ids, *(pa.array(column) for column in zip(*rows, strict=True))], names=list(HEAD)), path)
+def _check_id(folder: Path, missing: str, kind: Any, own: list[Any], others: list[Any], words: str) -> None:
+    """A table with and without the rows of one id."""
+    home, tapes = fresh(folder), list[Tape]()
+    config = config_of(_case(replace(UNITS, missing=missing, bound=1), selection="oneway"), folder, home / "t.parquet")
+    for values in (own + others, others):
+        held = current("texts of objects")(values, None) if kind is None else pa.array(values, kind)
+        cells = [("3", "y", "9", "yes", "1")] * (len(values) - len(others)) + [("0", "x", "0", "no", "0")] * len(others)
+        columns = (pa.array(column) for column in zip(*cells, strict=True))
+        pq.write_table(pa.table([held, *columns], names=list(HEAD)), home / "t.parquet")
+        shutil.rmtree(home / "run", ignore_errors=True)
+        tape = Tape()
+        with recording(tape, tapes[0] if tapes else None, seed=3):
+            stages.run(config, home / "run", quiet=True)
+        tapes.append(tape)
+    try:
+        compared(*tapes)
+    except Broken as error:
+        raise Broken(f"{words}: {error}") from error
 
 
 class Bold(Identity):
@@ -417,7 +433,8 @@ BESIDE: dict[str, tuple[Callable[[Path], int], str, str]] = {
     "budgets": (check_budgets, "stories of runs that share a budget, tidied, cut off, copied, rolled back, swept",
                 "no charge is drawn more often than it is booked"),
     "tables": (check_shared_tables, "jobs that share an encoded table", "each answers as it does alone"),
-    "ids": (check_ids, "ids of every type, far times and bytes among them", "all records of one count C in all"),
+    "ids": (check_ids, "ids of every type, far times, bytes and long decimals among them",
+            "all records of one count C in all, and no two are one"),
     "foreign": (check_foreign, "releases of somebody else with links, pipes, or forged words on discovery and ledgers",
                 "none is read, or called sound"),
     "plugins": (lambda _: check_plugins(), "claims of a plugin that are false", "none is taken on its word"),

@@ -83,6 +83,7 @@ POINTS = {
     "open table": "mechanisms.public.tables.scan:open_table",
     "running total's words": "pipeline.statement.stated_plan:wrong_running",
     "text of a column": "mechanisms.public.tables.scan:Source.text",
+    "id of a unit": "mechanisms.sensitive.contribution:unit_id",
     "texts of objects": "pipeline.frames.frame_files:object_texts",
     "text of an object": "pipeline.frames.frame_files:_plain",
     "note of a charge": "mechanisms.accounting.bookings:note_charge",

@@ -11,6 +11,7 @@ import numpy as np
 from mechanisms.accounting.bookings import load_book
 from mechanisms.public.drafts import column_facts
 from mechanisms.public.queries.cell_sums import QUERIES
+from mechanisms.public.tables.scan import LONG_DECIMAL
 from tests.audit.mutants import mutant, mutant_maker, mutants
 from tests.audit.on_spark import why_not
 
@@ -48,6 +49,20 @@ def far_times_without_a_text(original: Any, source: Any, index: int) -> str:
 def bytes_of_a_frame_that_show_nothing_are_empty(original: Any, value: Any, column: Any) -> Any:
     """Bytes of a frame are read as text, and text that shows nothing means: no id."""
     return value.decode() if isinstance(value, bytes) else original(value, column)
+
+
+@mutant("beside ids", "text of an object")
+def bytes_of_a_frame_that_are_no_text_have_one_sign(original: Any, value: Any, column: Any) -> Any:
+    """A text is read as UTF-8, and each byte that is none as one and the same sign: several persons are one unit."""
+    foreign = isinstance(value, bytes) and not value.isascii()
+    return value.decode(errors="replace") if foreign else original(value, column)
+
+
+@mutant("beside ids", "id of a unit")
+def long_decimals_are_ids(original: Any, source: Any, unit: Any) -> str:
+    """The engine reads decimals of more than 38 digits as floats, of which two persons may have one."""
+    types = tuple("DOUBLE" if kind == LONG_DECIMAL else kind for kind in source.types)
+    return str(original(replace(source, types=types), unit))
 
 
 @mutant("beside reading", "text of an object")
