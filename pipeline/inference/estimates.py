@@ -221,11 +221,10 @@ def equal_means(
     from scipy.optimize import minimize_scalar
     from scipy.stats import chi2
 
-    of = [*members]
     records = np.maximum(counts.values, 0.0) if sampling else np.zeros_like(counts.values)
 
     def weights(mu: float) -> Floats:
-        return np.array([m * (values - mu) for m in of])
+        return np.array([m * (values - mu) for m in members])
 
     def covariance(mu: float) -> Floats:
         own = weights(mu)
@@ -235,17 +234,18 @@ def equal_means(
         totals = weights(mu) @ counts.values
         return float(totals @ np.linalg.pinv(covariance(mu), hermitian=True) @ totals)
 
-    inside = np.sum(of, axis=0) > 0
+    inside = np.sum(members, axis=0) > 0
     low, high = float(values[inside].min()), float(values[inside].max())
     grid = np.linspace(low, high, TRIED)
     best = float(grid[np.argmin([length(float(mu)) for mu in grid])])
     step = (high - low) / (TRIED - 1)
     near = minimize_scalar(length, bounds=(max(best - step, low), min(best + step, high)), method="bounded")
     mu = min(best, float(near.x), key=length)
-    least, degrees = length(mu), len(of) - 1
+    least, degrees = length(mu), len(members) - 1
     chance = float(chi2.sf(least, degrees))
     if not counts.gaussian:
-        chance = max(chance, _drawn_chance(counts, weights(mu), covariance(mu), np.array(of) @ counts.values, least))
+        slope = np.array(members) @ counts.values
+        chance = max(chance, _drawn_chance(counts, weights(mu), covariance(mu), slope, least))
     return least, degrees, chance
 
 

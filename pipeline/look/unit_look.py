@@ -267,7 +267,7 @@ def _joined(ids: pa.Table, unit: PrivacyUnit) -> list[str]:
     return [
         f"unit {unit.column!r}: {pc.sum(several['text_count']).as_py():,} ids are {several.num_rows:,} by "
         f"privacy.unit_id_rules, as {one!r} and {other!r} are; where these are several persons, take the rule away: "
-        "joined, each alone has twice the ε"
+        "joined, each alone is protected as a group of two is (group_privacy)"
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+#: The setting that names modules.
+SETTING = "plugins"
 #: Kind and name of each thing → the module that offered it, which need not be the one that holds its class.
 offered_by: dict[tuple[str, str], str] = {}
 

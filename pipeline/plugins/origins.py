@@ -22,8 +22,8 @@ from mechanisms.public.tables.formats import FORMATS, TableFormat, format_of_fil
 from mechanisms.public.tables.scan import Source
 from mechanisms.selection.selections import method_of
 from pipeline.packages import OURS
-from pipeline.plugins.offers import offered_by
-from pipeline.plugins.plugin_discovery import SETTING, is_module_name
+from pipeline.plugins.offers import SETTING, offered_by
+from pipeline.plugins.plugin_discovery import is_module_name
 from pipeline.settings.experiment_list import EXPERIMENTS, running
 from pipeline.settings.specs import Specs
 

@@ -14,9 +14,8 @@ from types import ModuleType
 from typing import Any
 
 from mechanisms.public.errors import UserError
+from pipeline.plugins.offers import SETTING
 
-#: The setting that names modules.
-SETTING = "plugins"
 #: What stands between the names of a list, or of a sweep's values.
 _BETWEEN = re.compile(r"[\s,\[\]()\"']+")
 _loaded: set[str] = set()
@@ -59,7 +58,7 @@ def load_module(name: str) -> None:
     from pipeline.plugins.registries import register
 
     if name not in _loaded:
-        register(module, SETTING)
+        register(module)
         _loaded.add(name)
 
 

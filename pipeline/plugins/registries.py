@@ -35,7 +35,7 @@ from mechanisms.sensitive.engines.engine import EngineSettings
 from mechanisms.sensitive.engines.engines import ENGINES
 from mechanisms.sensitive.noise import SAMPLERS
 from pipeline.conf_folder import CONF
-from pipeline.plugins.offers import offered_by
+from pipeline.plugins.offers import SETTING, offered_by
 from pipeline.settings.experiment_list import EXPERIMENTS, FILES
 from synthesis.contract import Synthesizer
 from synthesis.synthesizers import SYNTHESIZERS
@@ -109,24 +109,22 @@ _GLOBAL = "@package _global_"
 _texts: dict[tuple[str, str], str] = {}
 
 
-def register(module: ModuleType, where: str) -> None:
+def register(module: ModuleType) -> None:
     """Add all that a module offers to the registries, and to the choices of the command line.
 
-    Args:
-        where: what named the module.
     Raises:
         UserError: it offers nothing; a name that is taken; something that is not what the registry holds.
     """
-    offers = {name: _things(module, name, where) for name in REGISTRIES if hasattr(module, name)}
+    offers = {name: _things(module, name) for name in REGISTRIES if hasattr(module, name)}
     if not offers:
         fix = f"in that module one of: {', '.join(REGISTRIES)}, a dictionary of names"
-        raise UserError(f"the module {module.__name__} offers nothing", where=where, fix=fix)
+        raise UserError(f"the module {module.__name__} offers nothing", where=SETTING, fix=fix)
     for name, things in offers.items():
-        _check(module, REGISTRIES[name], name, things, where)
+        _check(module, REGISTRIES[name], name, things)
     for metric in offers.get("METRICS", {}).values():
         check_metric(metric)
-    _check_methods(offers.get("SELECTIONS", {}), where)
-    _check_noise(module, offers, where)
+    _check_methods(offers.get("SELECTIONS", {}))
+    _check_noise(module, offers)
     choices = [(r.kind, n, _text(module, r, n, x)) for r, x, n in _each(offers) if r.settings is not None]
     nodes = [_node(kind, name, text) for kind, name, text in choices]
     for registry, thing, name in _each(offers):  # from here on nothing is refused
@@ -145,7 +143,7 @@ def _each(offers: Mapping[str, Mapping[str, Any]]) -> list[tuple[Registry, Any, 
     return [(REGISTRIES[name], things[key], key) for name, things in offers.items() for key in things]
 
 
-def _things(module: ModuleType, name: str, where: str) -> dict[str, Any]:
+def _things(module: ModuleType, name: str) -> dict[str, Any]:
     """One dictionary of a module; what it gives as `module:name` is imported.
 
     Raises:
@@ -154,50 +152,51 @@ def _things(module: ModuleType, name: str, where: str) -> dict[str, Any]:
     things = getattr(module, name)
     if not isinstance(things, dict) or not things:
         fix = f"{name} = {{'my_name': …}}"
-        raise UserError(f"{name} of the module {module.__name__} is no dictionary of things", where=where, fix=fix)
+        raise UserError(f"{name} of the module {module.__name__} is no dictionary of things", where=SETTING, fix=fix)
     try:
         return {key: resolve_name(x) if isinstance(x, str) else x for key, x in things.items()}
     except (ImportError, AttributeError, ValueError) as error:
         fix = f"{name} = {{'my_name': 'module:thing'}}"
-        raise UserError(f"{name} of the module {module.__name__}: {error}", where=where, fix=fix) from error
+        raise UserError(f"{name} of the module {module.__name__}: {error}", where=SETTING, fix=fix) from error
 
 
-def _check(module: ModuleType, registry: Registry, name: str, things: Mapping[str, Any], where: str) -> None:
+def _check(module: ModuleType, registry: Registry, name: str, things: Mapping[str, Any]) -> None:
     for key, thing in things.items():
         ready = registry.settings is not None and (CONF / registry.kind / f"{key}.yaml").is_file()
         if key in registry.things or ready:
             problem = (
                 f"there is a {registry.kind} called {key!r} already, and the module {module.__name__} offers another"
             )
-            raise UserError(problem, where=where, fix="another name for it")
+            raise UserError(problem, where=SETTING, fix="another name for it")
         if not isinstance(key, str) or not key.isidentifier() or not registry.fits(key, thing):
             problem = f"{name}[{key!r}] of the module {module.__name__} is no {registry.kind}"
-            raise UserError(problem, where=where, fix=f"{registry.form}; see docs/adding.md")
+            raise UserError(problem, where=SETTING, fix=f"{registry.form}; see docs/adding.md")
 
 
-def _check_methods(selections: Mapping[str, Any], where: str) -> None:
+def _check_methods(selections: Mapping[str, Any]) -> None:
     """A method that plans know by a kind of ours must be ours: it would take its place."""
     ours = registered_methods()
     for method in (m for s in selections.values() for m in s.methods):
         if ours.get(method.kind, method) is not method:
             problem = f"there is a method of the kind {method.kind!r} already, and {method.__module__} offers another"
-            raise UserError(problem, where=where, fix="another kind for it")
+            raise UserError(problem, where=SETTING, fix="another kind for it")
 
 
-def _check_noise(module: ModuleType, offers: Mapping[str, Any], where: str) -> None:
+def _check_noise(module: ModuleType, offers: Mapping[str, Any]) -> None:
     """Events and samplers come in pairs; ledgers know an event by the name of its class."""
     events, samplers = offers.get("NOISE_EVENTS", {}), offers.get("SAMPLERS", {})
     for name in events.keys() ^ samplers.keys():
         problem = (
             f"the noise {name!r} of the module {module.__name__} has no {'sampler' if name in events else 'event'}"
         )
-        raise UserError(problem, where=where, fix="both NOISE_EVENTS and SAMPLERS with that name")
+        raise UserError(problem, where=SETTING, fix="both NOISE_EVENTS and SAMPLERS with that name")
     taken = {c.__name__ for c in (*NOISE_EVENTS.values(), Exponential)}
     for name, event in events.items():
         if name == Exponential.kind:  # releases tell a choice from noise by this word
-            raise UserError(f"{name!r} is what a choice is called already", where=where, fix="another name")
+            raise UserError(f"{name!r} is what a choice is called already", where=SETTING, fix="another name")
         if event.__name__ in taken:
-            raise UserError(f"there is an event {event.__name__} already", where=where, fix="another name of its class")
+            problem = f"there is an event {event.__name__} already"
+            raise UserError(problem, where=SETTING, fix="another name of its class")
         taken.add(event.__name__)
 
 

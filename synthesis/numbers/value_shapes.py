@@ -92,6 +92,7 @@ def shape_of_ends(edges: Floats, records: Floats) -> Shape | None:
         None where no end is one.
     """
     records = np.maximum(records, 0.0)
+    records[[0, -1]] = np.maximum(records[[0, -1]], 1.0)  # rows may be there, whatever noise says
     widths, places, parts = np.diff(edges), [], []
     below = np.concatenate([[0.0], np.cumsum(records)])
     for end, beside, edge, away in ((0, 1, edges[1], -1.0), (-1, -2, edges[-2], 1.0)):

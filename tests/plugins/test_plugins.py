@@ -310,6 +310,21 @@ def test_a_module_is_named_not_a_file(shelf, capsys, given, said):
     assert said in refused(capsys, "plan", *TOWN, f"plugins={given}")
 
 
+def test_a_module_that_cannot_be_imported_is_named_before_anything_is_charged(shelf, capsys):
+    (shelf / "mine.py").write_text(RAISES)
+    first, second = refused(capsys, "run", *TOWN, "plugins=[mine]", "hydra.run.dir=out").splitlines()
+    assert first == "error: plugins: the module mine cannot be imported: RuntimeError: imported"
+    assert second == "  fix: python -c 'import mine' shows all of it"
+    assert not Path("out").exists()
+
+
+def test_no_module_is_imported_that_nobody_named(shelf, capsys):
+    assert command("run", "--help") == 0
+    assert "top_pairs" not in refused(capsys, "plan", *TOWN, "selection=top_pair")
+    assert command("plan", *TOWN, "selection=oneway") == 0
+    assert not set(plugin_modules()) & set(sys.modules)
+
+
 def test_auto_never_takes_noise_of_others(shelf):
     given = ["plugins=[logistic_noise]", "selection=oneway", "privacy.accountant=basic", "privacy.delta=0"]
     assert command("run", *TOWN, *given, *QUIET, "hydra.run.dir=out") == 0
