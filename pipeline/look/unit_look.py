@@ -91,14 +91,15 @@ def _of_units(
     """
     if unit.column is None:
         return _ids_among(source, schema, seen, rows), []
-    texts_read = source.batches(f"SELECT {unit_id(source, unit)} AS unit FROM {source.relation}")
-    read, written = list[pa.Array](), list[pa.Array]()
-    for batch in texts_read:
-        read.append(unit_forms(batch.column(0), source, unit))
-        written.append(batch.column(0).unique())
-    forms = pa.chunked_array(read, pa.string())
-    without, counted = forms.null_count, pc.value_counts(forms.drop_null().combine_chunks())
-    sizes = counted.field("counts").to_numpy()
+    query = (
+        f"SELECT {unit_id(source, unit)} AS text, count(*) AS rows FROM {source.relation} GROUP BY text ORDER BY text"
+    )
+    read = pa.Table.from_batches(source.batches(query), pa.schema({"text": pa.string(), "rows": pa.int64()}))
+    written = read.append_column("form", unit_forms(read["text"].combine_chunks(), source, unit))
+    own_rows = written.filter(pc.is_valid(written["form"]))
+    counted = own_rows.group_by("form", use_threads=False).aggregate([("rows", "sum")])
+    sizes, ids = counted["rows_sum"].to_numpy(), counted["form"].combine_chunks()
+    without = int(pc.sum(written["rows"]).as_py() or 0) - int(sizes.sum())
     largest = f", at most {int(sizes.max()):,} records each" if sizes.size else ""
     own = "are a unit each: do none belong to the id above, as of merged cells?"
     words = {"drop": "do not count", "own": own, "refuse": "refuse the run"}[unit.missing]
@@ -111,8 +112,8 @@ def _of_units(
         hints.append(f"{excess}, and {percent(beyond / rows)} of all records lie beyond it")
     hints += _above(source, unit.column, seen)
     top = np.argsort(-sizes, kind="stable")[:LOOKED_AT]
-    texts = dict(zip(counted.field("values").take(top).to_pylist(), sizes[top].tolist(), strict=True))
-    some = counted.field("values")[:: max(1, sizes.size // LOOKED_AT)]
+    texts = dict(zip(ids.take(top).to_pylist(), sizes[top].tolist(), strict=True))
+    some = ids[:: max(1, sizes.size // LOOKED_AT)]
     warned = [f"unit {unit.column!r}: {remark}" for remark in two_shapes(some.to_pylist())]
     usual = float(np.quantile(sizes, USUAL)) if sizes.size else 0.0
     warned += [f"unit {unit.column!r}: {remark}" for remark in ids_of_many(texts, usual)]
@@ -120,9 +121,8 @@ def _of_units(
         each = ", ".join(f"{text!r} is the id of {texts[text]:,} records" for text in nobody)
         cure = f"privacy.missing_unit_values={listed([*unit.missing_values, *nobody])}"
         warned.append(f"unit {unit.column!r}: {each}, as of one person: is it none? {cure}")
-    warned += _one_person(counted.field("values"), unit) + _rounded(source, unit.column)
-    different = pa.chunked_array(written, pa.string()).unique()
-    hints += _joined(pa.table({"text": different, "form": unit_forms(different, source, unit)}), unit)
+    warned += _one_person(ids, unit) + _rounded(source, unit.column)
+    hints += _joined(own_rows, unit)
     text = source.text(source.index(unit.column, where="privacy.unit"))
     cut = f"regexp_full_match(trim({text}), {literal(CUT_SHORT.pattern)})"
     held = source.lines(f"SELECT min({text}), count(*) FROM {source.relation} WHERE {cut} HAVING count(*) > 0")
@@ -258,7 +258,6 @@ def _rounded(source: Source, unit: str) -> list[str]:
 
 def _joined(ids: pa.Table, unit: PrivacyUnit) -> list[str]:
     """Ids that are others in the table, and one unit by the rules: aZ3 and AZ3."""
-    ids = ids.filter(pc.is_valid(ids["form"]))
     if pc.count_distinct(ids["form"]).as_py() == ids.num_rows:
         return []
     written = ids.group_by("form").aggregate([("text", "count"), ("text", "list")])
