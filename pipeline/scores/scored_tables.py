@@ -5,7 +5,6 @@ And the scores of a card as rows.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -46,8 +45,6 @@ from pipeline.scores.table_sources import (
 )
 from pipeline.settings.memory import MOST_CELLS
 from pipeline.settings.scoring import affordable, roles_of, with_subjects
-
-LOG = logging.getLogger("pipeline")
 
 #: Fields of `Options`: the privacy unit of each real row, and of each of the holdout, in the same numbers.
 UNITS = ("unit", "holdout_unit")

@@ -285,10 +285,9 @@ def _odds_of(promise: Mapping[str, float]) -> dict[str, str]:
     """What ε and δ mean for odds: the factor e^ε, what even odds become in per cent, and 1 / δ."""
     epsilon, delta = promise["epsilon"], promise["delta"]
     share = 1 / (1 + math.exp(-epsilon))
+    beyond_use = f"e^{rounded_up(epsilon, 4)}, more than anybody can use,"
     return {
-        "factor": rounded_up(math.exp(epsilon), 3)
-        if epsilon < 25
-        else f"e^{rounded_up(epsilon, 4)}, more than anybody can use,",
+        "factor": rounded_up(math.exp(epsilon), 3) if epsilon < 25 else beyond_use,
         "even": f"{rounded_up(100 * share, 3)} %" if share < 0.9995 else "practically 100 %",
         "failure": ""
         if delta == 0

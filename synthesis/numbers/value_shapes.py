@@ -32,6 +32,8 @@ PIECES = 16
 WIDER = 2.0
 #: An exponential law holds all but 6 in a million within so many times its mean.
 NEARLY_ALL = 12.0
+#: The slowest fall that floats tell from none.
+FLATTEST = 1e-6
 #: A column has a long tail where clearing leaves less than the first share of its bins, and the answers say that the
 #: others hold less than the second share of the records (decision 085).
 FEW, BEYOND = 0.3, 0.4
@@ -83,7 +85,7 @@ def shape_of_ends(edges: Floats, records: Floats) -> Shape | None:
     """Even bins, but for a first and a last one that are wider and thinner than the bin beside them: they fall off.
 
     Such a bin takes what public bounds leave far from nearly all values. Its density begins as that of the bin beside
-    it and falls exponentially as far as its records allow; spread evenly, one in a hundred would lie at the bound.
+    it and falls exponentially as far as its records allow; spread evenly, its rows would lie out to the bound.
 
     Args:
         edges: (bins + 1,) where the bins begin and end.
@@ -91,6 +93,8 @@ def shape_of_ends(edges: Floats, records: Floats) -> Shape | None:
     Returns:
         None where no end is one.
     """
+    from scipy.special import lambertw  # not loaded by a plan
+
     records = np.maximum(records, 0.0)
     records[[0, -1]] = np.maximum(records[[0, -1]], 1.0)  # rows may be there, whatever noise says
     widths, places, parts = np.diff(edges), [], []
@@ -101,7 +105,8 @@ def shape_of_ends(edges: Floats, records: Floats) -> Shape | None:
         density, own = records[beside] / widths[beside], records[end]
         if not density * widths[end] > own > 0:
             continue
-        rate = _rate(density * widths[end] / own)
+        times = density * widths[end] / own
+        rate = max(float(times + lambertw(-times * np.exp(-times)).real), FLATTEST)  # rate / (1 − e^−rate) = times
         far = np.linspace(0.0, min(1.0, NEARLY_ALL / rate), 4 * PIECES)[1:]
         held = own * np.expm1(-rate * far) / np.expm1(-rate)
         places.append(edge + away * widths[end] * far)
@@ -112,15 +117,6 @@ def shape_of_ends(edges: Floats, records: Floats) -> Shape | None:
     order = np.argsort(at, kind="stable")
     heights = np.maximum.accumulate(np.concatenate([below, *parts])[order])
     return Shape(at[order], heights, edges, below)
-
-
-def _rate(times: float) -> float:
-    """How fast the exponential law on [0, 1] falls whose density at 0 is so many times 1: x / (1 − e^−x) = times."""
-    low, high = 0.0, times
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if middle < -np.expm1(-middle) * times else (low, middle)
-    return high
 
 
 def shapes_of(schema: Schema, measurements: Measurements, names: Iterable[str] | None = None) -> dict[str, Shape]:

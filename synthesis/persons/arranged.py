@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.coded_table import CodedTable, code_dtype
 from mechanisms.public.persons.person_questions import Trait, asked_columns, person_questions, times_of
+from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.progress import Progress
 from mechanisms.public.release import Measurements, NoisyMarginal
 from mechanisms.public.rules.structural_zeros import broken
@@ -22,7 +23,7 @@ from synthesis.consistency.agree import default_rows
 from synthesis.numbers.fine_evidence import mean_of
 from synthesis.persons.linking import linked_persons
 from synthesis.persons.person_sizes import all_records
-from synthesis.persons.person_targets import answered
+from synthesis.persons.person_targets import Asked, answered
 
 
 def with_persons(schema: Schema, measurements: Measurements) -> Schema:
@@ -41,10 +42,10 @@ def with_all_records(schema: Schema, measurements: Measurements) -> Measurements
     unit = schema.rules.unit
     if unit is None or unit.bound == unit.max_records or not measurements.persons:
         return measurements
-    columns = asked_columns(schema)
-    asked = answered(person_questions(unit, columns), measurements.persons, {c.name: c for c in columns})
     total = default_rows(replace(measurements, rows=None))
-    return replace(measurements, rows=all_records(asked, unit.max_records, total, unit.bound))
+    return replace(
+        measurements, rows=all_records(_asked(unit, schema, measurements), unit.max_records, total, unit.bound)
+    )
 
 
 def constants_alone(schema: Schema, measurements: Measurements) -> dict[str, Floats]:
@@ -52,9 +53,14 @@ def constants_alone(schema: Schema, measurements: Measurements) -> dict[str, Flo
     unit = schema.rules.unit
     if unit is None or not measurements.persons:
         return {}
-    columns = asked_columns(schema)
-    asked = answered(person_questions(unit, columns), measurements.persons, {c.name: c for c in columns})
+    asked = _asked(unit, schema, measurements)
     return {a.question.features[0].column: a.values for a in asked if a.kinds() == (Trait.CONSTANT,)}
+
+
+def _asked(unit: PersonUnit, schema: Schema, measurements: Measurements) -> list[Asked]:
+    """The questions about persons that have an answer."""
+    columns = asked_columns(schema)
+    return answered(person_questions(unit, columns), measurements.persons, {c.name: c for c in columns})
 
 
 def _drowned(schema: Schema, measurements: Measurements, name: str) -> bool:
