@@ -91,8 +91,9 @@ def _regrets(axes: Axes, rows: Sequence[Sequence[str]]) -> None:
     head, *methods = [row for row in rows if all(row[1::2])]
     for i, row in enumerate(methods):
         heights = [min(_number(cell), CUT) for cell in row[1::2]]
-        axes.bar([j + (i - len(methods) / 2) * 0.8 / len(methods) for j in range(3)], heights, 0.13, label=row[0])
-    axes.set_xticks(range(3), [name.partition(",")[0] for name in head[1::2]])
+        places = [j + (i - len(methods) / 2) * 0.8 / len(methods) for j in range(len(heights))]
+        axes.bar(places, heights, 0.13, label=row[0])
+    axes.set_xticks(range(len(head[1::2])), [name.partition(",")[0] for name in head[1::2]])
     axes.set(ylim=(0.9, CUT), ylabel=f"2-way regret (cut at {CUT:g})")
     axes.legend(**ABOVE)
 
