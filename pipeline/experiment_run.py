@@ -18,12 +18,8 @@ if TYPE_CHECKING:
     from pipeline.settings.config import Config
 
 
-def experiment_name(config: Config) -> str:
-    """The name of the experiment that the settings ask for.
-
-    Raises:
-        UserError: no experiment of that name, `smoke` without one, or settings that no experiment knows.
-    """
+def _experiment_name(config: Config) -> str:
+    """The name of the experiment that the settings ask for."""
     kind = config.experiment.kind
     if config.accept or config.accept_tries != 1:
         fix = "a run without experiment= and smoke=; or accept=[]"
@@ -46,7 +42,7 @@ def planned_releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     Raises:
         UserError: as of `known` and of the experiment itself.
     """
-    planned: tuple[PlannedRelease, ...] = EXPERIMENTS[experiment_name(config)].releases(config, root)
+    planned: tuple[PlannedRelease, ...] = EXPERIMENTS[_experiment_name(config)].releases(config, root)
     return planned
 
 
@@ -57,7 +53,7 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
         UserError: as of `known` and of the experiment itself.
     """
     load_used(asdict(config))
-    kind = experiment_name(config)
+    kind = _experiment_name(config)
     if ("experiment", kind) not in offered_by:
         need_extra("matplotlib", f"experiment={kind}")
     running.append(kind)

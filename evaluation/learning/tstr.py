@@ -118,12 +118,12 @@ def _as_classes(name: str, seen: list[Learner], labels: list[Ints], size: int, s
         return [row | {"reason": "the test records show a single class"}]
     majority = np.zeros((truth.size, size))
     majority[:, np.bincount(labels[0]).argmax()] = 1.0
-    floor = class_quality(majority, truth, classes)
+    floor = _class_quality(majority, truth, classes)
     rows = []
     for model in MODELS:
         from_synthetic, own = (class_shares(model, seen[i], labels[i], seen[2], size, seed) for i in (1, 0))
         quality = {
-            s: class_quality(shares, truth, classes) for s, shares in (("synthetic", from_synthetic), ("real", own))
+            s: _class_quality(shares, truth, classes) for s, shares in (("synthetic", from_synthetic), ("real", own))
         }
         more: JsonDict = {f"{m}_{s}": v for s, q in (quality | {"majority": floor}).items() for m, v in q.items()}
         more |= {s: q["balanced"] for s, q in quality.items()}
@@ -222,12 +222,8 @@ def _ridge(x: Features, y: Floats, asked: Features) -> Floats:
     return np.asarray(times(asked - middle, weights) + level)
 
 
-def class_quality(shares: Floats, truth: Ints, classes: Ints) -> dict[str, float]:
-    """Accuracy, its mean over the classes, the mean of the classes' F1 and of their areas under the ROC curve.
-
-    Args:
-        classes: those that occur in the truth.
-    """
+def _class_quality(shares: Floats, truth: Ints, classes: Ints) -> dict[str, float]:
+    """Accuracy, its mean over the classes, the mean of the classes' F1 and of their areas under the ROC curve."""
     guess = shares.argmax(axis=1)
     right = guess == truth
     f1, auc = [], []

@@ -52,7 +52,7 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
         UserError: an impossible setting of the ledger.
     """
     config, others = specs.config, rests_on_others(specs, plan)  # what fails in code of others fails before any charge
-    terms = ledger_terms(config, str(plan.budget.neighbouring), specs.unit, root)
+    terms = _ledger_terms(config, str(plan.budget.neighbouring), specs.unit, root)
     if terms is None:
         return ()
     unprotected = tuple(why_not_private(schema, config.privacy.noise_seed, confirmed=config.data.confirmed_public))
@@ -60,12 +60,8 @@ def planned_release(specs: Specs, schema: Schema, plan: Plan, root: Path) -> tup
     return (PlannedRelease(root, terms, spend_of_plan(plan), unprotected, resume, others, settings),)
 
 
-def ledger_terms(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> LedgerTerms | None:
-    """What the settings say about the ledger; None where none is set.
-
-    Raises:
-        UserError: an impossible limit, or a place that is published or deleted.
-    """
+def _ledger_terms(config: Config, neighbouring: str, unit: PrivacyUnit, root: Path) -> LedgerTerms | None:
+    """What the settings say about the ledger; None where none is set."""
     settings = config.budget
     if settings.ledger is None:
         return None
@@ -97,10 +93,10 @@ def check(releases: Sequence[PlannedRelease]) -> Book | None:
     if not releases:
         return None
     ledger = _one_ledger(releases)
-    if (current := load_book(ledger.path)) is not None and not fresh_of(releases, current):
+    if (current := load_book(ledger.path)) is not None and not _fresh_of(releases, current):
         return current  # all of it is booked: a limit that changed since is no matter of theirs
     book = opened(ledger)
-    fresh = fresh_of(releases, book)
+    fresh = _fresh_of(releases, book)
     if not book.admits([r.spend for r in fresh]):
         raise _refused(fresh, book)
     return book
@@ -117,7 +113,7 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     """
     if (book := check(releases)) is None:
         return None
-    ledger, fresh = _one_ledger(releases), fresh_of(releases, book)
+    ledger, fresh = _one_ledger(releases), _fresh_of(releases, book)
     if not fresh:
         return book
     with locked(ledger.path):  # a place that cannot be written is refused before a name is left
@@ -132,7 +128,7 @@ def book(releases: Sequence[PlannedRelease]) -> Book | None:
     try:
         book = book_runs(ledger, bookings)
     except Refused as refused:
-        raise _refused(fresh_of(releases, refused.book), refused.book) from refused
+        raise _refused(_fresh_of(releases, refused.book), refused.book) from refused
     if book.bookings[0].id == bookings[0].id:  # nobody else made it meanwhile
         lost = (
             f"; the one of this name before it is gone, with {gone[0]} entries: it counts none of them" if gone else ""
@@ -287,12 +283,8 @@ class PlannedRelease:
         return Booking(name, str(self.root.resolve()), self.spend, not self.unprotected, others=self.others)
 
 
-def fresh_of(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedRelease]:
-    """Those that are not booked yet, or whose booking was drawn on by something that their folder knows nothing of.
-
-    Raises:
-        UserError: one of them has charged already, but its booking is gone; or its own record of that is.
-    """
+def _fresh_of(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedRelease]:
+    """Those that are not booked yet, or whose booking was drawn on by something that their folder does not know."""
     fresh = []
     for release in releases:
         _only_one(release, book)

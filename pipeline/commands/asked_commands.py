@@ -57,12 +57,8 @@ def later(name: str, *arguments: Any, words: str = "{}") -> Work:
     return work
 
 
-def with_names(command: str, arguments: Sequence[str]) -> list[str]:
-    """The arguments with the one that is a path alone as the setting that it stands for.
-
-    Raises:
-        UserError: several of them.
-    """
+def _with_names(command: str, arguments: Sequence[str]) -> list[str]:
+    """The arguments with the one that is a path alone as the setting that it stands for."""
     setting = COMMANDS[command].nameless
     paths = [a for a in arguments if "=" not in a or Path(a).exists() or "://" in a.partition("=")[0]]
     if len(paths) > 1:
@@ -156,7 +152,7 @@ def report(arguments: Sequence[str]) -> Work:
             raise UserError("no such setting", where=f"override {key!r}", fix="output=FILE, metric=NAME")
         output = Path(given["output"]) if "output" in given else None
         return later("pipeline.sweeps.sweep_page:render", folders, output, given.get("metric"), words=REPORT)
-    config = settings.typed(compose_config("report", with_names("report", arguments)), settings.ReportConfig)
+    config = settings.typed(compose_config("report", _with_names("report", arguments)), settings.ReportConfig)
     if not config.run:
         raise UserError("no run given", where="run", fix="python -m pipeline report outputs/mine")
     folder = RunFolder(Path(config.run))
@@ -173,7 +169,7 @@ def query(arguments: Sequence[str]) -> Work:
 
 def verify(arguments: Sequence[str]) -> Work:
     """Whether a release is sound, line by line."""
-    config = settings.typed(compose_config("verify", with_names("verify", arguments)), settings.VerifyConfig)
+    config = settings.typed(compose_config("verify", _with_names("verify", arguments)), settings.VerifyConfig)
     if not config.source:
         raise UserError("no release given", where="from", fix="python -m pipeline verify RUN/release")
     return later("pipeline.statement.verify:show_verdict", Path(config.source), config)
@@ -182,7 +178,7 @@ def verify(arguments: Sequence[str]) -> Work:
 def budget(arguments: Sequence[str]) -> Work:
     """What is left of a shared budget and who spent it; or another limit for it."""
     texts = {"file", "reason"}  # whatever is in them
-    split = [a.partition("=") for a in with_names("budget", arguments)]
+    split = [a.partition("=") for a in _with_names("budget", arguments)]
     given = [
         f"{key}={quoted(value)}" if key in texts and not value.startswith('"') else spelled(f"{key}={value}")
         for key, _, value in split
@@ -193,7 +189,7 @@ def budget(arguments: Sequence[str]) -> Work:
 
 def schema(arguments: Sequence[str]) -> Work:
     """A commented draft of a schema from a table."""
-    config = settings.typed(compose_config("schema_draft", with_names("schema", arguments)), settings.DraftConfig)
+    config = settings.typed(compose_config("schema_draft", _with_names("schema", arguments)), settings.DraftConfig)
     if config.output:
         check_output(Path(config.output), "output")
         check_ending(config.output, "output", "yaml")

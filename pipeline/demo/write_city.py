@@ -83,7 +83,7 @@ def _write(
 ) -> None:
     for number, start in enumerate(range(0, rows, CHUNK)):  # no caller appears in two chunks
         rng = np.random.default_rng([seed, number])
-        calls = make_calls(city, size=min(CHUNK, rows - start), first_caller=start, rng=rng)
+        calls = _make_calls(city, size=min(CHUNK, rows - start), first_caller=start, rng=rng)
         writer.write(pa.table(calls, schema=_schema(text=False)).cast(_schema(text=text)))
         if progress is not None:
             progress(min((number + 1) * CHUNK, rows), rows)
@@ -121,12 +121,8 @@ NEIGHBOURLY = 0.72  # share of calls made at home
 WEEKEND = 5  # the first of weekday's codes
 
 
-def make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Generator) -> dict[str, pa.Array]:
-    """One chunk of calls, in no order: the columns of the table, in which a gap stands where nobody wrote it down.
-
-    Args:
-        first_caller: number of the first caller; the chunk uses at most `size` numbers from there.
-    """
+def _make_calls(city: City, *, size: int, first_caller: int, rng: np.random.Generator) -> dict[str, pa.Array]:
+    """One chunk of calls, in no order: the columns of the table, with a gap where nobody wrote it down."""
     # A caller makes at least one call, so as many callers as rows are enough; the last one may lose a few calls.
     kinds = draw(city.kind, 0, size, rng)
     calls = draw(city.calls, kinds, size, rng).astype(np.int64) + 1

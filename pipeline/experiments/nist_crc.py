@@ -119,9 +119,9 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
             for variant in variants_of(settings_of(small, ChallengeSettings)):
                 entries.append((name, variant, home / variant.name))
         inside = folder.root / FOLDER
-        labels = [write_entry(inside, *entry, own.submission, real=bool(config.data.path)) for entry in entries]
+        labels = [_write_entry(inside, *entry, own.submission, real=bool(config.data.path)) for entry in entries]
         who = sentence("unit", unit_fields(build_unit(settled(config).privacy, config.data)))
-        write_words(inside, labels, own.submission, asdict(config.statement), who)
+        _write_words(inside, labels, own.submission, asdict(config.statement), who)
         rows = tuple(row | {"dataset": name} for name, own_findings in findings_of.items() for row in own_findings.rows)
         first = next(iter(findings_of.values()))
         setting = {**first.setting, "experiment": own.name, "settings": asdict(own)}
@@ -153,17 +153,10 @@ SETS |= {"simple": "simple-features"}
 NONE = "N"
 
 
-def write_entry(
+def _write_entry(
     inside: Path, feature_set: str, variant: Variant, home: Path, words: Mapping[str, str], *, real: bool
 ) -> JsonDict:
-    """The data and the labels of one table, beside each other; returns the labels.
-
-    Args:
-        inside: the submission's folder.
-        feature_set: the columns, by name; home: the run's folder, with its release.
-        words: what `experiment.submission` says.
-        real: whether the table is NIST's; a generated stand-in is labelled as such.
-    """
+    """The data and the labels of one table, `real` if it is NIST's, beside each other; returns the labels."""
     statement = json.loads((home / "release" / "privacy.json").read_text(encoding="utf-8"))
     text, columns = _with_n((home / "release" / "synthetic.csv").read_text(encoding="utf-8"))
     budget, private = statement["budget"], statement["private"]
@@ -211,13 +204,8 @@ def _with_n(text: str) -> tuple[str, list[str]]:
     return text_out.getvalue(), rows[0]
 
 
-def write_words(inside: Path, labels: Sequence[Json], words: Mapping[str, str], statement: Json, unit: str) -> None:
-    """abstract.md: the answers of the submission form; no score stands in it, since scores saw the rows.
-
-    Args:
-        statement: what `statement.*` says of who publishes.
-        unit: who is protected, in words.
-    """
+def _write_words(inside: Path, labels: Sequence[Json], words: Mapping[str, str], statement: Json, unit: str) -> None:
+    """abstract.md: the answers of the submission form; no score stands in it, since scores saw the rows."""
     wrong = [each for each in labels if each["privacy category"] != "dp"]
     lines = ["# Abstract", ""]
     if wrong:

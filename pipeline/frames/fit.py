@@ -111,7 +111,7 @@ def fit(
         UserError: any mistake of the settings, the schema or the frame; no release is left.
     """
     given = settings | {"quiet": quiet}
-    config = run_settings(given, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
+    config = _run_settings(given, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     if folder is None and config.evaluation.enabled and any(name.startswith("evaluation") for name in settings):
         fix = "folder=PATH, where scores are kept; or release.score(frame), which reads it again"
         raise UserError("scores are NOT private, and are lost without a folder", where="evaluation", fix=fix)
@@ -144,15 +144,8 @@ def fit(
         return read(done.folder.release, config.synthesis, kinds, form_of(frame))
 
 
-def run_settings(settings: Mapping[str, Any], **own: Any) -> Config:
-    """The settings of a run on a frame.
-
-    Args:
-        own: those of the promise that are arguments.
-    Raises:
-        UserError: as of the command, also of an address with a secret; a keyword near to an argument, or of `fit`
-            alone.
-    """
+def _run_settings(settings: Mapping[str, Any], **own: Any) -> Config:
+    """The settings of a run on a frame; `own` are those of the promise that are arguments."""
     run_fields = vars(Config())
     for name in settings:
         if name in KEYWORDS and name not in run_fields:
@@ -292,7 +285,7 @@ def plan(
         units: nothing of it is looked at: the schema says all that a plan needs.
         schema, epsilon, delta, unit, max_records, settings: as of `fit`.
     """
-    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
+    config = _run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     _leave_out(units, config)
     counted = len(frame) if config.plan.rows is None and isinstance(frame, Sized) else 0
     config.plan.rows = counted or config.plan.rows
@@ -322,7 +315,7 @@ def rehearse(
         folder: where the rehearsal is kept; None: nowhere.
         schema, epsilon, delta, unit, max_records, settings: as of `fit`; plan={"rows": 20_000} says how many rows.
     """
-    config = run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
+    config = _run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
     _leave_out(units, config)
     config.evaluation.enabled = False
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as place:

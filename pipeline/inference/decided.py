@@ -98,15 +98,10 @@ def named_pairs(pairs: Sequence[Clique]) -> str:
     return first_few((" × ".join(p) for p in pairs), NAMED)
 
 
-def pairs_of_persons(
+def _pairs_of_persons(
     schema: Schema | None, domain: Domain, answered: Sequence[Clique]
 ) -> tuple[list[Clique], list[Clique]]:
-    """The pairs with a constant of persons: those that an answer about persons holds, and those that none holds.
-
-    Args:
-        domain: of the columns of records.
-        answered: the labels of the questions about persons that have an answer.
-    """
+    """The pairs with a constant of persons: those that an answer about persons holds, and those that none holds."""
     if schema is None or schema.rules.unit is None:
         return [], []
     asked, held = by_label(questions_of(schema)), set[frozenset[str]]()
@@ -122,17 +117,17 @@ def pairs_of_persons(
 def pairs_of_columns(
     measurements: Measurements, schema: Schema | None
 ) -> tuple[list[Clique], set[Clique], list[Clique], list[Clique]]:
-    """All pairs of columns of records, those of them in a measured marginal, and both as of `pairs_of_persons`."""
+    """All pairs of columns of records, those of them in a measured marginal, and both as of `_pairs_of_persons`."""
     names = varied_columns(measurements.domain)
     cliques = {a.clique for a in measurements.answers}
     inside: set[Clique] = {p for c in cliques for p in itertools.combinations([n for n in c if n in set(names)], 2)}
-    persons = pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
+    persons = _pairs_of_persons(schema, measurements.domain, [a.clique for a in measurements.persons])
     return list(itertools.combinations(names, 2)), inside, *persons
 
 
 def never_asked(schema: Schema) -> list[Clique]:
     """The pairs with a constant of persons that no question of a run holds."""
-    return pairs_of_persons(schema, schema.measured, [*by_label(questions_of(schema))])[1]
+    return _pairs_of_persons(schema, schema.measured, [*by_label(questions_of(schema))])[1]
 
 
 def decided(measurements: Measurements, schema: Schema | None = None) -> Decided:

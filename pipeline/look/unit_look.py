@@ -68,7 +68,7 @@ def units_look(
         Hints, and warnings.
     """
     hints, warned = _of_units(source, schema, unit, seen, coded.rows, bar)
-    persons, asked = persons_look(source, schema, unit, coded)
+    persons, asked = _persons_look(source, schema, unit, coded)
     if unit.column is not None:
         codes = {c.name for c in schema.held if c.kind in CODES or c.width is not None}
         apart = [n for n in source.names if ID_NAME.search(n) or n in codes or n not in schema.domain.names]
@@ -280,14 +280,8 @@ BEYOND = {
 }
 
 
-def persons_look(source: Source, schema: Schema, unit: PrivacyUnit, coded: CodedTable) -> tuple[list[str], list[str]]:
-    """Persons beyond the bound, constants that contradict, and ties and gaps in the order of a person's records.
-
-    Args:
-        coded: the rows as codes of the schema's columns.
-    Returns:
-        Hints, and warnings: of constants that are none, and of a table in which there is nothing to link.
-    """
+def _persons_look(source: Source, schema: Schema, unit: PrivacyUnit, coded: CodedTable) -> tuple[list[str], list[str]]:
+    """Hints on persons beyond the bound, ties and gaps in their order; warnings of constants that are none."""
     declared = schema.rules.unit
     if declared is None or unit.column is None or not coded.rows:
         return [], []

@@ -33,12 +33,8 @@ MEDIANS = ("columns", "one_alone", "all_together")
 Noise = tuple[Clique, float, float]
 
 
-def expected_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[Noise]:
-    """Of every marginal whose noise is known ahead, or that may be chosen: what its noise alone would make.
-
-    Args:
-        halved: as if two neighbouring bins of every ordered column were one.
-    """
+def _expected_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list[Noise]:
+    """Of every marginal whose noise is known ahead, or that may be chosen: what its noise alone would make."""
     planned: list[Noise] = []
     if plan.method:
         for m in (s.measurement for s in plan.slots if s.reservation.stage == GIVEN and s.reservation.clique):
@@ -51,7 +47,7 @@ def candidate_noise(plan: Plan, domain: Domain, *, halved: bool = False) -> list
     """The same of every marginal that may be chosen, or is planned where none is chosen.
 
     Args:
-        halved: as of `expected_noise`.
+        halved: as if two neighbouring bins of every ordered column were one.
     """
     strength = plan.accountant.strength
     if not plan.method:
@@ -87,7 +83,7 @@ def expectations(config: Config, schema: Schema, plan: Plan, rows: int) -> JsonD
 
     Errors are total variation distances that noise alone makes, at most 1: ½ Σ |noise| / rows.
     """
-    noise = expected_noise(plan, schema.measured)
+    noise = _expected_noise(plan, schema.measured)
     larger = [(c, _tvd(a, rows), _tvd(t, rows)) for c, a, t in noise if len(c) > 1]
     columns = sorted(((c, _tvd(t, rows)) for c, _, t in noise if len(c) == 1), key=lambda c: -c[1])
     return {
@@ -138,15 +134,15 @@ def _others(config: Config, schema: Schema, plan: Plan, rows: int) -> list[JsonD
     figures = []
     more = copy.deepcopy(config)
     more.privacy.epsilon *= 2
-    noise = expected_noise(_planned(more, schema), schema.measured)
+    noise = _expected_noise(_planned(more, schema), schema.measured)
     figures.append(_figures(f"privacy.epsilon={more.privacy.epsilon:g}", noise, rows))
     if plan.budget.max_records > 1:
         half = math.ceil(plan.budget.max_records / 2)
-        noise = expected_noise(_planned(config, schema, half), schema.measured)
+        noise = _expected_noise(_planned(config, schema, half), schema.measured)
         name = f"privacy.max_records={half} (units with more lose the rest)"
         figures.append(_figures(name, noise, rows))
     if any(coarse_size(schema.measured, n) < schema.measured[n].size for n in schema.measured.names):
-        noise = expected_noise(plan, schema.measured, halved=True)
+        noise = _expected_noise(plan, schema.measured, halved=True)
         figures.append(_figures("half as many bins in every ordered column", noise, rows))
     return figures
 

@@ -51,12 +51,8 @@ def with_fine(specs: Specs, schema: Schema) -> Schema:
     return with_fine_columns(schema, specs.selection.fine_cells_of(specs.with_bound(1).facts(schema)))
 
 
-def build_histogram(specs: Specs, schema: Schema) -> PersonQuestion | None:
-    """The histogram of records per unit, where the schema's unit_id asks for it.
-
-    Raises:
-        UserError: a record is the unit; more cells than make sense.
-    """
+def _build_histogram(specs: Specs, schema: Schema) -> PersonQuestion | None:
+    """The histogram of records per unit, where the schema's unit_id asks for it."""
     ids, unit, share = schema.rules.unit_ids, specs.unit, specs.config.privacy.unit_id_share
     if ids is None or not ids.measured:
         return None
@@ -136,16 +132,16 @@ def build_plan(specs: Specs, workload: Workload, schema: Schema, discovery: Plan
     check_roles(config.data, schema)
     discovery = discovery or build_discovery(specs, schema)
     specs, discovered = specs.after(discovery), () if discovery is None else discovery.charges
-    histogram, tries = build_histogram(specs, schema), build_selection(specs)
+    histogram, tries = _build_histogram(specs, schema), _build_selection(specs)
     beside: list[Beside] = [] if histogram is None else [histogram]
     if questions := person_questions(schema):
         beside += with_shares(questions, config.privacy.person_share, config.privacy.epsilon, specs.budget.max_records)
-    beside += build_criteria(specs, schema.synthesized)
+    beside += _build_criteria(specs, schema.synthesized)
     epsilon, delta = tries.of_one_try(specs.budget.epsilon, specs.budget.delta)
     budget = dataclasses.replace(specs.budget, epsilon=epsilon, delta=delta)
     schedule, noise = specs.selection.schedule(specs.facts(schema), workload), specs.mechanism
     if schedule is not None:
-        plan = build_adaptive(schedule, schema, budget, mechanism=noise, beside=beside, discovered=discovered)
+        plan = _build_adaptive(schedule, schema, budget, mechanism=noise, beside=beside, discovered=discovered)
     else:
         requests = [Request(c, w) for c, w in zip(workload.cliques, workload.weights, strict=True)]
         plan = make_plan(schema.measured, requests, budget, mechanism=noise, beside=beside, discovered=discovered)
@@ -194,7 +190,7 @@ def unit_sizes(specs: Specs, schema: Schema) -> SizeQuestion | None:
     return SizeQuestion(config.privacy.max_records_cap, 1.0 if schema.rules.unit is None else INVENTED)
 
 
-def build_adaptive(
+def _build_adaptive(
     schedule: Schedule,
     schema: Schema,
     budget: Budget,
@@ -203,16 +199,7 @@ def build_adaptive(
     beside: Sequence[Beside] = (),
     discovered: Sequence[PlannedCharge] = (),
 ) -> Plan:
-    """Every charge that the rounds may make, calibrated before any row is read.
-
-    Args:
-        schedule: the selection's method, slots and reserve.
-        schema: the first marginal of a mapped column is the one with the column that it follows from.
-        budget: its accountant may be auto, as `mechanism` may.
-        beside, discovered: as of `make_plan`.
-    Raises:
-        UserError: a setting out of range; an accountant that cannot count such rounds.
-    """
+    """Every charge that the rounds may make, calibrated before any row is read."""
     method, domain = schedule.method, schema.measured
     rounds = replace(schedule, slots=[_with_source(w, domain, schema.rules.mapped) for w in schedule.slots])
     reserved = [cells for _, cells in method.later_cells(domain, ())] if schedule.reserve else []
@@ -261,23 +248,15 @@ KEYS = ("metric", "marginals", "at_most", "of", "share")
 EXAMPLE = "accept=[{metric: l1, marginals: 2, at_most: 500}]"
 
 
-def build_criteria(specs: Specs, domain: Domain) -> tuple[Criterion, ...]:
-    """The criteria of `accept`, checked against the measured columns; public facts alone.
-
-    Raises:
-        UserError: an unknown or missing key, a value out of range; names the setting.
-    """
+def _build_criteria(specs: Specs, domain: Domain) -> tuple[Criterion, ...]:
+    """The criteria of `accept`, checked against the measured columns; public facts alone."""
     config = specs.config
     each = config.accept_share / max(len(config.accept), 1)
     return tuple(_criterion(place, entry, domain, each) for place, entry in enumerate(config.accept))
 
 
-def build_selection(specs: Specs) -> PrivateSelection:
-    """How many tries there may be, and what ends them.
-
-    Raises:
-        UserError: several tries whose scores do not say which of them is released.
-    """
+def _build_selection(specs: Specs) -> PrivateSelection:
+    """How many tries there may be, and what ends them."""
     config = specs.config
     limits = [entry.get("at_most") is not None for entry in config.accept]
     if config.accept_tries > 1 and not all(limits) and len(limits) > 1:

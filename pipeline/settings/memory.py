@@ -61,20 +61,16 @@ def predicted_memory_bytes(specs: Specs, schema: Schema, plan: Plan) -> int:
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     fixed = [c for c, _ in schema.zeros]
     grown = grown_cells(plan, domain, spec.model_settings.max_cells)
-    synthesis = synthesis_bytes(spec, domain, cliques, rows, fixed, grown)
+    synthesis = _synthesis_bytes(spec, domain, cliques, rows, fixed, grown)
     if spec.max_model_cells is None:  # the model between the rounds, where there is one
         synthesis += 7 * 8 * later + (0 if method_of(plan.method).max_cells_between is None else 14 * 8 * grown)
     return LIBRARIES_BYTES + counting + 3 * 8 * later + max(synthesis, persons_bytes(schema, rows))
 
 
-def synthesis_bytes(
+def _synthesis_bytes(
     spec: Synthesizer, domain: Domain, cliques: Sequence[Clique], rows: int, fixed: Sequence[Clique], grown: int = 0
 ) -> int:
-    """What a synthesizer predicts that it holds; no limit would stop a number that is none.
-
-    Raises:
-        UserError: what a plugin's predicts is no number from 0 on.
-    """
+    """What a synthesizer predicts that it holds; no limit would stop a number that is none."""
     given = spec.predicted_bytes(domain, cliques, rows, fixed=fixed, grown=grown)
     if isinstance(given, Real) and given >= 0:
         return math.ceil(min(given, sys.maxsize))
@@ -150,7 +146,7 @@ def check_rows(
     count = default_rows(coarse) if rows is None else rows
     measured = [a.clique for a in spec.held(coarse, fixed).answers]
     held = count if at_once is None else min(count, at_once)
-    needed = max(synthesis_bytes(spec, coarse.domain, measured, held, fixed), persons_bytes(schema, count))
+    needed = max(_synthesis_bytes(spec, coarse.domain, measured, held, fixed), persons_bytes(schema, count))
     needed += LIBRARIES_BYTES
     limit = limits.memory_bytes
     if needed > limit:

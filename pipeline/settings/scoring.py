@@ -94,16 +94,10 @@ def with_subjects(spec: ScoreSpec, chosen: Any) -> ScoreSpec:
     return replace(spec, metrics=(*spec.metrics, *more))
 
 
-def build_options(
+def _build_options(
     config: EvaluationConfig, schema: Schema, roles: Mapping[str, str], *, prepare: bool = True
 ) -> Options:
-    """What the metrics may use, from the settings alone: those of every metric are checked, asked for or not.
-
-    Args:
-        prepare: also what metrics list before they compute, such as all marginals.
-    Raises:
-        UserError: a column that the schema has not; a number out of range; whatever a metric cannot do.
-    """
+    """What the metrics may use, from the settings alone: those of every metric are checked, asked for or not."""
     for role in roles.keys() - {"subject"}:
         require_columns([roles[role]], schema.domain.names, where=f"evaluation.{role}")
     unit = schema.rules.unit
@@ -159,21 +153,21 @@ def build_scores(
     """What to score.
 
     Args:
-        prepare: as of `build_options`.
+        prepare: also what metrics list before they compute, such as all marginals.
         roles: which columns are the time, the segment …, where the settings name none.
         report: for a report of two tables, what they meet of the metrics' needs; it adds metrics to the quick ones.
 
     Raises:
         UserError: settings that cannot be, or that do not fit the schema.
     """
-    options = build_options(config, schema, roles_of(config, roles, schema), prepare=prepare)
+    options = _build_options(config, schema, roles_of(config, roles, schema), prepare=prepare)
     met = {n for m in METRICS.values() for n in m.needs if n not in unmet(m, options)} | {*(report or ())}
     names = asked_metrics(config.metrics, met, report=report is not None)
     for name in () if config.metrics == "all" else names:  # of all metrics it is left out, and says why
         if METRICS[name].library:
             need_extra(METRICS[name].library, f"evaluation.metrics, {name}")
-    groups = check_groups(config.groups, schema)
-    options = replace(options, pairs=check_pairs(config.pairs, schema))
+    groups = _check_groups(config.groups, schema)
+    options = replace(options, pairs=_check_pairs(config.pairs, schema))
     return ScoreSpec(metrics=names, options=options, references=config.references, groups=groups)
 
 
@@ -185,12 +179,8 @@ def scores_of_run(
     return build_scores(own, schema, roles, prepare=prepare) if own.enabled else None, build_places(own, roles, schema)
 
 
-def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:
-    """The columns of `evaluation.groups`.
-
-    Raises:
-        UserError: no list; a column that the schema has not, or with too many values.
-    """
+def _check_groups(names: Any, schema: Schema) -> tuple[str, ...]:
+    """The columns of `evaluation.groups`."""
     where, fix = "evaluation.groups", "a list of columns with few values: 'evaluation.groups=[department]'"
     names = [names] if isinstance(names, str) else names
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -203,12 +193,8 @@ def check_groups(names: Any, schema: Schema) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def check_pairs(pairs: Any, schema: Schema) -> tuple[tuple[str, str], ...]:
-    """The pairs of `evaluation.pairs`, each once.
-
-    Raises:
-        UserError: no list of pairs; a column that the schema has not; too many pairs, or cells of one.
-    """
+def _check_pairs(pairs: Any, schema: Schema) -> tuple[tuple[str, str], ...]:
+    """The pairs of `evaluation.pairs`, each once."""
     where, fix = "evaluation.pairs", "a list of pairs of columns: 'evaluation.pairs=[[age,income]]'"
     if not isinstance(pairs, list | tuple) or len(pairs) > MOST_PAIRS:
         raise UserError(f"got {pairs!r}", where=where, fix=f"{fix}, at most {MOST_PAIRS}")

@@ -341,11 +341,8 @@ def budget_warnings(epsilon: float, delta: float) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
-    """A sentence where ids of the unit are measured, or where a row is the unit and what is left out is called an id.
-
-    It follows from public facts.
-    """
+def _id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
+    """Sentences, by public facts, where ids of the unit are measured, or left out where a row is the unit."""
     if unit.column in [c.name for c in schema.columns]:
         return (f"the column {unit.column!r} {IDS_MEASURED}; instead, leave_out: [{unit.column}]",)
     ids = [n for n in schema.leave_out if ID_NAME.search(n)] if unit.column is None else []
@@ -357,7 +354,11 @@ def id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
 def run_warnings(specs: Specs, schema: Schema) -> tuple[str, ...]:
     """What a person should know before a run spends, a sentence each; it follows from public facts."""
     privacy, fixed = specs.config.privacy, [c for c, _ in schema.zeros]
-    own = *budget_warnings(privacy.epsilon, privacy.delta), *unit_warnings(specs.unit), *id_warnings(schema, specs.unit)
+    own = (
+        *budget_warnings(privacy.epsilon, privacy.delta),
+        *unit_warnings(specs.unit),
+        *_id_warnings(schema, specs.unit),
+    )
     return *replaced_choice(specs, schema), *own, *specs.synthesizer.warnings(schema.synthesized, fixed)
 
 

@@ -172,7 +172,7 @@ def horizontal_losses(real: NDArray[np.number], synthetic: NDArray[np.number], *
     q, p = q.reshape(times, -1), p.reshape(times, -1)
     varying = np.flatnonzero(q.max(axis=0) > q.min(axis=0))
     loss = np.zeros(segments * types)
-    loss[varying] = times / 2 * mean_changes(q[:, varying], p[:, varying], threshold + ROUNDING)
+    loss[varying] = times / 2 * _mean_changes(q[:, varying], p[:, varying], threshold + ROUNDING)
     return loss.reshape(segments, types)
 
 
@@ -210,15 +210,8 @@ def unit_series(series: Cube) -> Cube:
     return np.ascontiguousarray(np.divide(centred, length, out=np.zeros_like(centred), where=length > 0))
 
 
-def mean_changes(truth: Cube, synthetic: Cube, threshold: float) -> Floats:
-    """Of each series: the mean of |r − r̂| over the series with which |r| is above the threshold in the truth.
-
-    A series is among its own.
-    Cost: the pairs of series, some rows of their matrix at a time, and a product for each pair that is strong.
-
-    Args:
-        truth, synthetic: times × series; no true one is constant.
-    """
+def _mean_changes(truth: Cube, synthetic: Cube, threshold: float) -> Floats:
+    """Of each series: the mean of |r − r̂| over the series, itself too, with which |r| is above it in the truth."""
     units, theirs, count = unit_series(truth), unit_series(synthetic), truth.shape[1]
     totals, strong = np.abs(1.0 - (theirs * theirs).sum(axis=0)), np.ones(count)
     step = max(CELLS // max(count, 1), 1)
