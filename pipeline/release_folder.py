@@ -199,7 +199,9 @@ def marginal_frames(schema: Schema, measurements: Measurements) -> dict[str, pd.
 def cells_frame(schema: Schema, clique: Clique) -> pd.DataFrame:
     """One row per cell of a marginal, in C order: the label of each attribute's code."""
     codes = np.unravel_index(np.arange(schema.measured.cells(clique)), schema.measured.shape(clique))
-    return pd.DataFrame({n: np.array(_distinct(schema, n), object)[c] for n, c in zip(clique, codes, strict=True)})
+    # each label once: a value that is itself called *missing* keeps its name, the code gets another
+    labels = [np.array(apart(attribute_labels(schema, n)), object) for n in clique]
+    return pd.DataFrame({n: own[c] for n, own, c in zip(clique, labels, codes, strict=True)})
 
 
 def names_asked(given: object, where: str) -> tuple[str, ...]:
@@ -240,11 +242,6 @@ def attribute_labels(schema: Schema, name: str) -> list[str]:
     if not as_a_column(schema, name):
         return [f"code {i}" for i in range(schema.measured[name].size)]
     return [*code_names(schema[name])]
-
-
-def _distinct(schema: Schema, name: str) -> list[str]:
-    """The labels, each once: a value that is itself called *missing* keeps its name, the code gets another."""
-    return apart(attribute_labels(schema, name))
 
 
 def add_figures(frame: pd.DataFrame, **figures: Any) -> pd.DataFrame:

@@ -242,7 +242,9 @@ def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     table = Table(("table", "file", "rows"), files)
     title = f"Scores against {compared.real}"
     cards = _most_accurate(compared)
-    return Page(title, subtitle, sections, cards, files=table, warnings=list(notices), last=_missing(frame))
+    absent = [str(m) for m in frame["metric"].unique() if frame.loc[frame["metric"] == m, "score"].isna().all()]
+    last = f"Not computed of any table: {', '.join(absent)}." if absent else ""
+    return Page(title, subtitle, sections, cards, files=table, warnings=list(notices), last=last)
 
 
 def _most_accurate(compared: Comparison) -> list[HeadCard]:
@@ -324,8 +326,3 @@ def _first(card: Scorecard) -> tuple[str, ...]:
 
 def _number(value: Any) -> float | None:
     return None if value is None or pd.isna(value) else float(value)
-
-
-def _missing(frame: pd.DataFrame) -> str:
-    absent = [str(m) for m in frame["metric"].unique() if frame.loc[frame["metric"] == m, "score"].isna().all()]
-    return f"Not computed of any table: {', '.join(absent)}." if absent else ""

@@ -144,7 +144,7 @@ def variants_of(settings: ChallengeSettings) -> tuple[Variant, ...]:
     """The releases of a challenge: those of `_listed`, each as often as `repeats` says.
 
     Raises:
-        UserError: as of `_listed`.
+        UserError: neither or both are set, unknown fields, values out of range, or a release that is listed twice.
     """
     runs = range(1, settings.repeats + 1)
     return tuple(replace(variant, run=run) for variant in _listed(settings) for run in runs)

@@ -144,10 +144,12 @@ def _spent(facts: JsonDict) -> list[str]:
     scores = sum(bool(m.get("scores")) for m in facts["measurements"])
     choices = scores + sum(m["mechanism"] == Exponential.kind for m in facts["measurements"])
     counted = len(facts["measurements"]) - choices
+    caps = [m["discovery"]["cap"] for m in facts.get("discovery", []) if "cap" in m["discovery"]]
+    most = f"C records to be discovered, at most {caps[0]:,}" if caps else f"at most {facts['max_records']} records"
     lines = [
         f"budget: ε = {budget['epsilon']:g}, δ = {budget['delta']:g}; accountant: {facts['accountant']}",
         f"the plan spends: {bound_in_words(total['epsilon'], total['delta'])}",
-        f"unit: {facts['unit']}, {_bound(facts)}; neighbouring: {facts['neighbouring']}",
+        f"unit: {facts['unit']}, {most}; neighbouring: {facts['neighbouring']}",
         *_discovering(facts.get("discovery", [])),
         f"{counted} measurement{'s' * (counted != 1)} of {sum(m['cells'] for m in facts['measurements']):,} cells"
         + (f", {_choices(choices, scores)}" if choices else "")
@@ -257,12 +259,6 @@ def _discovering(slots: list[JsonDict]) -> list[str]:
         least = f"{asked['threshold']:,.4g} units, for δ′ = {m['failure']:.3g}; the rest goes to other"
         lines.append(f"values of {asked['column']}: released above a noisy weight of {least}")
     return lines
-
-
-def _bound(facts: JsonDict) -> str:
-    """How many records of one unit count."""
-    caps = [m["discovery"]["cap"] for m in facts.get("discovery", []) if "cap" in m["discovery"]]
-    return f"C records to be discovered, at most {caps[0]:,}" if caps else f"at most {facts['max_records']} records"
 
 
 def _discovered(m: JsonDict) -> str:

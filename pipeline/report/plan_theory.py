@@ -36,6 +36,8 @@ def theory(plan: Plan, budget: Budget, rows: int) -> JsonDict:
     planned = plan.to_json()["measurements"]
     counted = [m for m in planned if m.get("cells") and not m.get("scores") and m.get("mechanism") in KINDS]
     cells = sum(int(m["cells"]) for m in counted)
+    tail = ETA / (2 * max(cells, 1))  # one noisy count is off by more, on either side, with this probability
+    off = [float(m["scale"]) * upper_quantile(m["mechanism"], tail) for m in counted]
     return {
         "rows": rows,
         "epsilon": epsilon,
@@ -57,7 +59,7 @@ def theory(plan: Plan, budget: Budget, rows: int) -> JsonDict:
             "any_pure_method": [
                 {"wrong": wrong, "epsilon": least_epsilon(wrong, ETA, cells, rows, most)} for wrong in WRONG
             ],
-            "plan": max((_reach(m, ETA / (2 * cells)) for m in counted), default=0.0) / rows if cells else None,
+            "plan": max(off, default=0.0) / rows if cells else None,
         },
     }
 
@@ -85,11 +87,6 @@ def least_epsilon(wrong: float, eta: float, candidates: int, rows: int, max_reco
     return max(0.0, math.log(max(candidates, 1) * (1 - eta) / eta) / units)
 
 
-def _reach(measured: JsonDict, tail: float) -> float:
-    """What one noisy count is off by at most with probability 1 − 2 · tail, in records."""
-    return float(measured["scale"]) * upper_quantile(measured["mechanism"], tail)
-
-
 def theory_in_words(facts: JsonDict) -> list[str]:
     """For people: two tables, and what each row of them is."""
     delta = facts["delta"]
@@ -106,15 +103,17 @@ def _marginals_in_words(facts: JsonDict) -> list[str]:
     """How many marginals tables of several sizes allow at the plan's ε, without and with δ."""
     delta = facts["delta"]["delta"]
     with_delta = f"marginals if δ = {delta:.3g}" if delta else "marginals if δ > 0"
+    words = {1: "this table", 0.1: "a tenth of it"}
+    sizes = [words.get(r["times"], f"{r['times']:g} times it") for r in facts["marginals"]]
     heads = ["rows", "noise of a cell, in records", "marginals if δ = 0", with_delta]
     cells = [
         [
-            f"{_times(r['times'])}: {r['rows']:,}",
+            f"{size}: {r['rows']:,}",
             f"{plain_digits(r['stddev'] * r['rows'])} ({r['stddev']:g} of the rows)",
             f"{r['pure']:,}",
             "–" if r["approximate"] is None else f"{r['approximate']:,}",
         ]
-        for r in facts["marginals"]
+        for size, r in zip(sizes, facts["marginals"], strict=True)
     ]
     return [
         f"  marginals that can be measured at ε = {facts['epsilon']:g}, if a cell's noise is such a share of the rows:",
@@ -122,11 +121,6 @@ def _marginals_in_words(facts: JsonDict) -> list[str]:
         "    noise: its standard deviation; δ = 0: Laplace noise, as many as n (ten times the rows: ten times them),",
         "    δ > 0: Gaussian noise, as many as n² (ten times the rows: a hundred times them)",
     ]
-
-
-def _times(times: float) -> str:
-    """How many times as large as the table of the plan."""
-    return {1: "this table", 0.1: "a tenth of it"}.get(times, f"{times:g} times it")
 
 
 def _useful_in_words(facts: JsonDict) -> list[str]:

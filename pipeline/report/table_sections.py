@@ -297,6 +297,8 @@ def map_section(figure: Json) -> Section:
     spread = (min(means, default=0.0), max(means, default=1.0))
     whole = _drawn(figure, means, *spread, 420, "Mean score of each place", titles=True)
     note = f"from {spread[0]:.3g} (pale) to {spread[1]:.3g} (strong)"
+    heads, listed = ("record type", "records", "rank", "synthetic rank", "loss"), figure.get("types") or ()
+    types = [(t["type"], round(t["real"]), t["rank"], t["synthetic_rank"], t["Total"]) for t in listed]
     parts = {
         "low": low,
         "high": high,
@@ -306,7 +308,7 @@ def map_section(figure: Json) -> Section:
         "worst": Table((figure["segment"], "records", "mean score"), rows),
         "courses": [_course(course, times) for course in figure.get("temporal", ())],
         "losses": [(style, name) for name, style in LOSSES.items()],
-        "types": _types(figure["types"]) if figure.get("types") else None,
+        "types": Table(heads, types) if types else None,
     }
     return Section("map", "Places over time", parts | {n: figure[n] for n in ("score", "segment", "time")})
 
@@ -322,12 +324,6 @@ def _course(course: Json, times: Sequence[str]) -> Card:
         lines(series, ChartAxis.named(times), y, label=f"Losses of {name} over time", width=380),
         f"mean loss {mean:.3g}",
     )
-
-
-def _types(types: Sequence[Json]) -> Table:
-    heads = ("record type", "records", "rank", "synthetic rank", "loss")
-    rows = [(t["type"], round(t["real"]), t["rank"], t["synthetic_rank"], t["Total"]) for t in types]
-    return Table(heads, rows)
 
 
 def _drawn(

@@ -354,12 +354,8 @@ def _id_warnings(schema: Schema, unit: PrivacyUnit) -> tuple[str, ...]:
 def run_warnings(specs: Specs, schema: Schema) -> tuple[str, ...]:
     """What a person should know before a run spends, a sentence each; it follows from public facts."""
     privacy, fixed = specs.config.privacy, [c for c, _ in schema.zeros]
-    own = (
-        *budget_warnings(privacy.epsilon, privacy.delta),
-        *unit_warnings(specs.unit),
-        *_id_warnings(schema, specs.unit),
-    )
-    return *replaced_choice(specs, schema), *own, *specs.synthesizer.warnings(schema.synthesized, fixed)
+    own = *replaced_choice(specs, schema), *budget_warnings(privacy.epsilon, privacy.delta), *unit_warnings(specs.unit)
+    return *own, *_id_warnings(schema, specs.unit), *specs.synthesizer.warnings(schema.synthesized, fixed)
 
 
 def two_tables(release: ReleaseConfig, schema: Schema) -> bool:

@@ -224,18 +224,13 @@ def _check_begun(jobs: Sequence[Job], root: Path) -> None:
         fix += "which spend their own budgets; or one job alone: run hydra.run.dir=FOLDER/JOB resume=true"
         raise UserError(f"nothing to resume in {root}: none of these jobs was begun there", where="resume", fix=fix)
     own = {j.root.resolve() for j in jobs if RunFolder(j.root).charged}
-    there = own | {p.resolve() for p in (*(j.root for j in jobs), *root.glob("*")) if _ended_well(p)}
+    ended = {p: outcome_of(p) for p in (*(j.root for j in jobs), *root.glob("*"))}
+    there = own | {p.resolve() for p, outcome in ended.items() if outcome is not None and outcome.status != "failed"}
     if left := sorted(p.name for p in there - resumed):
         problem = f"{root} holds a sweep, and this one does not go on with its jobs {first_few(left)}"
         fix = "resume=true with the settings and all values with which it began, to which more may be added; or "
         fix += "another folder: hydra.sweep.dir=multirun/another, whose jobs spend their own budgets"
         raise UserError(f"{problem}. Nothing was started or changed", where="hydra.sweep.dir", fix=fix)
-
-
-def _ended_well(root: Path) -> bool:
-    """Whether a sweep's job ended in this folder, and did not fail."""
-    outcome = outcome_of(root)
-    return outcome is not None and outcome.status != "failed"
 
 
 def _skipped(jobs: Sequence[Job], shared: Path) -> dict[str, JobOutcome]:
