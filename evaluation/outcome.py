@@ -99,6 +99,8 @@ def two_samples(
     return drawn(real.rows), drawn(rows)
 
 
+#: The note of what the formula of a metric tells.
+BY_FORMULA = "a second sample of as many rows from the same people, by a formula"
 #: The note of a scorer that has no formula for the score of an honest table.
 NO_LABEL = "; no label: evaluation.references=true measures what two samples of the real rows score"
 
@@ -201,17 +203,12 @@ def compute(
         if references and metric.referable:
             measured = measured_references(inputs)
         ends = getattr(result, "ends", None) or Ends()
-        outcome = Outcome(metric, score, result, references=_by_formula(ends) | measured)
+        expected = {} if ends.honest is None else {"expected": Reference((ends.honest,), BY_FORMULA)}
+        outcome = Outcome(metric, score, result, references=expected | measured)
         outcome = replace(outcome, reading=_read(outcome, score, ends, measured, inputs.options))
     except Exception as error:
         return Outcome(metric, None, reason=_in_words(error))
     return outcome
-
-
-def _by_formula(ends: Ends) -> dict[str, Reference]:
-    """What a second sample of as many rows would score, by the formula that the metric has for it."""
-    note = "a second sample of as many rows from the same people, by a formula"
-    return {} if ends.honest is None else {"expected": Reference((ends.honest,), note)}
 
 
 def _read(outcome: Outcome, score: float, ends: Ends, measured: Mapping[str, Reference], options: Options) -> Reading:

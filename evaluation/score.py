@@ -137,7 +137,10 @@ class Scorecard:
             out["mgd"] = self.mgd.to_json()
         if "tvd" in self.outcomes:
             out["tvd"] = self.tvd
-        out["metrics"] = {name: _entry(name, outcome) for name, outcome in self.outcomes.items()}
+        out["metrics"] = {
+            n: replace(o, result=None).to_json() | {"details": {"see": n}} if n in ON_TOP else o.to_json()
+            for n, o in self.outcomes.items()
+        }
         return out | ({"deep_dive": [d.to_json() for d in self.dives]} if self.dives else {})
 
 
@@ -156,12 +159,6 @@ def _words(name: str, outcome: Outcome) -> tuple[str, ...]:
         return (name, figure(outcome.score), "", "", outcome.metric.title)
     interval = "" if read.ends.low is None else f"{figure(read.ends.low)} to {figure(read.ends.high)}"
     return (name, figure(outcome.score), interval, read.label, read.words)
-
-
-def _entry(name: str, outcome: Outcome) -> JsonDict:
-    if name in ON_TOP:
-        return replace(outcome, result=None).to_json() | {"details": {"see": name}}
-    return outcome.to_json()
 
 
 def _why_not(outcome: Outcome | None) -> str:

@@ -247,7 +247,8 @@ def graph_of(axes: Sequence[Axis]) -> Graph:
         if not axis.is_metric:
             pieces.append(_arcs(leaves, number, line, len(costs), grid.size, layer * grid.size))
             costs += line.costs
-            pieces.append(_stay(leaves.ravel() + layer * grid.size, grid.size, number, len(costs)))
+            stay = leaves.ravel() + layer * grid.size  # what does not move here goes to the next copy at no cost
+            pieces.append((stay, stay + grid.size, np.full(stay.size, len(costs)), np.full(stay.size, number)))
             costs.append(0.0)
             layer += 1
     columns = [np.concatenate(c) for c in zip(*pieces, strict=True)]
@@ -265,11 +266,6 @@ def _arcs(grid: Ints, number: int, line: _Line, first_cost: int, ahead: int, shi
     tail, head = rows[line.tail].ravel() + shift, rows[line.head].ravel() + shift + ahead
     cost = np.repeat(line.cost + first_cost, rows.shape[1])
     return tail, head, cost, np.full(tail.size, number)
-
-
-def _stay(nodes: Ints, ahead: int, number: int, cost: int) -> tuple[Ints, ...]:
-    """What does not move along this axis goes to the next copy at no cost."""
-    return nodes, nodes + ahead, np.full(nodes.size, cost), np.full(nodes.size, number)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -56,13 +55,13 @@ class MarginalScore:
 
     def to_json(self) -> JsonDict:
         """JSON values; the AEMC first."""
-        weights = dict(zip(self.target.attributes, map(_shown, self.target.weights), strict=True))
+        weights = ["inf" if w is None else float(w) for w in self.target.weights]
         notes = {"reason": self.aemc.reason, "note": self.aemc.note, "error_bound": self.aemc.error}
         return {
             "attributes": list(self.target.attributes),
             "aemc": self.aemc.value,
             "levels": list(self.target.levels),
-            "weights": weights,
+            "weights": dict(zip(self.target.attributes, weights, strict=True)),
             "delta": self.target.delta,
             "weight": self.target.weight,
             "cells": self.cells,
@@ -203,10 +202,6 @@ def _low_note(scored: Sequence[MarginalScore]) -> tuple[str, ...]:
         f"{len(sparse)} of {len(scored)} marginals have nearly only cells of very few true records, which tell little "
         f"under differential privacy (coarser levels or fewer columns tell more): {named}",
     )
-
-
-def _shown(weight: Any) -> Any:
-    return "inf" if weight is None else float(weight)
 
 
 #: The cost of a marginal's cells.

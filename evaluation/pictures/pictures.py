@@ -52,7 +52,8 @@ def pictures(
         numbers: columns of numbers and dates, and values of some records of both tables.
     """
     real, synthetic = tables
-    whole, distances = options.whole or real, _distances(card)
+    whole, compared = options.whole or real, getattr(card.outcomes.get("tvd"), "result", None)
+    distances = compared.marginals if isinstance(compared, Tvd) else ()
     strong = card.correlations.get("cramers_v", {"names": [], "real": []})
     chosen = chosen_pairs(distances, strong["names"], strong["real"], options.pairs)
     own: JsonDict = {}
@@ -72,12 +73,6 @@ def pictures(
     }
     drawn = {name: part for name, part in own.items() if part is not None}
     return dict(plain(drawn | {name: part for name, part in parts.items() if part}))
-
-
-def _distances(card: Scorecard) -> Sequence[tuple[tuple[str, ...], float]]:
-    """The distance of each marginal that was compared."""
-    outcome = card.outcomes.get("tvd")
-    return outcome.result.marginals if outcome is not None and isinstance(outcome.result, Tvd) else ()
 
 
 def _distribution(column: Column, real: AnyTable, synthetic: CodedTable) -> JsonDict:

@@ -60,7 +60,8 @@ def as_text(book: Book) -> str:
     kind, currency = book.filter.kind, book.filter.currency
     rows = [["when", "who", "run", "ε", "δ", *([currency.sign] if currency else []), "private"]]
     for b in book.bookings:
-        strength = [_shown(b.spend.within(currency))] if currency else []
+        costs = [b.spend.within(currency)] if currency else []  # without a bound, the plain sums alone count
+        strength = [f"{cost:.4g}" if math.isfinite(cost) else "none" for cost in costs]
         private = "yes" if b.private else "NO"
         rows.append([b.time, b.by, b.run, f"{b.spend.epsilon:g}", f"{b.spend.delta:g}", *strength, private])
     column, declared = book.scope.unit.get("column"), f"declared table {book.scope.table!r}"
@@ -82,11 +83,6 @@ def as_text(book: Book) -> str:
     for c in book.limits[1:]:
         lines.append(f"limit ε = {c.limit.epsilon:g}, δ = {c.limit.delta:g} since {c.time}, by {c.by}: {c.reason}")
     return "\n".join(lines)
-
-
-def _shown(value: float) -> str:
-    """A cost under the accountant; without a bound, the plain sums alone count."""
-    return f"{value:.4g}" if math.isfinite(value) else "none"
 
 
 def planned_json(releases: Sequence[PlannedRelease]) -> JsonDict | None:

@@ -237,7 +237,9 @@ def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     real = next(iter(compared.cards.values())).rows["real"]
     files: list[tuple[Cell, ...]] = [("real", compared.real, real)]
     files += [(name, paths.get(name, name), card.rows["synthetic"]) for name, card in compared.cards.items()]
-    notices = dict.fromkeys(line for card in compared.cards.values() for line in _first(card))
+    # the first line of a card is what a statement promises, which stands in the table
+    promised = ((card, bool((card.release or {}).get("private"))) for card in compared.cards.values())
+    notices = dict.fromkeys(line for card, private in promised for line in card.notices[private:])
     subtitle = f"{len(compared.cards)} synthetic tables, scored {now:%Y-%m-%d %H:%M} UTC"
     table = Table(("table", "file", "rows"), files)
     title = f"Scores against {compared.real}"
@@ -317,11 +319,6 @@ def ranked_section(frame: pd.DataFrame) -> Section:
         note = better if honest is None else f"{better}; dotted: {HONEST}"
         cards.append(Card(title, chart, note))
     return Section("metrics", "Metric by metric", {"cards": cards, "shown": min(most, DRAWN), "tables": most})
-
-
-def _first(card: Scorecard) -> tuple[str, ...]:
-    """What must be read first; what a statement promises stands in the table, and is the first line of a card."""
-    return card.notices[1:] if (card.release or {}).get("private") else card.notices
 
 
 def _number(value: Any) -> float | None:

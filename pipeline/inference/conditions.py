@@ -44,7 +44,9 @@ def code_weights(schema: Schema, name: str, value: Any) -> Floats:
     for item in items:
         text = _text(item, column)
         if text not in codes:
-            fix = ("" if text.isdigit() else did_you_mean(text, codes)) or _allowed(column, list(codes))
+            or_ranges = "[low, high], or " * (column.on_a_line and not column.values)
+            allowed = f"{or_ranges}values such as {', '.join([label for label in codes if label][:6])}"
+            fix = ("" if text.isdigit() else did_you_mean(text, codes)) or allowed
             problem = "no value that is missing" if item is None else f"no value {text!r}"
             raise UserError(f"column {name!r} has {problem}", where="where", fix=fix)
         weights[codes[text]] = 1.0
@@ -105,11 +107,6 @@ def _codes(column: Column) -> dict[str, int]:
     for place, label in enumerate(column.specials):
         named.setdefault(label, column.value_codes + place)
     return named
-
-
-def _allowed(column: Column, labels: Sequence[str]) -> str:
-    shown = f"values such as {', '.join([label for label in labels if label][:6])}"
-    return f"[low, high], or {shown}" if column.on_a_line and not column.values else shown
 
 
 def _text(item: Any, column: Column) -> str:

@@ -154,13 +154,10 @@ def heat(
             group = titled(root, f"{name}, {columns[i]}: {value:.4g}")
             add(group, "rect", class_="cold" if value < 0 else "heat", fill_opacity=strength.at(abs(value)), **box)
             if wide >= 30:
-                add(group, "text", _in_cell(value), x=x + wide / 2, y=y + tall / 2 + 4, text_anchor="middle")
+                text = f"{value:.2f}"
+                text = text.replace("0.", ".", 1).replace("-", "−") if abs(value) < 1 else text
+                add(group, "text", text, x=x + wide / 2, y=y + tall / 2 + 4, text_anchor="middle")
     return Drawing(root)
-
-
-def _in_cell(value: float) -> str:
-    text = f"{value:.2f}"
-    return text.replace("0.", ".", 1).replace("-", "−") if abs(value) < 1 else text
 
 
 def lines(

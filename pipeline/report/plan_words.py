@@ -99,21 +99,17 @@ def expectations(config: Config, schema: Schema, plan: Plan, rows: int) -> JsonD
             "drown": _names([c for c, a, _ in larger if a >= 1]),
         },
         "fewer_cells": cell_lines(schema, [c[0] for c, t in columns if t >= 1], config.privacy.unit),
-        "noisiest_cells": [_cell(schema.measured, c, rows) for c in _worst(noise)],
+        "noisiest_cells": _worst_cells(schema.measured, noise, rows),
         "what_would_help": [_figures("as planned", noise, rows), *_others(config, schema, plan, rows)],
     }
 
 
-def _worst(noise: Sequence[Noise]) -> list[Noise]:
-    """The noisiest column and the noisiest larger marginal, each alone."""
+def _worst_cells(domain: Domain, noise: Sequence[Noise], rows: int) -> list[JsonDict]:
+    """A cell of the noisiest column and of the noisiest larger marginal, each alone."""
     groups = ([n for n in noise if len(n[0]) == 1], [n for n in noise if len(n[0]) > 1])
-    return [max(group, key=lambda n: n[1]) for group in groups if group]
-
-
-def _cell(domain: Domain, noise: Noise, rows: int) -> JsonDict:
-    clique, alone, _ = noise
-    cells = domain.cells(clique)
-    return {"of": " × ".join(clique), "records": rows / cells, "noise": alone / cells}
+    worst = [max(group, key=lambda n: n[1]) for group in groups if group]
+    sizes = [(" × ".join(clique), alone, domain.cells(clique)) for clique, alone, _ in worst]
+    return [{"of": name, "records": rows / cells, "noise": alone / cells} for name, alone, cells in sizes]
 
 
 def _cell_in_words(cell: Json) -> str:

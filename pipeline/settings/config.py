@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
@@ -357,7 +357,9 @@ def typed(config: DictConfig, cls: type[T]) -> T:
     values = {k: v for k, v in container.items() if k in names}
     form = form_of(cls)
     for group in [n for n in names if OmegaConf.is_dict(form[n]) and "options" in form[n]]:
-        values[group] = _own_settings(values[group], form[group].keys() - {"options"})
+        common, given = form[group].keys() - {"options"}, values[group]  # what differs by kind travels in `options`
+        own = {k: v for k, v in given.items() if k not in common}
+        values[group] = {k: v for k, v in given.items() if k in common} | {"options": own}
     if "evaluation" in names:
         values["evaluation"]["options"] = typed_settings(values["evaluation"]["options"])
     try:
@@ -370,12 +372,6 @@ def typed(config: DictConfig, cls: type[T]) -> T:
         raise UserError(problem, where=where, fix=fix) from error
     check_switches(values, dataclasses.asdict(result))  # type: ignore[call-overload]
     return result
-
-
-def _own_settings(given: Mapping[str, Any], common: Collection[str]) -> dict[str, Any]:
-    """What differs from kind to kind (from metric to metric) travels in `options`; `common` are the settings of all."""
-    own = {k: v for k, v in given.items() if k not in common}
-    return {**{k: v for k, v in given.items() if k in common}, "options": own}
 
 
 def load_config(overrides: Sequence[str] = ()) -> Config:

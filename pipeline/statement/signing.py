@@ -153,7 +153,9 @@ def load_signer(path: str | None) -> Signer | None:
     parts = _library("statement.key", "leave statement.key out: the release is then not signed")
     key = _key(path, "private", parts, where="statement.key", fix=MAKE, password=None)
     public, serialization = key.public_key(), parts[0]
-    return Signer(_fingerprint(public, serialization), _pem(public, serialization), key.sign)
+    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    pem = str(public.public_bytes(encoding, form).decode())
+    return Signer(_fingerprint(public, serialization), pem, key.sign)
 
 
 def write_signature(folder: Path, signer: Signer, content: bytes) -> None:
@@ -232,11 +234,6 @@ def _library(where: str, without: str) -> tuple[Any, Any, type[Exception]]:
         fix = f"{EXTRA}; or {without}"
         raise UserError("signatures need the library `cryptography`", where=where, fix=fix) from error
     return serialization, ed25519, InvalidSignature
-
-
-def _pem(public: Any, serialization: Any) -> str:
-    encoding, form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    return str(public.public_bytes(encoding, form).decode())
 
 
 def _fingerprint(public: Any, serialization: Any) -> str:

@@ -101,12 +101,13 @@ def arranged(
     whole = np.full(coded.rows, -1, np.int64)
     if time is not None and time.name in values:
         whole = times_of(np.where(_special(coded, time), np.nan, values[time.name]), time)
+    part = coded.rows / max(records, 1)  # the answers are those of a table of so many rows
     linked = linked_persons(
         coded,
         whole,
         unit,
         columns,
-        _scaled(answers, coded.rows, records),
+        [replace(a, values=a.values * part, scale=a.scale * part) for a in answers],
         schema.rules.linked,
         seed=int(rng.integers(2**62)),
         progress=progress,
@@ -129,12 +130,6 @@ def _orders(schema: Schema) -> list[list[str]]:
     """The columns of records that the schema orders with each other."""
     unit = schema.rules.unit
     return [[n for n in g.columns if unit is None or n not in unit.constant] for g in schema.rules.ordered]
-
-
-def _scaled(answers: Sequence[NoisyMarginal], rows: int, records: int) -> list[NoisyMarginal]:
-    """The answers as those of a table of so many rows."""
-    part = rows / max(records, 1)
-    return [replace(a, values=a.values * part, scale=a.scale * part) for a in answers]
 
 
 def _drawn(coded: CodedTable, schema: Schema, name: str, rng: np.random.Generator) -> dict[str, NDArray[np.generic]]:

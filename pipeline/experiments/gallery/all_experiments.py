@@ -71,8 +71,11 @@ def run_and_tell(config: Config, root: Path, hydra_files: Mapping[str, str]) -> 
             earlier = outcomes.get(name)
             if earlier is None or earlier.status != "done" or earlier.arguments != arguments:
                 outcomes[name] = _run_apart(folder, name, arguments, data)
-            _say(outcomes[name], f"{place:>2} of {len(chosen)}", again=outcomes[name] is earlier)
-            text = json.dumps({n: asdict(o) for n, o in outcomes.items()}, indent=1)
+            how = "finished before" if (o := outcomes[name]) is earlier else f"{o.status} in {o.seconds:.1f} s"
+            error = f": {o.error.splitlines()[0]}" if o.error else ""
+            line = f"{place:>2} of {len(chosen)}  {name:<20}{how} ({o.data}){error}"
+            print(line, file=sys.stderr, flush=True)
+            text = json.dumps({n: asdict(each) for n, each in outcomes.items()}, indent=1)
             write_whole(folder.internal / OUTCOMES, text, mode=0o600)
             page = write_summary(folder, [outcomes[n] for n in chosen if n in outcomes])
     failed = [n for n in chosen if outcomes[n].status != "done"]
@@ -152,13 +155,6 @@ def _processor_time() -> float:
     """Seconds that finished child processes computed, on all cores together."""
     times = os.times()
     return times.children_user + times.children_system
-
-
-def _say(outcome: ExperimentOutcome, place: str, *, again: bool) -> None:
-    """One line on standard error."""
-    how = "finished before" if again else f"{outcome.status} in {outcome.seconds:.1f} s"
-    error = f": {outcome.error.splitlines()[0]}" if outcome.error else ""
-    print(f"{place}  {outcome.name:<20}{how} ({outcome.data}){error}", file=sys.stderr, flush=True)
 
 
 #: Column of a table → its key; those without a number in any row are left out, but for ours.
