@@ -85,11 +85,8 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
     return Condition(schema, asked, weights, replace(schema, columns=tuple(columns)))
 
 
-def satisfying(owned: Owned, condition: Condition, rng: np.random.Generator) -> Ints:
-    """The places of linked rows that satisfy the condition; of a bin that it cuts as many as its part of the bin holds.
-
-    What is constant in a person is decided once for all of its records.
-    """
+def _satisfying(owned: Owned, condition: Condition, rng: np.random.Generator) -> Ints:
+    """The places of linked rows that satisfy the condition; what is constant in a person is decided once."""
     schema, coded = condition.schema, owned.coded
     constant = () if schema.rules.unit is None else schema.rules.unit.constant
     if owned.ids is None:
@@ -226,7 +223,7 @@ class RowMaker:
             with self.show.stage("synthesize") as report:
                 coded = self._coded(most, report)
             owned = linked(coded, written, self.rng, self.show)
-            places = satisfying(owned, condition, self.rng)
+            places = _satisfying(owned, condition, self.rng)
             if rows is None or places.size >= rows or most >= pool:
                 break
             most = min(pool, max(2 * most, math.ceil(1.2 * most * rows / max(places.size, 1))))

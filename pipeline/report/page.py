@@ -237,7 +237,7 @@ ASKED = re.compile(r"(?:evaluation\.\w+|holdout)=\w+")
 def header_cards(scores: Json) -> list[HeadCard]:
     """From the content of scores.json; a card says where nothing was computed for it."""
     metrics = {name: m for name, m in scores["metrics"].items() if m.get("score") is not None}
-    privacy, others = privacy_card(scores), [accuracy_card(metrics), similarity_card(metrics)]
+    privacy, others = privacy_card(scores), [_accuracy_card(metrics), similarity_card(metrics)]
     return [*others, privacy] if privacy.value == "not judged" else [privacy, *others]
 
 
@@ -272,11 +272,8 @@ def lost_relations(metrics: Mapping[str, Json]) -> list[str]:
     return [f"{w['a']} × {w['b']} ({w['kept']:.0%} kept)" for w in gone[:few]]
 
 
-def accuracy_card(metrics: Json) -> HeadCard:
-    """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020), and beside it which of them are the worst, and how.
-
-    Where they lack, the mean total variation distance stands there, under its own name.
-    """
+def _accuracy_card(metrics: Json) -> HeadCard:
+    """The mean accuracy of 1-, 2- and 3-way tables (Platzer 2020), or the distance of pairs; which is worst."""
     of = [name for name in ACCURACIES if name in metrics]
     if not of:
         return _distance_card(metrics["tvd"]) if "tvd" in metrics else HeadCard("Accuracy", *NOT_COMPUTED)

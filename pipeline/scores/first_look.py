@@ -64,22 +64,14 @@ class FirstLook:
         as_many = abs(theirs - own) <= OFF * own
         far = [] if as_many else [f"rows, and so totals, far from the real ones: {theirs:,} (real {own:,})"]
         if self.values is not None:
-            far += far_figures(self.numbers, self.names, self.values[0], as_many=as_many)
+            far += _far_figures(self.numbers, self.names, self.values[0], as_many=as_many)
         return replace(card, numbers=self.numbers, groups=self.groups, correlations=maps, notices=(*card.notices, *far))
 
 
-def far_figures(numbers: Sequence[Json], names: Sequence[str], real: Floats, *, as_many: bool) -> list[str]:
-    """Sentences on columns of numbers whose means lie far from the real ones; the farthest first.
-
-    A reader of amounts takes the mean and the total in per cent of the real ones; of numbers on both sides of 0, whose
-    mean may be next to nothing, in standard deviations. A second sentence names other columns whose standard deviation
-    is less than half the real one, or more than twice. None is blamed for what drawing so many rows does by chance.
-
-    Args:
-        numbers: as of `FirstLook`; means of dates are texts.
-        names, real: columns of numbers, and real values of them, which tell what few rows hold.
-        as_many: whether there are about as many rows as real ones, so that totals are as far off as means.
-    """
+def _far_figures(numbers: Sequence[Json], names: Sequence[str], real: Floats, *, as_many: bool) -> list[str]:
+    """Sentences on columns of numbers whose means or standard deviations are far off, the farthest first."""
+    # A reader of amounts takes mean and total in per cent of the real ones; of numbers on both sides of 0, whose mean
+    # may be next to nothing, in standard deviations. None is blamed for what drawing so many rows does by chance.
     far, wide = [], []
     for each in numbers:
         own, theirs, values = each["real"], each["synthetic"], real[:, names.index(each["column"])]

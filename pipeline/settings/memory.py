@@ -60,7 +60,7 @@ def predicted_memory_bytes(specs: Specs, schema: Schema, plan: Plan) -> int:
     rows = rows if most is None else min(rows, most)
     counting = 8 * (min(cells, BATCH_CELLS) + 2 * cells)
     fixed = [c for c, _ in schema.zeros]
-    grown = grown_cells(plan, domain, spec.model_settings.max_cells)
+    grown = _grown_cells(plan, domain, spec.model_settings.max_cells)
     synthesis = _synthesis_bytes(spec, domain, cliques, rows, fixed, grown)
     if spec.max_model_cells is None:  # the model between the rounds, where there is one
         synthesis += 7 * 8 * later + (0 if method_of(plan.method).max_cells_between is None else 14 * 8 * grown)
@@ -93,7 +93,7 @@ def model_sizes(spec: Synthesizer, schema: Schema, plan: Plan) -> tuple[int | No
     if (limit := spec.max_model_cells) is None:
         return None, None
     cliques = [*(m.clique for m in plan.measurements), *(c for c, _ in schema.zeros)]
-    return model_cells(schema.measured, cliques), grown_cells(plan, schema.measured, limit) or None
+    return model_cells(schema.measured, cliques), _grown_cells(plan, schema.measured, limit) or None
 
 
 def rows_at_once(spec: Synthesizer, schema: Schema, accept: Sequence[object]) -> int | None:
@@ -230,12 +230,8 @@ def later_cells(plan: Plan, domain: Domain) -> list[tuple[str, int]]:
     return method_of(plan.method).later_cells(domain, [s.reservation for s in plan.slots])
 
 
-def grown_cells(plan: Plan, domain: Domain, limit: int) -> int:
-    """The most cells of a graphical model of all that may be measured; 0 where nothing is chosen later.
-
-    Args:
-        limit: synthesis.max_cells.
-    """
+def _grown_cells(plan: Plan, domain: Domain, limit: int) -> int:
+    """The most cells of a graphical model of all that may be measured; 0 where nothing is chosen later."""
     if not later_cells(plan, domain):
         return 0
     cells = method_of(plan.method).grown_cells([s.reservation for s in plan.slots])

@@ -19,7 +19,7 @@ from synthesis.pgm.loss import by_clique, by_query
 CONDITION = 1e8
 
 
-def least_squares(
+def _least_squares(
     forward: Callable[[Floats], Floats],
     backward: Callable[[Floats], Floats],
     goal: Floats,
@@ -29,12 +29,7 @@ def least_squares(
     steps: int,
     condition: float = CONDITION,
 ) -> Floats:
-    """The `size` numbers x that bring Ax closest to the goal, of least norm among them (Fong & Saunders 2011, LSMR).
-
-    Args:
-        forward, backward: x → Ax and y → Aᵀy.
-        tolerance, steps, condition: when to stop; a condition of 0: never for that.
-    """
+    """The `size` numbers x that bring Ax closest to the goal, of least norm among them (Fong & Saunders 2011, LSMR)."""
     from scipy.sparse.linalg import LinearOperator, lsmr
 
     operator = LinearOperator((goal.size, size), matvec=forward, rmatvec=backward, dtype=np.float64)
@@ -44,7 +39,7 @@ def least_squares(
 
 def least_weights(query: QueryMatrix, target: Floats) -> Floats | None:
     """The least weights w of the answers with Qᵀw = the wanted cells (so Private-PGM estimates a total); None: none."""
-    weights = least_squares(query.transpose, query.answer, target, query.rows, tolerance=1e-10, steps=300)
+    weights = _least_squares(query.transpose, query.answer, target, query.rows, tolerance=1e-10, steps=300)
     if not weights.any() or np.abs(query.transpose(weights) - target).max(initial=0.0) > 1e-4:
         return None
     return weights
@@ -158,7 +153,7 @@ def joint_least_squares(
         return np.concatenate([p.ravel() for p in parts])
 
     gap = np.concatenate([e.standardized - e.answer(x) for e, x in zip(evidence, start, strict=True)])
-    change = least_squares(forward, backward, gap, int(cells[-1]), tolerance=1e-9, steps=JOINT_STEPS, condition=0)
+    change = _least_squares(forward, backward, gap, int(cells[-1]), tolerance=1e-9, steps=JOINT_STEPS, condition=0)
     parts = project(split(change))
     return [x + p * s for x, p, s in zip(start, parts, noise, strict=True)]
 
@@ -173,7 +168,7 @@ def lifted(evidence: Evidence, answers: Floats, base: Floats) -> Floats:
     if evidence.disjoint:  # rows do not meet: each is solved by itself
         return np.asarray(base + weights * evidence.transpose(gap * evidence.stddev / evidence.answer(weights)))
     root = np.sqrt(weights).ravel()
-    change = least_squares(
+    change = _least_squares(
         lambda w: evidence.answer(root * w),
         lambda a: root * evidence.transpose(a).ravel(),
         gap,

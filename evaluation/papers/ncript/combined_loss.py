@@ -62,7 +62,7 @@ class Ncript:
         heavy_year: heavy hitters of each segment over all times (2.2.3).
         heavy_map: heavy hitters of each time over the whole map (2.2.3).
         heavy_whole: heavy hitters of all times over the whole map (2.2.3).
-        types: what each record type adds to the loss, as of `losses_by_type`.
+        types: what each record type adds to the loss, as of `_losses_by_type`.
         order: of each segment over all times, and then of the whole map: how many pairs of the most frequent types keep
             their order (`order_agreement`).
     """
@@ -186,7 +186,7 @@ def ncript(cubes: Cubes, spec: NcriptSpec | None = None) -> Ncript:
     year, whole = (x.sum(axis=0) for x in (q, p)), (x.sum(axis=1) for x in (q, p))
     sums = [np.vstack([x.sum(axis=0), x.sum(axis=(0, 1))[None]]) for x in (q, p)]
     order = order_agreement(*sums)
-    typed = losses_by_type(cubes, spec, horizontal, vertical)
+    typed = _losses_by_type(cubes, spec, horizontal, vertical)
     everything = float(heavy(sums[0][-1], sums[1][-1]))
     return Ncript(parts, cubes.times, cubes.segments, spec, heavy(*year), heavy(*whole), everything, typed, order)
 
@@ -234,21 +234,10 @@ TYPED = ("jsd", "jd", "hh", "hc", "vc")
 TOP = 10
 
 
-def losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Floats, vertical: Floats) -> pd.DataFrame:
-    """What each type adds to the loss of the whole table, the largest first.
-
-    The Jensen-Shannon distance of a row is shared in proportion to the terms of the divergence, the Jaccard distance
-    and the heavy hitters equally over the types that one row alone has or that break a condition; the correlations are
-    of a type as they are. So the column of each loss adds up to its sum over the map, and `Total` to the loss of the
-    table less its bias penalties.
-
-    Args:
-        horizontal, vertical: of each series, segment × type, as of `ncript_series`.
-
-    Returns:
-        Columns type, real and synthetic (records), rank and synthetic_rank (1 is the most frequent), JSD, JD, HH, HC,
-        VC and Total (weighted).
-    """
+def _losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Floats, vertical: Floats) -> pd.DataFrame:
+    """What each type adds to the loss of the table, the largest first: `Total` adds up to it, less bias penalties."""
+    # A row's Jensen-Shannon distance is shared in proportion to the terms of the divergence, Jaccard distance and heavy
+    # hitters equally over the types that one row alone has or that break a condition; correlations are of a type.
     types = len(cubes.types)
     sums = {name: np.zeros(types) for name in TYPED}
     for q, p in zip(cubes.real, cubes.synthetic, strict=True):  # a time each, for the memory
