@@ -40,7 +40,7 @@ def planned_releases(config: Config, root: Path) -> tuple[PlannedRelease, ...]:
     """What the experiment that the settings name books in a shared ledger; empty where none is set.
 
     Raises:
-        UserError: as of `known` and of the experiment itself.
+        UserError: no such experiment, or settings that it does not know; what the experiment itself refuses.
     """
     planned: tuple[PlannedRelease, ...] = EXPERIMENTS[_experiment_name(config)].releases(config, root)
     return planned
@@ -50,7 +50,7 @@ def run_experiment(config: Config, root: Path, hydra_files: Mapping[str, str]) -
     """Run the experiment that the settings name; returns what a person should read at the end.
 
     Raises:
-        UserError: as of `known` and of the experiment itself.
+        UserError: no such experiment, or settings that it does not know; what the experiment itself refuses.
     """
     load_used(asdict(config))
     kind = _experiment_name(config)

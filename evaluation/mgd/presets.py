@@ -44,11 +44,6 @@ WHOLE = Fraction(1)
 MOST_LISTED, TRIES = 2_000_000, 20
 
 
-def _kway(schema: Schema, own: MgdSettings, seed: int) -> Targets:
-    """All k-way marginals, or a seeded sample of each order."""
-    return _sampled(schema, own, seed, _Filter(), "marginals")
-
-
 def _located(schema: Schema, own: MgdSettings, seed: int) -> Targets:
     """Section 3.1: marginals with at least one temporal or spatial attribute."""
     _needs(own, 1, "the temporal and spatial columns")
@@ -99,7 +94,7 @@ def _pums(schema: Schema, own: MgdSettings, seed: int) -> Targets:
 
 
 PRESETS: dict[str, Callable[[Schema, MgdSettings, int], Targets]] = {
-    "kway": _kway,
+    "kway": lambda schema, own, seed: _sampled(schema, own, seed, _Filter(), "marginals"),
     "thirds": _thirds,
     "located": _located,
     "pie": _pie,

@@ -261,12 +261,6 @@ def check(
     return CommandResult(as_facts(look), "\n".join(as_lines(look, table, facts.name)))
 
 
-def _leave_out(units: Frame | None, config: Config) -> None:
-    """No row of a frame of units is read, so that no setting of such a table is needed."""
-    if units is not None:
-        config.data.units = UnitsConfig()
-
-
 def plan(
     frame: Frame | None,
     schema: AnySchema,
@@ -286,7 +280,7 @@ def plan(
         schema, epsilon, delta, unit, max_records, settings: as of `fit`.
     """
     config = _run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
-    _leave_out(units, config)
+    config.data.units = config.data.units if units is None else UnitsConfig()  # no row of it is read
     counted = len(frame) if config.plan.rows is None and isinstance(frame, Sized) else 0
     config.plan.rows = counted or config.plan.rows
     with tempfile.TemporaryDirectory(prefix="plan-") as place:
@@ -316,7 +310,7 @@ def rehearse(
         schema, epsilon, delta, unit, max_records, settings: as of `fit`; plan={"rows": 20_000} says how many rows.
     """
     config = _run_settings(settings, epsilon=epsilon, delta=delta, unit=unit, max_records=max_records)
-    _leave_out(units, config)
+    config.data.units = config.data.units if units is None else UnitsConfig()  # no row of it is read
     config.evaluation.enabled = False
     with tempfile.TemporaryDirectory(prefix="rehearsal-") as place:
         config.data.schema = str(schema_file(schema, Path(place)))
