@@ -59,16 +59,16 @@ LEAST_CELLS = 4
 #: or it has no more than `FEW_CELLS`. Of records for more than `MANY_CELLS` / `CELL_NOISE` cells of noise alone a cell
 #: needs less, from `MANY_CELLS` on 1 ×: columns that nearly repeat each other show in single cells (decision 047).
 CELL_NOISE, FEW_CELLS, MANY_CELLS = 8.0, 9, 8_000
-#: A pair over coarser values is a near copy from this share of the largest distance from independence on. It is asked
-#: over its own values, if as many full cells as values hold `COPY_NOISE` × the noise of one.
-NEAR, COPY_NOISE = 0.9, 3.0
+#: Dependent pairs may be asked over finer values, each of which holds `FINER_NOISE` × the noise of a cell.
+FINER_NOISE = 3.0
 #: The noise of a pair is foretold as if all pairs shared this part of the reserve evenly, one pair per column.
 PAIRS_PART = 0.6
 #: Cells: pairs above this are never counted, since the exact counts of all pairs must fit in memory together.
 MAX_COUNTED = 1 << 22
 #: A screening sums |count − expected| − `LOOK_LEVEL` × (standard deviation foretold for a cell), where positive.
 LOOK_LEVEL = 0.25
-#: Pairs use groups of fine bins that hold at least `LEAST_SHARE` of the records, and `LEAST_NOISE` × a cell's noise.
+#: Pairs use groups of fine bins that hold at least `LEAST_SHARE` of the records, and `LEAST_NOISE` × a cell's noise. A
+#: dependent pair is asked over finer values where the records that depend give each of them `LEAST_NOISE` × that noise.
 LEAST_SHARE = 0.02
 LEAST_NOISE = 10.0
 
@@ -112,20 +112,21 @@ class Auto(ScoredPairs):
         given = list(dict.fromkeys(ask_given(context)))
         ask_given(context, FINE_STAGE)
         expected = context.fit()
-        queries, finer = self._queries(context, expected, len(given))
+        noise = float(context.reserve.noise(np.array([PAIRS_PART / len(given)]))[0])
+        queries, finer = self._queries(context, expected, noise)
         spread = {a.clique: a.stddev for a in context.answers_so_far}
-        level = LOOK_LEVEL * float(context.reserve.noise(np.array([PAIRS_PART / len(given)]))[0])
         asked, factor = with_residuals(context.domain, queries, context.bound)
         sides = sides_of(given, tuple(queries))
-        view = PairView(queries, expected, spread, sides, level, dict(self.important), factor)
+        view = PairView(queries, expected, spread, sides, LOOK_LEVEL * noise, dict(self.important), factor)
         measured = _measured_before(context, view, {c: expected(c) for c in given})
         first, shares, left = screened(context, view, measured)
         offer, charges = NO_PAIRS if first is None else first.offer, int(left < 1)
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
-        near = _near_copies(view, offer, finer)
-        view = replace(view, queries={**queries, **near})
-        asked |= with_residuals(context.domain, near, context.bound)[0]
+        dependent = _dependent(view, offer, finer, LEAST_NOISE * noise, self.max_cells)
+        over_finer = {c: merged_query(context.domain, c, finer) for c in dependent}
+        view = replace(view, queries={**queries, **over_finer})
+        asked |= with_residuals(context.domain, over_finer, context.bound)[0]
         every = len(parts) == len(view.pairs)
         larger = combined_questions(context.domain, parts, asked, self.combine_cells) if every else []
         together = every and not any(c in certain for c, *_ in larger)
@@ -153,31 +154,34 @@ class Auto(ScoredPairs):
         spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=charges + 1)
 
     def _queries(
-        self, context: Context, expected: Expected, columns: int
-    ) -> tuple[dict[Clique, QueryMatrix], dict[Clique, QueryMatrix]]:
+        self, context: Context, expected: Expected, noise: float
+    ) -> tuple[dict[Clique, QueryMatrix], dict[str, Ints]]:
         """Each pair over its own values, or over coarser ones if its cells are too many or near the noise.
 
         Fine cells tell where the records of a column lie: pairs use no bin of it with few records. Of other numbers and
         dates, pairs use no value that holds little beside the noise of a pair.
 
+        Args:
+            noise: mean absolute, of a cell of a pair, in records.
+
         Returns:
-            what is asked of each pair; and, of pairs over coarser values, what is asked if they are near copies: such a
-            pair has about as many full cells as values, and over these each would hold `COPY_NOISE` × its noise.
+            what is asked of each pair; and the group of each code of the columns where a dependent pair is asked finer.
         """
         domain = context.domain
         ones = {n: expected((n,)) for n in domain.names}
         records = float(np.sum(ones[domain.names[0]]))
-        noise = float(context.reserve.noise(np.array([PAIRS_PART / columns]))[0])
         room = max(records / noise, 1.0)
-        pairs = min(len(self.candidates), 2 * columns) or 1
+        pairs = min(len(self.candidates), 2 * len(domain.names)) or 1
         drawn = records / float(context.reserve.noise(np.array([PAIRS_PART / pairs]))[0]) ** 2
         own = max(room / min(max(MANY_CELLS / room, 1.0), CELL_NOISE), drawn)
         fine = int(min(max(own, FEW_CELLS), self.max_cells))
         least = max(LEAST_SHARE * records, LEAST_NOISE * noise)
         solid = {n: np.arange(domain[n].size) for n in domain.names}
+        finer = dict(solid)
         fine_ones = [slot.clique[0].removesuffix(FINE) for slot in context.slots(FINE_STAGE)]
         for name, enough in [*((n, least) for n in fine_ones), *((n, LEAST_NOISE * noise) for n in self.cleared)]:
             solid[name] = solid_groups(domain[name], ones[name], enough)
+            finer[name] = solid_groups(domain[name], ones[name], FINER_NOISE * noise)
         grouped = [(a, solid[a.name]) for a in domain.attributes]
         attributes = [replace(a, size=int(s.max()) + 1, ordered=_on_line(a, s)) for a, s in grouped]
         sums = {a.name: np.bincount(solid[a.name], ones[a.name]).astype(np.float64) for a in attributes}
@@ -190,25 +194,31 @@ class Auto(ScoredPairs):
             limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells
             return merged_query(domain, pair, solid if shrunken.cells(pair) <= limit else coarse)
 
-        few = {a.name for a in attributes if a.ordered > 1 and a.size <= room / COPY_NOISE}
-        copies = [c for c in self.candidates if few.issuperset(c) and fine < shrunken.cells(c) <= self.max_cells]
-        finer: dict[Clique, QueryMatrix] = {c: merged_query(domain, c, solid) for c in copies}
         return {pair: query(pair) for pair in self.candidates}, finer
 
 
-def _near_copies(view: PairView, offer: PairOffer, finer: Mapping[Clique, QueryMatrix]) -> dict[Clique, QueryMatrix]:
-    """Of the certain pairs, those whose one column tells nearly all groups of the other's values: over finer values.
+def _dependent(
+    view: PairView, offer: PairOffer, finer: Mapping[str, Ints], least: float, max_cells: int
+) -> list[Clique]:
+    """Of the certain pairs over coarser values, those that so many records depend in that finer values stand out.
 
-    Such a pair is Σ_ab |p_ab − p_a p_b| = 2 (1 − Σ_a p_a²) away from independence, of the column with fewer groups.
+    Columns as dependent as their groups allow are Σ_ab |p_ab − p_a p_b| = 2 (1 − Σ_a p_a²) away from independence, of
+    the column with fewer groups: the part of it that a pair shows is the part of the records that depend.
+
+    Args:
+        finer: the group of each code, by column.
+        least: records that each of a column's finer values takes, on the mean.
+        max_cells: of a pair.
     """
-    near = dict[Clique, QueryMatrix]()
+    pairs = list[Clique]()
     for place in offer.certain:
-        pair, query = view.pairs[place], view.queries[view.pairs[place]]
-        if pair in finer and isinstance(query, MergedQuery):
+        pair = view.pairs[place]
+        query, values = view.queries[pair], [int(finer[n].max()) + 1 for n in pair]
+        if isinstance(query, MergedQuery) and query.rows < math.prod(values) <= max_cells:
             sides = [np.bincount(own, view.expected((n,))) for own, n in zip(query.labels, pair, strict=True)]
             most = 2 * min(view.records - float(side @ side) / view.records for side in sides)
-            near |= {pair: finer[pair]} if offer.gaps[place] >= NEAR * most else {}
-    return near
+            pairs += [pair] if offer.gaps[place] * view.records >= most * least * max(values) else []
+    return pairs
 
 
 def _on_line(attribute: Attribute, groups: Ints) -> int:
