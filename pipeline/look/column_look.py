@@ -175,7 +175,11 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     if units := unit_of_measure(measured):
         cured = json.dumps(sorted((*units, *reading.strip), key=len, reverse=True), ensure_ascii=False)
         hints.append(f"numbers with {' or '.join(map(repr, units))} beside them: the same unit? strip: {cured}")
-    return hints + _gaps(column, words, numbers=True)
+    hints += _gaps(column, words, numbers=True)
+    if words and not hints:
+        asked = f"{first_few(map(repr, words))}: results in words?"
+        hints = [f"{asked} Write them into a column of their own; missing: […] is for those that mean a gap"]
+    return hints
 
 
 def _below_zero(text: str, reading: NumberForm) -> bool:

@@ -256,7 +256,8 @@ def rehearsed(done: Run) -> str:
 def _lost(done: Run) -> list[str]:
     """What saw rows: values that are lost, in one sentence; the report has all."""
     losses = loss_lines(done.losses)
-    more = f"; {len(losses) - 1} more columns: python -m pipeline check" if len(losses) > 1 else ""
+    others = f"{len(losses) - 1} more column{'s' * (len(losses) > 2)}"
+    more = f"; {others}: python -m pipeline check" if len(losses) > 1 else ""
     return [f"{losses[0]} (NOT private){more}"] if losses else []
 
 

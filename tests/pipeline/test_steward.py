@@ -352,6 +352,10 @@ def test_days_that_stand_for_gaps_years_of_two_digits_and_offsets_are_warned_of(
         (["N.D.", "N.C.", "N.Y."], []),
         (["Mo", "Di", "So", "nd"], []),
         (["+", "-"], []),
+        (["+", "++", "-"], []),
+        (["(+)", "+/-", "--"], []),
+        (["-"], ["-"]),
+        (["+", "x", "-"], ["-"]),
     ],
 )
 def test_listed_values_that_may_mean_a_gap_are_asked_about(values, asked):
@@ -363,6 +367,14 @@ def test_a_draft_and_check_ask_the_same_of_listed_values_that_may_mean_a_gap(fol
     assert "'99', 'k.A.', 'x' among the values: a gap?" in drafted(cells)[1]
     (hint,) = checked(capsys, cells)["columns"]["care"]["hints"]
     assert hint == "'99', 'k.A.', 'x' among the values: a gap? missing: [\"99\", \"k.A.\", \"x\"]"
+
+
+def test_check_names_a_way_out_for_results_in_words_among_numbers(folder, capsys):
+    """A run refuses such a column, and named `check` for a cure; `check` had none."""
+    cells = {"result": ["4,1", "12", "7,5", "neg.", "positiv", "<3", "hemolytic", "late"] * 60}
+    form = "result: {kind: float, min: 0, max: 20, bins: {count: 5}, decimal: ',', missing: true}"
+    look = checked(capsys, cells, form, "data.max_unplaced=1")["columns"]["result"]
+    assert "results in words? Write them into a column of their own" in look["hints"][0]
 
 
 VISITS = 900

@@ -1227,6 +1227,23 @@ def test_minus_beside_plus_alone_is_an_answer(tmp_path: Path) -> None:
     assert facts["job"].missing_texts == ("-",) and text.count("taken for a gap") == 1
 
 
+def test_minus_beside_signs_alone_is_an_answer(tmp_path: Path) -> None:
+    """Results below their range were no results: of +, ++ and - the last was taken for a gap."""
+    marks, reactions = ("+", "++", "-", "--", ""), ("(+)", "+/-", "-")
+    rows = "".join(f"{marks[i % 5]},{reactions[i % 3]},{'+-x'[i % 3]}\n" for i in range(300))
+    _, facts = drafted(csv(tmp_path, "mark,reaction,other\n" + rows))
+    assert facts["mark"].values == ("+", "++", "-", "--") and facts["mark"].missing_texts == ()
+    assert facts["reaction"].missing_code is None and facts["other"].missing_texts == ("-",)
+
+
+def test_marks_in_halves_have_no_codes_that_nothing_has(tmp_path: Path) -> None:
+    """Of 1 to 5 stars in halves 42 codes were drafted, a tenth apart; and others were said to come between halves."""
+    rows = "".join(f"{1 + i % 9 / 2},{1 + i % 9 / 2 if i % 9 else 1.1}\n" for i in range(900))
+    text, facts = drafted(csv(tmp_path, "stars,marks\n" + rows))
+    assert (facts["stars"].multiple_of, facts["stars"].size) == (0.5, 9)
+    assert facts["marks"].multiple_of is None and text.count("a release has others between") == 1
+
+
 def test_one_day_written_in_two_ways_is_told(tmp_path: Path) -> None:
     rows = "".join(f"{d:%d.%m.%y},{d if i % 90 else ''}\n" for i, d in enumerate(DAYS))
     text, _ = drafted(csv(tmp_path, "joined,joined_iso\n" + rows))

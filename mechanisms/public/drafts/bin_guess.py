@@ -17,7 +17,7 @@ from mechanisms.public.schema.discover_fields import FieldDict
 #: Bounds of fewer whole numbers stay as they are, and so do these upper ones.
 FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 #: Rounded amounts take at least so many steps. Bins of one number are so wide at least.
-FEW_STEPS, LEAST_UNIT = 10, 1e-4
+FEW_STEPS, LEAST_UNIT = 8, 1e-4
 #: Fewer numbers than these have a bin each. A ratio so near a whole number is one.
 ONE_EACH, NEAR = 100, 1e-6
 #: Bins of lengths grow by these steps. A length has one of its own where so large a share of them is it, and so many

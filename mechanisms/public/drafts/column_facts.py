@@ -30,7 +30,7 @@ from mechanisms.public.tables.doubts import (
 from mechanisms.public.tables.listed_gaps import days_among_ranges
 from mechanisms.public.tables.persons import addresses, persons_in_words
 from mechanisms.public.tables.scan import INTEGERS, Source, literal
-from mechanisms.public.tables.text_forms import CLOCK, FAR_CODES, GAPS, SIGNS, NumberForm
+from mechanisms.public.tables.text_forms import CLOCK, DASHES, FAR_CODES, GAPS, SIGNS, NumberForm
 
 #: Days that programs and forms write where there is none: the first ones of calendars, of Unix and of sheets, far ones.
 DAYS_OF_GAPS = ("0001-01-01", "1899-12-30", "1900-01-01", "1901-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
@@ -111,8 +111,9 @@ class Look:
             FROM (SELECT {lists}, {who} AS who FROM {source.relation}) GROUP BY i, c0, m"""
         )
         if gaps is None:  # + and -, as of blood groups and tests
-            signs = f"SELECT i FROM seen WHERE ok GROUP BY i HAVING bool_and(trim(t) = {literal(SIGNS[0])})"
-            engine.execute(f"UPDATE seen SET ok = true WHERE trim(t) = {literal(SIGNS[1])} AND i IN ({signs})")
+            dashes, alike = map(literal, DASHES), f"bool_and(regexp_full_match(trim(t), {literal(SIGNS.pattern)}))"
+            signs = f"SELECT i FROM seen WHERE ok GROUP BY i HAVING {alike}"
+            engine.execute(f"UPDATE seen SET ok = true WHERE trim(t) IN ({', '.join(dashes)}) AND i IN ({signs})")
 
     @cached_property
     def facts(self) -> dict[int, ColumnFacts]:

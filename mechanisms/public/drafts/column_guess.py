@@ -31,6 +31,7 @@ from mechanisms.public.tables.text_forms import (
     CODE_NAME,
     CODES_OF_GAPS,
     CURRENCIES,
+    DASHES,
     ID_NAME,
     LEAST_FORM,
     OBJECT,
@@ -54,8 +55,6 @@ MOSTLY = 0.5
 FEW_WORDS, ONE_WORD = 0.2, 0.9
 #: What is said of numbers and days, few of which differ.
 OTHERS = "different ones: a release has others between; kind: categorical, ordinal: true lists them"
-#: Signs of no value, which accounts write for 0.
-DASHES = ("-", "--")
 #: With fewer rows than this nothing is called constant.
 FEW_ROWS = 20
 #: Bounds of dates that lie so many years apart are whole years; of others whole months.
@@ -223,12 +222,13 @@ def _of_numbers(
     doubt += "".join(f"; is {x:g} a value, or a gap?" for x in (low, high) if x in CODES_OF_GAPS and abs(x) > 2)
     sparse = seen.wholes == seen.count and high - low >= 10 * facts.distinct * (seen.multiple_of or 1)
     few = facts.distinct <= (MAX_VALUES if sparse else FEW_CODES)
-    if few and not (seen.wholes == seen.count and high - low < 2 * facts.distinct - 1):
+    fields, words = guess_bins(seen, low, high)
+    step = fields.get("multiple_of", 1 if seen.wholes == seen.count else 0)
+    if few and not high - low < (2 * facts.distinct - 1) * step:
         doubt += f"; only {facts.distinct} {OTHERS}"
     missing = sorted({*facts.gaps, *gaps, *taken})
     if exponents := sum(n for t, n in shapes.items() if re.fullmatch(r"[-+]?[0-9]+[eE][0-9]+", t.strip())):
         doubt += f"; {exponents:,} are written as 2E2, and read as 200: are they codes?"
-    fields, words = guess_bins(seen, low, high)
     if remark := thousands_in_words(reading, shapes):
         for name in ("decimals", "multiple_of", "fixed"):
             fields.pop(name, None)  # who writes it decides

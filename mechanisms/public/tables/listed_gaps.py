@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from mechanisms.public.schema.spellings import NO, YES, short_words
-from mechanisms.public.tables.text_forms import CODES_OF_GAPS, CROSSES, FAR_CODES, GAPS, NO_VALUE, SIGNS
+from mechanisms.public.tables.text_forms import CODES_OF_GAPS, CROSSES, DASHES, FAR_CODES, GAPS, NO_VALUE, SIGNS
 
 #: Listed numbers that may stand for gaps: those that often do, years that programs write where there is none, zeros.
 CODED = re.compile(f"{'|'.join(map(str, CODES_OF_GAPS))}|1900|2099|00+")
@@ -47,7 +47,8 @@ def listed_gaps(values: Collection[str]) -> list[str]:
         beside = [{number - k, number - k // 2} if number else {1} for k in (2, -2)]
         return len(bare) > 1 and numbers != {0, -1} and (number < 0 or not any(some <= numbers for some in beside))
 
-    return [v for v, t in bare.items() if asked(t)] if {*bare.values()} != {*SIGNS} else []
+    others = {*bare.values()}.difference(DASHES)
+    return [] if others and all(map(SIGNS.fullmatch, others)) else [v for v, t in bare.items() if asked(t)]
 
 
 def days_among_ranges(texts: Mapping[str, int]) -> list[str]:

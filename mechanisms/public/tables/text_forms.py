@@ -22,8 +22,8 @@ _ZEROS = "0000-00-00|0000-00-00 00:00:00|00000000|00.00.0000|00/00/0000"
 GAPS = tuple(f"?|NA|N/A|n/a|NULL|null|None|nan|NaN|<NA>|NaT|-|--|.|#N/A|{_ZEROS}".split("|"))
 #: Words for it, and one digit six times or more: 9999999999, 00000000.
 NO_VALUE = re.compile(rf"(?i:{NO_ANSWER})|(?P<digit>[0-9])(?P=digit){{5,}}")
-#: Answers, where a column has no others: the second is no gap.
-SIGNS = ("+", "-")
+#: Answers in signs (+, ++, (+), +/-), and dashes: no value, or 0 in accounts, but answers where all others are signs.
+SIGNS, DASHES = re.compile("[-+±()/]*[+±][-+±()/]*"), ("-", "--")
 #: What boxes are ticked with.
 CROSSES = ("x", "✓", "✔")
 #: How `frame_files.sign_of` writes an object that no table holds.
