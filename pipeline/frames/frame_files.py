@@ -118,9 +118,19 @@ def _write_stream(frame: ArrowStream, path: Path, read_names: TypesByName) -> Ki
                 arrays = [_stored(batch.column(f.name), f.type) for f in stored]
                 writer.write_batch(pa.record_batch(arrays, schema=stored))
     except MISFITS:
-        fix = "columns of numbers, texts, flags, dates and times"
-        raise UserError("a column of the frame is of a kind that no table holds", where="frame", fix=fix) from None
+        odd = next((f"column {field.name!r}" for field in stored if not _written(field)), "a column of the frame")
+        fix = "columns of numbers, texts, flags, dates and times; of lengths of time numbers, or leave it out"
+        raise UserError(f"{odd} is of a kind that no table holds", where="frame", fix=fix) from None
     return {field.name: kind_of_arrow(field.name, field.type) for field in fields}
+
+
+def _written(field: Any) -> bool:
+    """Whether a file holds columns of such a type, whatever their values are."""
+    try:
+        pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([field])).close()
+    except MISFITS:
+        return False
+    return True
 
 
 def opened_stream(frame: ArrowStream, where: str = "frame") -> Any:

@@ -392,6 +392,13 @@ def test_a_refused_frame_of_arrow_quotes_no_value_and_decimals_of_hundreds_are_n
     assert pq.read_table(tmp_path / "frame.parquet")["a"].to_pylist() == [300]
 
 
+def test_a_column_that_no_file_holds_is_named(tmp_path):
+    """A database's column of intervals was "a column of the frame", among many."""
+    stay = pa.array([(0, 1, 0)], pa.month_day_nano_interval())
+    with pytest.raises(UserError, match="column 'stay' is of a kind that no table holds"):
+        write_frame(pa.table({"a": [1], "stay": stay}), tmp_path / "frame.parquet")
+
+
 def test_categories_of_arrow_in_pandas_are_read_in_as_many_pieces_as_they_come(tmp_path):
     pieces = [pa.array([*texts], pa.string()).dictionary_encode() for texts in ("ab", "ba", "")]
     series = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array(pieces)))
