@@ -123,7 +123,7 @@ class Auto(ScoredPairs):
         offer, charges = NO_PAIRS if first is None else first.offer, int(left < 1)
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
-        dependent = _dependent(view, offer, finer, LEAST_NOISE * noise, self.max_cells)
+        dependent = _dependent(view, offer, finer, noise, self.max_cells)
         over_finer = {c: merged_query(context.domain, c, finer) for c in dependent}
         view = replace(view, queries={**queries, **over_finer})
         asked |= with_residuals(context.domain, over_finer, context.bound)[0]
@@ -198,16 +198,17 @@ class Auto(ScoredPairs):
 
 
 def _dependent(
-    view: PairView, offer: PairOffer, finer: Mapping[str, Ints], least: float, max_cells: int
+    view: PairView, offer: PairOffer, finer: Mapping[str, Ints], noise: float, max_cells: int
 ) -> list[Clique]:
-    """Of the certain pairs over coarser values, those that so many records depend in that finer values stand out.
+    """Of the certain pairs over coarser values, those whose records would stand out of the noise over finer ones.
 
     Columns as dependent as their groups allow are Σ_ab |p_ab − p_a p_b| = 2 (1 − Σ_a p_a²) away from independence, of
-    the column with fewer groups: the part of it that a pair shows is the part of the records that depend.
+    the column with fewer groups. If a pair is r times as far, and each value of the other column fills m of its g
+    groups, r = (g − m) / (g − 1). One of them is there at any width of the groups; the others grow as the groups shrink.
 
     Args:
         finer: the group of each code, by column.
-        least: records that each of a column's finer values takes, on the mean.
+        noise: mean absolute, of a cell, in records.
         max_cells: of a pair.
     """
     pairs = list[Clique]()
@@ -217,7 +218,10 @@ def _dependent(
         if isinstance(query, MergedQuery) and query.rows < math.prod(values) <= max_cells:
             sides = [np.bincount(own, view.expected((n,))) for own, n in zip(query.labels, pair, strict=True)]
             most = 2 * min(view.records - float(side @ side) / view.records for side in sides)
-            pairs += [pair] if offer.gaps[place] * view.records >= most * least * max(values) else []
+            few = int(np.argmin(query.groups))
+            others = (1 - min(offer.gaps[place] / most, 1.0)) * (query.groups[few] - 1)
+            full = values[1 - few] * (1 + others * values[few] / query.groups[few])
+            pairs += [pair] if view.records >= FINER_NOISE * noise * full else []
     return pairs
 
 
