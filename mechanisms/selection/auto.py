@@ -204,7 +204,7 @@ def _dependent(
 
     Columns as dependent as their groups allow are Σ_ab |p_ab − p_a p_b| = 2 (1 − Σ_a p_a²) away from independence, of
     the column with fewer groups. If a pair is r times as far, and each value of the other column fills m of its g
-    groups, r = (g − m) / (g − 1). One of them is there at any width of the groups; the others grow as the groups shrink.
+    groups, r = (g − m) / (g − 1). One of them is filled whatever their width; of the others more, as groups get finer.
 
     Args:
         finer: the group of each code, by column.
