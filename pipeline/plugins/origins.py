@@ -26,6 +26,8 @@ from pipeline.plugins.offers import SETTING, offered_by
 from pipeline.plugins.plugin_discovery import is_module_name
 from pipeline.settings.experiment_list import EXPERIMENTS, running
 from pipeline.settings.specs import Specs
+from pipeline.statement.words import is_older
+from synthesis.gum.gum_settings import StartedGum
 
 #: What a reader of a release must know by name, by the kind that the statement spells.
 _READ: dict[str, Json] = {
@@ -63,11 +65,18 @@ def not_ours(specs: Specs, plan: Plan, source: Source, measurements: Measurement
 def statement_of_new_rows(statement: Json, synthesis: str, maker: type, form: TableFormat) -> Json:
     """The statement of a release whose table is made anew, with what made and wrote it where that is not ours.
 
+    A public table from whose rows the run started is named as the start of these rows alone where it is.
+
     Args:
         synthesis: the name of the synthesizer; `maker` its class.
     """
     stated = statement.get("not_ours") or []
     more = [part for part in _named(_of_table(synthesis, maker, form)) if part not in stated]
+    starts = {"public_start", "run_start"}
+    kind = "public_start" if issubclass(maker, StartedGum) else "run_start"
+    if not is_older(statement):
+        facts = [{**f, "fact": kind} if f["fact"] in starts else f for f in statement["public_facts"]]
+        statement = {**statement, "public_facts": facts}
     return {**statement, "not_ours": [*stated, *more]} if more else statement
 
 

@@ -64,9 +64,9 @@ CRITERION = {"metric", "marginals", "of", "compared", "left_out", "at_most"}
 #: its kind is the name.
 FROM_RUN: tuple[str, ...] = ("unit.column", "unit.clip", "unit.missing", "unit.ids", "unit.table", "holdout")
 FROM_RUN += ("noise_source", "public_facts.schema.confirmed")
-FROM_RUN += ("outside.unplaced", "public_facts.public_table", "public_facts.public_start", "public_facts.query")
-FROM_RUN += ("public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept", "events.answered")
-FROM_RUN += ("events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
+FROM_RUN += ("outside.unplaced", "public_facts.public_table", "public_facts.public_start", "public_facts.run_start")
+FROM_RUN += ("public_facts.query", "public_facts.synthetic_rows", "public_facts.selection_rows", "events.accept")
+FROM_RUN += ("events.answered", "events.noisy", "events.discovery.noisy", "events.discovery.noise_per_record")
 FROM_RUN += (
     "versions",
     "published",

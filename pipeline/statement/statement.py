@@ -71,6 +71,7 @@ NO_HOLDOUT = "none"
 OF_SETTINGS = {
     "public_table": ("name",),
     "public_start": ("name", "sha256"),
+    "run_start": ("name", "sha256"),  # the run's own rows started from it, and these do not
     "query": ("rows_of_one_unit",),
     "synthetic_rows": ("rows",),
     "selection_rows": ("rows",),
@@ -359,6 +360,6 @@ def outside(schema: Schema, own: Declared) -> list[JsonDict]:
         stops.append({"stop": "missing_unit"})
     if unit.column is not None and unit.clip == "none":
         stops.append({"stop": "clip"})
-    if {"public_table", "public_start"} & {fact["fact"] for fact in own.facts}:
+    if {"public_table", "public_start", "run_start"} & {fact["fact"] for fact in own.facts}:
         stops.append({"stop": "public_table"})
     return [*stops, {"stop": "unplaced", "max_unplaced": own.max_unplaced}]  # at any value: a list without it was cut

@@ -60,10 +60,10 @@ def as_fields(statement: Json) -> Json:
 
 
 def starts_from(statement: Json, start: Start) -> bool:
-    """Whether a statement names this table as the start of its rows."""
+    """Whether a statement names this table as the start of its rows, or of those of its run."""
     if is_older(statement):  # its digest is in one of the sentences
         return any(start["sha256"] in fact for fact in statement["public_facts"])
-    return start in statement["public_facts"]
+    return start in [{**fact, "fact": start["fact"]} for fact in statement["public_facts"]]
 
 
 def start_named(statement: Json) -> str | None:

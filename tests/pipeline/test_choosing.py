@@ -28,6 +28,7 @@ from pipeline.settings.methods import build_synthesizer
 from pipeline.settings.specs import build_specs
 from pipeline.statement.restated import restated
 from pipeline.statement.statement import start_in
+from pipeline.statement.words import ABOUT, all_words
 from synthesis.synthesizers import SYNTHESIZERS
 from tests.pipeline.conftest import TOWN, command, people, reply, statement_of, worded
 
@@ -246,6 +247,23 @@ def test_the_statement_names_the_table_or_is_found_out_and_synth_takes_it_alone_
         error = reply(capsys, "synth", f"from={run}/release", *START, f"output=new-{run}", code=1).err
         assert "was not made from this public table" in error and "synthesis.public" in error
         assert not Path(f"new-{run}").exists()
+
+
+def test_rows_that_start_from_no_public_table_are_not_said_to_and_those_made_from_it_again_are(known):
+    assert command("run", *FEW, *START, "hydra.run.dir=out") == 0
+    assert command("synth", "from=out/release", "synthesis=independent", "output=plain") == 0
+    assert command("synth", "from=plain/release", *START, "output=again") == 0
+    told = {}
+    for folder in ("out", "plain", "again"):
+        assert command("verify", f"from={folder}/release") == 0
+        said = all_words(json.loads((known / folder / "release" / "privacy.json").read_text()))
+        assert "a public table with the very rows of the private one refuses the run" in said["outside"], "the run's"
+        told[folder] = " ".join([*said["public_facts"], *(said[k] for k in ABOUT)])
+        pages = [(known / folder / "release" / n).read_text() for n in ("croissant.json", "deployment.yaml")]
+        assert [("the schema and the public table" in page) for page in pages] == [folder != "plain"] * 2
+    assert told["out"] == told["again"] != told["plain"]
+    assert "from whose rows the run's own table started, and this one does not" in told["plain"]
+    assert "handed the noisy answers and the schema alone" in told["plain"]
 
 
 @pytest.mark.parametrize("kind", [k for k, spec in SYNTHESIZERS.items() if "public" not in spec.__dataclass_fields__])
