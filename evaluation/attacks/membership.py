@@ -102,7 +102,8 @@ def _words(attacked: dict[str, Attack], promise: AttackPromise | None) -> str:
     """The best attack, and what a promise allows."""
     name = max(attacked, key=lambda n: attacked[n].auc)
     best = attacked[name]
-    allowed = ["", ""] if promise is None else [f", {x:.3f} at most by ε" for x in (promise.auc, promise.advantage)]
+    bounds = [] if promise is None else [promise.auc, promise.advantage]
+    allowed = [f", {x:.3f} at most by ε for one unit alone" for x in bounds] or ["", ""]
     auc = f"AUC {best.auc:.3f} ({best.low:.3f} to {best.high:.3f}), 0.5 by guessing{allowed[0]}"
     advantage = f"advantage {best.advantage:.3f} ({best.least:.3f} to {best.most:.3f}){allowed[1]}"
     return f"attack, membership by {name}: {auc}; {advantage}"

@@ -103,7 +103,7 @@ def _member_rows(member: Json) -> list[tuple[Cell, ...]]:
         rows.append((name, *cells))
     rows.append(("guessing", "0.500", "", "0.000", ""))
     if bound := member.get("bound"):
-        allowed = f"at most, by ε = {bound['epsilon']:.4g}, δ = {bound['delta']:.3g}"
+        allowed = f"one unit alone at most, by ε = {bound['epsilon']:.4g}, δ = {bound['delta']:.3g}"
         rows.append((allowed, f"{bound['auc']:.3f}", "", f"{bound['advantage']:.3f}", ""))
     return rows
 

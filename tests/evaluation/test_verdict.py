@@ -6,10 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from scipy.special import ndtri
 from scipy.stats import binomtest, hypergeom, norm
 
-from evaluation.attacks.membership import ATTACKS, separation
+from evaluation.attacks.membership import ATTACKS, _words, separation
 from evaluation.attacks.promise_bounds import AttackPromise
 from evaluation.attacks.unit_attacks import _conditions, _meets, rate, risk, sides_of, worst_of
 from evaluation.core_metrics import AttackSettings
@@ -31,6 +32,7 @@ from evaluation.verdict.rare_matches import (
 from evaluation.verdict.verdict import verdict
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.domain import Attribute, Domain
+from pipeline.report.score_sections import _member_rows
 from tests.public.table_worlds import coded
 
 #: Hardly a row repeats in it.
@@ -366,6 +368,38 @@ def test_the_bounds_of_randomized_response_are_reached():
     assert AttackPromise(((1000.0, 1e-6),)).advantage == 1 and AttackPromise(((1000.0, 1e-6),)).auc == pytest.approx(
         1, abs=1e-3
     )
+
+
+def ranked_together(units: int, epsilon: float) -> float:
+    """The largest expected AUC of an ε-DP release that names half of so many units, of which half are members.
+
+    The probability of a half of which k are members, where m are, is p[m, k]; a unit more changes it by e^ε at most.
+    """
+    half, least = units // 2, math.exp(-epsilon)
+    halves = [(m, k) for m in range(units + 1) for k in range(max(0, m - half), min(m, half) + 1)]
+    place, several = {s: i for i, s in enumerate(halves)}, {(m, k): math.comb(m, k) for m, k in halves}
+    ways = np.array([several[m, k] * math.comb(units - m, half - k) / math.comb(units, half) for m, k in halves])
+    sums = np.array([[ways[place[s]] if s[0] == m else 0.0 for s in halves] for m in range(units + 1)])
+    bounds = []
+    for (m, k), i in place.items():
+        named, others = half - k, units - half - (m - k)  # who may come: named already, or not
+        for j in [place[s] for s, there in (((m + 1, k + 1), named), ((m + 1, k), others)) if there]:
+            for a, b in ((i, j), (j, i)):
+                bounds.append(least * np.eye(len(halves))[a] - np.eye(len(halves))[b])
+    gain = np.array([-k / half if m == half else 0.0 for m, k in halves]) * ways
+    found = linprog(gain, A_ub=np.array(bounds), b_ub=np.zeros(len(bounds)), A_eq=sums, b_eq=np.ones(units + 1))
+    return -float(found.fun)
+
+
+def test_few_units_ranked_together_may_win_more_than_one_alone_which_is_all_that_the_bound_is_for():
+    one, two = AttackPromise(((1.0, 0.0),)).auc, 1 - math.exp(-1) / 2
+    assert ranked_together(2, 1.0) == pytest.approx(two)
+    assert round(ranked_together(20, 1.0), 3) == 0.740 > one
+    rng = np.random.default_rng(0)
+    attacks = {"distance": separation(rng.normal(size=20), rng.normal(size=20), rng)}
+    assert _words(attacks, AttackPromise(((1.0, 0.0),))).count("at most by ε for one unit alone") == 2
+    bound = {"epsilon": 1.0, "delta": 0.0, "auc": one, "advantage": 0.4}
+    assert _member_rows({"attacks": {}, "bound": bound})[-1][0].startswith("one unit alone at most, by ε = 1")
 
 
 def test_a_condition_singles_out_one_synthetic_row_and_is_met_as_it_says():
