@@ -40,6 +40,10 @@ MOST_CAP, MOST_TRIES = 2**20, 1000
 ROUNDING = 1e-9
 #: The smallest δ above 0: so far the conversions are tested against 80 digits.
 MIN_DELTA = 1e-30
+#: The largest δ: nearer to 1 rounding is all that is left of ε, in other libraries too.
+MOST_DELTA = 0.9
+#: The smallest ε: below it a calibration under a large δ is off by a part of ε that `verify` would see.
+MIN_EPSILON = 1e-5
 #: The largest ε: up to here rounding is far below δ, whichever accountant adds up.
 MOST_EPSILON = 1e9
 
@@ -52,17 +56,19 @@ class Neighbouring(enum.StrEnum):
 
 
 def epsilon(value: float, *, where: str = "privacy.epsilon") -> Epsilon:
-    """A checked ε: above 0, and no larger than accountants can tell from others."""
-    if not 0 < value <= MOST_EPSILON:
-        problem = f"got {value}, but ε must be above 0, and at most {MOST_EPSILON:g}"
+    """A checked ε: no smaller and no larger than accountants can tell from others."""
+    if not MIN_EPSILON <= value <= MOST_EPSILON:
+        problem = f"got {value}, but ε must be at least {MIN_EPSILON:g}, and at most {MOST_EPSILON:g}"
         raise UserError(problem, where=where, fix=f"for example {where}=1")
     return Epsilon(float(value))
 
 
 def delta(value: float, *, where: str = "privacy.delta") -> Delta:
-    """A checked δ: 0, or in [MIN_DELTA, 1)."""
-    if not 0 <= value < 1:
-        raise UserError(f"got {value}, but δ must lie in [0, 1)", where=where, fix=f"for example {where}=1e-9")
+    """A checked δ: 0, or in [MIN_DELTA, MOST_DELTA]."""
+    if not 0 <= value <= MOST_DELTA:
+        raise UserError(
+            f"got {value}, but δ must lie in [0, {MOST_DELTA}]", where=where, fix=f"for example {where}=1e-9"
+        )
     if 0 < value < MIN_DELTA:
         fix = f"{where}=1e-12, or 0 with privacy.accountant=basic mechanism=laplace"
         raise UserError(f"got {value}, below the smallest δ that conversions are tested for", where=where, fix=fix)

@@ -21,6 +21,7 @@ from mechanisms.public.units import (
     MAX_RECORDS,
     MIN_DELTA,
     MOST_CAP,
+    MOST_DELTA,
     MOST_TRIES,
     NO_UNIT,
     WORD,
@@ -68,7 +69,9 @@ class DataConfig(BoundedSettings):
 class PrivacyConfig(BoundedSettings):
     settings_group: ClassVar[str] = "privacy"
     epsilon: float = setting(1.0, above=0, note="for example privacy.epsilon=1")
-    delta: float = setting(1e-9, least=MIN_DELTA, below=1, also={0: "with privacy.accountant=basic mechanism=laplace"})
+    delta: float = setting(
+        1e-9, least=MIN_DELTA, most=MOST_DELTA, also={0: "with privacy.accountant=basic mechanism=laplace"}
+    )
     accountant: str = "gdp"
     neighbouring: str = setting("add_remove", choices=tuple(Neighbouring))
     unit: str | None = None

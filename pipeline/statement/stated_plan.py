@@ -24,6 +24,8 @@ from pipeline.statement.paid_answers import SLACK, whole_number
 
 #: Shares, and a budget with what a plan makes of it, agree so far: a calibration ends on the noisier side.
 CALIBRATED = 1e-6
+#: The same of ε under a large δ, where it falls to 0 with the noise of a calibration.
+TINY = 1e-9
 #: Into so many charges a part of the budget is split where more of them cost less.
 PIECES = 1000
 
@@ -175,7 +177,7 @@ def wrong_level(statement: Json, index: Json) -> str:
 def shortfall(statement: Json) -> str:
     """Why less is promised than a plan with this budget may charge; empty where all of it is."""
     promise, budget = statement["guarantee"]["epsilon"], statement["budget"]["epsilon"]
-    if promise < budget * (1 - CALIBRATED):
+    if promise < budget * (1 - CALIBRATED) - TINY:
         return f"ε = {promise:.6g} is promised of a budget of {budget:.6g}: a plan reserves all of it, charged or not"
     return wrong_shares(statement)
 

@@ -281,8 +281,12 @@ def test_parts_of_a_reserve_stand_in_the_order_in_which_they_were_bought(town, c
 
 @pytest.mark.parametrize(
     "settings",
-    [["selection=mwem", *TRIES], ["selection=groups", "privacy.epsilon=1e-4", "privacy.delta=0.5"]],
-    ids=["δ of groups, tries and slots that were not used", "a small ε of a large δ"],
+    [
+        ["selection=mwem", *TRIES],
+        ["selection=groups", "privacy.epsilon=1e-4", "privacy.delta=0.5"],
+        ["selection=oneway", "privacy.epsilon=1e-5", "privacy.delta=0.9"],
+    ],
+    ids=["δ of groups, tries and slots that were not used", "a small ε of a large δ", "the smallest of the largest"],
 )
 def test_figures_that_magnify_rounding_contradict_no_honest_release(town, settings):
     assert command("run", *TOWN, *FAST, *settings, "hydra.run.dir=out") == 0
