@@ -49,8 +49,6 @@ def asked(release: Path, config: QueryConfig) -> pd.DataFrame:
         fix = "one of estimate=…, marginal=[…], where={…} and bounds=true"
         raise UserError("one question at a time", where="query", fix=fix)
     if config.estimate is not None:
-        if "quantile" in given and config.estimate != "quantile":
-            raise UserError(f"a {config.estimate} has none", where="quantile", fix="estimate=quantile")
         own = EstimateQuestion(config.estimate, **given, level=config.level)
         return _with_sources(estimate(*read_release(release), own))
     if config.bounds:

@@ -41,7 +41,7 @@ class EstimateQuestion:
         by: columns, or one: an estimate for each group of their values.
         value: of a count or proportion: a value, a list of values, or [low, high] of an ordered column; of an odds
             ratio: column → such a value, needed for columns of more than two values.
-        quantile: of a quantile: between 0 and 1; None: the median.
+        quantile: of a quantile: between 0 and 1; of all else None.
         within_bin: WORST or MIDPOINT.
         sampling: whether the interval is about the population from which the records are independent draws; else it is
             about the records themselves.
@@ -74,9 +74,7 @@ class EstimateQuestion:
     @property
     def part(self) -> float | None:
         """The part of the records below; None where no quantile is asked for."""
-        if self.what not in {"median", "quantile"}:
-            return None
-        return 0.5 if self.what == "median" or self.quantile is None else self.quantile
+        return 0.5 if self.what == "median" else self.quantile
 
 
 def check_question(schema: Schema, question: EstimateQuestion) -> None:
@@ -99,6 +97,11 @@ def check_question(schema: Schema, question: EstimateQuestion) -> None:
     if question.column is None and question.what != "count":
         raise UserError(f"a {question.what} of which column?", where="column", fix="column=COLUMN")
     two = question.what in OF_TWO
+    if (question.what == "quantile") != (question.quantile is not None):
+        has_none = question.what != "quantile"
+        fix = "leave it out, or estimate=quantile" if has_none else "quantile=0.9; or estimate=median"
+        problem = f"a {question.what} has none" if has_none else "below which lies which part of the records?"
+        raise UserError(problem, where="quantile", fix=fix)
     if two != (question.other is not None):
         fix = "other=COLUMN" if two else f"leave other away; estimate={' or '.join(OF_TWO)} takes it"
         raise UserError(f"{question.what} of {question.column} and which other column?", where="other", fix=fix)

@@ -274,7 +274,7 @@ class QueryConfig(BoundedSettings):
     other: str | None = None
     by: list[str] = field(default_factory=list)
     value: Any = None
-    quantile: float = 0.5
+    quantile: float | None = None
     within_bin: str = "worst"
     sampling: bool = False
     unmeasured: str = "refuse"

@@ -309,6 +309,8 @@ REFUSED = [
         (["estimate=proportion", "column=job"], "value=VALUE"),
         (["estimate=proportion", "column=job", "value=bakker"], "did you mean 'baker'?"),
         (["estimate=quantile", "column=age", "quantile=2"], "between 0 and 1"),
+        (["estimate=quantile", "column=age"], "quantile=0.9; or estimate=median"),
+        (["estimate=median", "column=age", "quantile=0.5"], "a median has none"),
         (["estimate=mean", "column=age", "by=[age]"], "named twice"),
         (["estimate=equal_means", "column=age"], "by=[COLUMN]"),
         (["estimate=mean", "column=age", "bounds=true"], "one question at a time"),
