@@ -42,8 +42,6 @@ ROUNDING = 1e-9
 MIN_DELTA = 1e-30
 #: The largest δ: nearer to 1 rounding is all that is left of ε, in other libraries too.
 MOST_DELTA = 0.9
-#: The smallest ε: below it a calibration under a large δ is off by a part of ε that `verify` would see.
-MIN_EPSILON = 1e-5
 #: The largest ε: up to here rounding is far below δ, whichever accountant adds up.
 MOST_EPSILON = 1e9
 
@@ -56,9 +54,9 @@ class Neighbouring(enum.StrEnum):
 
 
 def epsilon(value: float, *, where: str = "privacy.epsilon") -> Epsilon:
-    """A checked ε: no smaller and no larger than accountants can tell from others."""
-    if not MIN_EPSILON <= value <= MOST_EPSILON:
-        problem = f"got {value}, but ε must be at least {MIN_EPSILON:g}, and at most {MOST_EPSILON:g}"
+    """A checked ε: above 0, and no larger than accountants can tell from others."""
+    if not 0 < value <= MOST_EPSILON:
+        problem = f"got {value}, but ε must be above 0, and at most {MOST_EPSILON:g}"
         raise UserError(problem, where=where, fix=f"for example {where}=1")
     return Epsilon(float(value))
 

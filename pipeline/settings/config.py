@@ -68,7 +68,7 @@ class DataConfig(BoundedSettings):
 @dataclass
 class PrivacyConfig(BoundedSettings):
     settings_group: ClassVar[str] = "privacy"
-    epsilon: float = setting(1.0, above=0, note="for example privacy.epsilon=1")
+    epsilon: float = setting(1.0, least=1e-5, note="for example privacy.epsilon=1")  # less drowns in rounding
     delta: float = setting(
         1e-9, least=MIN_DELTA, most=MOST_DELTA, also={0: "with privacy.accountant=basic mechanism=laplace"}
     )

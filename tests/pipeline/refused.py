@@ -157,6 +157,8 @@ REFUSED = [
         ("selection.max_cells=3", "selection.max_cells"),
         ("privacy.accountant=advanced", "privacy.accountant"),
         ("privacy.epsilon=1e-14", "privacy.epsilon"),
+        ("privacy.epsilon=9e-6", "a number of at least 1e-05"),
+        ("privacy.delta=0.9999", "a number from 1e-30 to 0.9"),
     ),
     *of(
         [*RUN, "selection=public"],
