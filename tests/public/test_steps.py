@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechanisms.public.coded_table import count_cliques
 from mechanisms.public.drafts.order_guess import in_groups
 from mechanisms.public.errors import UserError
 from mechanisms.public.rules.engineering import build_engineering, engineer, undo
@@ -167,10 +168,15 @@ ALL: dict[str, Any] = {
 @settings(max_examples=40)
 @given(st.integers(0, 2**31), st.integers(0, 200))
 def test_no_row_breaks_a_rule_after_all_steps_are_undone(seed: int, rows: int) -> None:
-    schema = facts(COLUMNS, **ALL)
+    times = {"sent": TIME, "seen": TIME, "first": AGE, "last": AGE}
+    more = {"availability": {"there": {"columns": ["sent", "seen"], "shared": "when"}}, "ordered": [["first", "last"]]}
+    schema = facts(COLUMNS | times, **ALL, **more)
     made = undo(uniform(schema.measured, rows, seed), schema.engineering, np.random.default_rng(seed))
     assert made.rows == rows and made.domain == schema.domain
-    assert not any(engineer(made, schema.engineering)[1].values())
+    measured, conflicts = engineer(made, schema.engineering)
+    assert not any(conflicts.values())
+    counts = count_cliques(measured, [clique for clique, _ in schema.zeros])
+    assert not any(n[cells.ravel()].any() for n, (_, cells) in zip(counts, schema.zeros, strict=True))
     group, a, age, b = (made.column(n) for n in ("group", "a", "age", "b"))
     assert not ((age <= 7) & (a == 1)).any() and not ((b == 2) & (a == 1)).any()
     assert set(zip(group.tolist(), a.tolist(), strict=True)) <= {(0, 0), (1, 1), (0, 1), (2, 0)}

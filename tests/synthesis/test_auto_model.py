@@ -1,7 +1,6 @@
 """The default synthesizer; rows under a condition, and rows that no rule forbids."""
 
 import importlib.util
-import itertools
 from functools import lru_cache, partial, reduce
 
 import numpy as np
@@ -15,8 +14,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
 from mechanisms.public.release import Measurements, NoisyMarginal
-from mechanisms.public.rules.engineering import engineer, undo
-from mechanisms.public.schema.table_schema import parse_schema
 from synthesis.auto_model import AutoSpec, unmeasured
 from synthesis.consistency.agree import Target, consistent
 from synthesis.consistency.evidence import gathered
@@ -29,7 +26,6 @@ from synthesis.papers.mbi_extra import MbiSpec
 from synthesis.pgm.graphical_model import GraphicalModel, ModelSettings, fit_model
 from synthesis.pgm.grouped_model import AlikeCodes, GroupedModel, fit_grouped
 from synthesis.pgm.pgm_settings import PgmSpec, _shown
-from synthesis.synthesizers import SYNTHESIZERS
 from tests.bench.grid.errors import distance as off
 from tests.synthesis.pgm_worlds import joint, noisy_counts, told
 
@@ -497,53 +493,3 @@ def test_the_rows_of_a_model_are_those_that_make_makes(spec):
     made = spec.make(answers, rows=300, rng=np.random.default_rng(5)).table
     again = spec.model(answers).rows(300, np.random.default_rng(5))
     assert all(np.array_equal(a, b) for a, b in zip(made.columns, again.columns, strict=True))
-
-
-DAY = {"kind": "date", "min": "2020-01-01", "max": "2020-01-04"}
-SCHEMA = parse_schema(
-    {
-        "name": "calls",
-        "columns": {
-            "group": {"kind": "categorical", "values": ["fire", "medical"], "missing": False},
-            "type": {"kind": "categorical", "values": ["alarm", "smoke", "heart"], "missing": False},
-            "unit": {"kind": "categorical", "values": ["engine", "medic"], "missing": False},
-            "sent": DAY,
-            "seen": DAY,
-            "first": {"kind": "integer", "min": 0, "max": 4, "missing": False},
-            "last": {"kind": "integer", "min": 0, "max": 4, "missing": False},
-        },
-        "derive": {"group": {"from": "type", "map": {"alarm": "fire", "smoke": "fire", "heart": "medical"}}},
-        "availability": {"there": {"columns": ["sent", "seen"], "shared": "when"}},
-        "impossible": [{"group": "medical", "unit": "engine"}],
-        "ordered": [["first", "last"]],
-    },
-    where="calls.yaml",
-)
-
-
-def noisy_pairs(rows=4_000, sigma=30.0):
-    """Noisy two-way marginals of rows that keep to the rules."""
-    rng = np.random.default_rng(2)
-    table = SCHEMA.domain
-    raw = CodedTable(table, tuple(rng.integers(0, a.size, rows).astype(np.uint8) for a in table.attributes))
-    plan = SCHEMA.engineering
-    kept = engineer(undo(engineer(raw, plan)[0], plan, rng), plan)[0]
-    pairs = list(itertools.combinations(plan.measured.names, 2))
-    return Measurements(plan.measured, noisy_counts(kept, pairs, sigma, seed=2))
-
-
-def broken(table, zeros):
-    counts = count_cliques(table, [clique for clique, _ in zeros])
-    return sum(int(n[cells.ravel()].sum()) for n, (_, cells) in zip(counts, zeros, strict=True))
-
-
-@pytest.mark.parametrize("spec", [kind() for name, kind in SYNTHESIZERS.items() if name != "mbi"])
-def test_written_rows_of_every_synthesizer_keep_to_the_rules(spec):
-    rng = np.random.default_rng(0)
-    rows = synthesize(noisy_pairs(), spec, rows=3_000, rng=rng, zeros=SCHEMA.zeros).table
-    assert broken(rows, SCHEMA.zeros) == 0, "also before the rules are brought back"
-    made = undo(rows, SCHEMA.engineering, rng)
-    assert made.rows == 3_000 and made.domain == SCHEMA.domain
-    assert broken(engineer(made, SCHEMA.engineering)[0], SCHEMA.zeros) == 0
-    assert not any(engineer(made, SCHEMA.engineering)[1].values())
-    assert not ((made.column("group") == 1) & (made.column("unit") == 0)).any()
