@@ -150,13 +150,6 @@ def test_delta_0_is_refused_where_the_accountant_needs_more(kind):
         accountant_class(kind).of(Delta(0.0), 0)
 
 
-def test_delta_0_is_fine_for_a_pure_plan_under_basic():
-    budget = Budget(1.0, 0.0, "basic", Neighbouring.ADD_REMOVE, max_records=1)
-    plan = make_plan(TOWN, [Request(("a",))], budget, mechanism="auto")
-    assert plan.loss.delta == 0
-    assert plan.measurements[0].event.kind == "laplace"
-
-
 def test_more_gaussian_events_than_slots_are_refused():
     with pytest.raises(ValueError, match="split over 1"):
         accountant_class("basic").of(DELTA, 1).loss([MIXED[0], MIXED[3]])

@@ -173,12 +173,6 @@ def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path: Path) -> None:
             source(folder)
 
 
-@pytest.mark.parametrize("delimiter", ["", ",,", '"', "\n"])
-def test_a_delimiter_is_one_character(delimiter: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"data\.delimiter: got"):
-        source(csv(tmp_path, "a\n1\n"), dialect=Dialect(delimiter))
-
-
 def test_a_column_of_the_schema_that_the_table_lacks_is_named(tmp_path: Path) -> None:
     path = csv(tmp_path, "age,city\n1,x\n")
     with pytest.raises(UserError, match=r"column 'ages': no column 'ages' in table.csv\n.*did you mean 'age'"):
@@ -315,8 +309,8 @@ def test_a_quote_that_is_not_closed_drops_no_rows_in_silence(last, mark, tmp_pat
         assert len(read(csv(tmp_path, text), dialect=own)[1]) >= 2
 
 
-@pytest.mark.parametrize("mark", ["¦", "→", "", ";;", '"'])
+@pytest.mark.parametrize("mark", ["¦", "→", "", ";;", '"', "\n"])
 def test_a_delimiter_is_one_byte(mark, tmp_path) -> None:
     """Of one with several the engine drops what a quote opens, and reads cells otherwise at the ends of its buffers."""
-    with pytest.raises(UserError, match="one character of ASCII"):
+    with pytest.raises(UserError, match=r"data\.delimiter: got .*\n.*one character of ASCII"):
         source(csv(tmp_path, f"a{mark}b\n"), dialect=Dialect(mark))
