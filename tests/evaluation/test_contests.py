@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from evaluation.mgd.targets import draw_schemas
 from evaluation.papers.challenges import range_query as module
 from evaluation.papers.challenges.kmarginal import PLACE, TIME, draw_marginals
 from evaluation.papers.challenges.match_2018 import answer, draw_query, gini_index, gini_score
@@ -104,19 +103,6 @@ def test_gini_of_other_columns():
 
 def table(rows: int, seed: int, columns: int = 5) -> CodedTable:
     return skewed(rows, seed, Domain(tuple(Attribute(f"c{i}", 4) for i in range(columns))))
-
-
-@pytest.mark.slow
-def test_density_is_the_mean_distance_of_300_triples():
-    real, synthetic = table(500, 1), table(400, 2)
-    result = result_of("density", real, synthetic, seed=3)
-    frames = [frame_of(t) for t in (real, synthetic)]
-    apart = []
-    for schema in draw_schemas(real.domain.names, seed=3):
-        p, q = (f.groupby(list(schema)).size() / len(f) for f in frames)
-        apart.append(p.sub(q, fill_value=0).abs().sum())
-    assert len(apart) == 300
-    assert result.score == pytest.approx(1e6 * (1 - np.mean(apart) / 2))
 
 
 def test_range_score_is_the_published_formula():

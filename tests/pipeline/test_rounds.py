@@ -55,23 +55,23 @@ def test_no_method_is_left_out():
 
 
 @dataclass(frozen=True)
-class Town:
-    """3,000 rows in which a, b and c depend on each other and d on nothing."""
+class Table:
+    """Stands for a private table of these rows, one of each unit."""
 
-    domain: Domain = TOWN
+    coded: CodedTable
     max_records: int = 1
 
-    @property
-    def coded(self) -> CodedTable:
-        rng = np.random.default_rng(8)
-        a = np.minimum(rng.geometric(0.4, 3000) - 1, 5)
-        b = np.where(rng.random(3000) < 0.8, a % 5, rng.integers(0, 5, 3000))
-        c = np.where(rng.random(3000) < 0.6, b % 4, rng.integers(0, 4, 3000))
-        columns = (a, b, c, rng.integers(0, 3, 3000))[: len(self.domain)]
-        return coded(self.domain, columns)
-
     def public_rows(self, neighbouring):
-        return 3000 if neighbouring is Neighbouring.REPLACE else None
+        return self.coded.rows if neighbouring is Neighbouring.REPLACE else None
+
+
+def town(domain: Domain = TOWN) -> Table:
+    """3,000 rows in which a, b and c depend on each other and d on nothing."""
+    rng = np.random.default_rng(8)
+    a = np.minimum(rng.geometric(0.4, 3000) - 1, 5)
+    b = np.where(rng.random(3000) < 0.8, a % 5, rng.integers(0, 5, 3000))
+    c = np.where(rng.random(3000) < 0.6, b % 4, rng.integers(0, 4, 3000))
+    return Table(coded(domain, (a, b, c, rng.integers(0, 3, 3000))[: len(domain)]))
 
 
 def plan_of(*schedule, accountant="gdp", noise="gaussian", epsilon=1.0, neighbouring=Neighbouring.ADD_REMOVE):
@@ -116,7 +116,7 @@ METHODS = {
 def run(folder, plan, *, seed=5, table=None):
     folder.mkdir(exist_ok=True)
     ledger = Ledger.open(folder / "ledger.jsonl", plan)
-    return measure_plan(AdaptiveRun(table or Town(), ledger, SeededNoise(seed), folder / "answers", PgmSpec())), ledger
+    return measure_plan(AdaptiveRun(table or town(), ledger, SeededNoise(seed), folder / "answers", PgmSpec())), ledger
 
 
 def forget(folder, plan, name):
@@ -253,7 +253,7 @@ def test_thresholds_that_keep_all_or_nothing_are_measured_all_the_same(tmp_path,
 
 def test_two_columns_have_one_tree_which_costs_nothing_to_find(tmp_path):
     two = Domain(TOWN.attributes[:2])
-    known, ledger = run(tmp_path, plan_of(*reserving(Mst((("a", "b"),)), two, [1, 1, 1])), table=Town(two))
+    known, ledger = run(tmp_path, plan_of(*reserving(Mst((("a", "b"),)), two, [1, 1, 1])), table=town(two))
     assert [a.clique for a in known.answers] == [("a",), ("b",), ("a", "b")]
     assert not any(isinstance(e, Exponential) for e in ledger.events.values())
 
@@ -305,15 +305,6 @@ def test_what_the_model_cannot_answer_within_memory_is_not_a_candidate(tmp_path,
 def test_a_plan_holds_plain_values_that_lead_back_to_the_method(name):
     method = METHODS[name][0]
     assert method_of(method.description) == method and json.dumps(method.description)
-
-
-@dataclass(frozen=True)
-class Table:
-    coded: CodedTable
-    max_records: int = 1
-
-    def public_rows(self, neighbouring):
-        return None
 
 
 def table_of(columns, sizes):

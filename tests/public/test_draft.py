@@ -1332,13 +1332,12 @@ def test_classes_of_a_number_are_drafted_in_their_order(classes: list[str], orde
     assert classes_in_order(sorted(classes)) == (classes if ordered else [])
 
 
-@pytest.mark.parametrize("sizes", ["klein mittel groß", "small medium large", "S M L XL", "niedrig mittel hoch"])
-def test_sizes_and_grades_are_drafted_in_their_order(sizes: str) -> None:
-    assert in_order(sorted(sizes.split())) == sizes.split()
+SIZES = [words.split() for words in ("klein mittel groß", "small medium large", "S M L XL", "niedrig mittel hoch")]
+STROKE = ["stimme gar nicht zu", "stimme eher nicht zu", "teils/teils", "stimme eher zu", "stimme voll zu"]
 
 
-def test_a_middle_written_with_a_stroke_is_in_its_scale() -> None:
-    scale = ["stimme gar nicht zu", "stimme eher nicht zu", "teils/teils", "stimme eher zu", "stimme voll zu"]
+@pytest.mark.parametrize("scale", [*SIZES, STROKE], ids=lambda scale: " < ".join(scale))
+def test_sizes_grades_and_answers_are_drafted_in_their_order(scale: list[str]) -> None:
     assert in_order(sorted(scale)) == scale
 
 
