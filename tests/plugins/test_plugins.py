@@ -250,17 +250,17 @@ def test_nothing_stays_of_a_module_that_was_refused(shelf, capsys):
     assert command("plan", *TOWN, "selection=oneway") == 0
 
 
+IMPORTS = "from dataclasses import dataclass, replace\nfrom typing import ClassVar\n"
 COLLISIONS = {
     "a metric's setting": (
-        "from dataclasses import dataclass, replace\nfrom evaluation.metric import MetricSettings\n"
-        "from mechanisms.public.settings import setting\n"
+        "from evaluation.metric import MetricSettings\nfrom mechanisms.public.settings import setting\n"
         "from largest_cell import LARGEST_CELL\n"
         "@dataclass(frozen=True)\nclass Mine(MetricSettings):\n    buckets: str = setting('x', 'already ours')\n"
         "METRICS = {'mine': replace(LARGEST_CELL, name='mine', settings=Mine)}\n"
     ),
     "SELECTIONS": "from mechanisms.selection.aim import AimSettings\nSELECTIONS = {'aim': AimSettings}\n",
     "a ready choice": (
-        "from dataclasses import dataclass\nfrom typing import ClassVar\nfrom top_pairs import TopPairsSettings\n"
+        "from top_pairs import TopPairsSettings\n"
         "@dataclass(frozen=True)\nclass Pairs(TopPairsSettings):\n    kind: ClassVar[str] = 'pairs'\n"
         "SELECTIONS = {'pairs': Pairs}\n"
     ),
@@ -273,7 +273,6 @@ COLLISIONS = {
     "a file of an experiment": "EXPERIMENTS = {'nist_crc': 'budget_halves'}\n",
     "FORMATS": "from mechanisms.public.tables.formats import CSV\nFORMATS = {'csv': CSV}\n",
     "a method's kind": (
-        "from dataclasses import dataclass\nfrom typing import ClassVar\n"
         "from top_pairs import TopPairs, TopPairsSettings\n"
         "@dataclass(frozen=True)\nclass Mst(TopPairs):\n    kind: ClassVar[str] = 'mst'\n"
         "@dataclass(frozen=True)\nclass Mine(TopPairsSettings):\n"
@@ -281,7 +280,6 @@ COLLISIONS = {
         "SELECTIONS = {'mine': Mine}\n"
     ),
     "what a choice is called": (
-        "from dataclasses import dataclass, replace\nfrom typing import ClassVar\n"
         "from logistic_noise import LAW, Logistic, SAMPLERS\n"
         "@dataclass(frozen=True)\nclass Mine(Logistic):\n    law: ClassVar = replace(LAW, name='exponential')\n"
         "NOISE_EVENTS = {'exponential': Mine}\nSAMPLERS = {'exponential': SAMPLERS['logistic']}\n"
@@ -296,7 +294,7 @@ COLLISIONS = {
 
 @pytest.mark.parametrize("what", COLLISIONS)
 def test_a_name_that_is_taken_is_refused(shelf, what):
-    (shelf / "mine.py").write_text(COLLISIONS[what])
+    (shelf / "mine.py").write_text(IMPORTS + COLLISIONS[what])
     before = {name: list(r.things) for name, r in REGISTRIES.items()}
     with pytest.raises(UserError, match=r"already|declares it otherwise"):
         load_module("mine")

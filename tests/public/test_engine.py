@@ -277,34 +277,21 @@ def test_tables_of_a_command_share_an_engine_that_ends_with_it_and_no_temporary_
         alone.execute("SELECT n FROM common")
 
 
+UNCLOSED = ['3,"SECRET', '3, "SECRET\n4,5\n', '3,"SECRET""\n4,5\n', '3,"a\n""b\n', '3,"a" "SECRET\n4,5']
+UNCLOSED += ['  ","SECRET\n4,5', '"3"\r","SECRET\n', '"3"x\r","SECRET\n']
+#: Closed, or within a text.
+CLOSED = ('3,x"y\n', '3,"a"" b"\n', '3, "a\nb" \n4,5\n', '3,""\n', '"",""', '3,"a" "b"\n')
+
+
 @pytest.mark.parametrize("mark", [",", "\t"])
-@pytest.mark.parametrize(
-    "last",
-    [
-        '3,"SECRET',
-        '3, "SECRET\n4,5\n',
-        '3,"SECRET""\n4,5\n',
-        '3,"a\n""b\n',
-        '3,"a" "SECRET\n4,5',
-        '  ","SECRET\n4,5',
-        '"3"\r","SECRET\n',
-        '"3"x\r","SECRET\n',
-    ],
-)
+@pytest.mark.parametrize("last", UNCLOSED)
 def test_a_quote_that_is_not_closed_drops_no_rows_in_silence(last, mark, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(readers, "CHUNK", 7)  # in pieces that end anywhere
     own = Dialect(mark)
     with pytest.raises(UserError, match="a quote is not closed") as error:
         source(csv(tmp_path, ("id,note\n1,2\n" + last).replace(",", mark)), dialect=own)
     assert "SECRET" not in str(error.value)
-    for sound in (
-        '3,x"y\n',
-        '3,"a"" b"\n',
-        '3, "a\nb" \n4,5\n',
-        '3,""\n',
-        '"",""',
-        '3,"a" "b"\n',
-    ):  # closed, or within a text
+    for sound in CLOSED:
         text = ("id,note\n1,2\n" + sound).replace(",", mark)
         assert len(read(csv(tmp_path, text), dialect=own)[1]) >= 2
 

@@ -30,16 +30,8 @@ from tests.bench.grid.tables import grid_table, table_names
 from tests.evaluation.worlds import result_of
 
 #: Table → its target: a class that people predict; of a generated table the last column.
-TARGETS = {
-    "adult": "income>50K",
-    "adult_5000": "income>50K",
-    "acs_10_columns": "EMPSTAT",
-    "drug_deaths": "Fentanyl",
-    "taxi": "payment_type",
-    "network": "",
-    "clicks": "",
-    "binary": "",
-}
+TARGETS = dict.fromkeys(("adult", "adult_5000"), "income>50K") | dict.fromkeys(("network", "clicks", "binary"), "")
+TARGETS |= {"acs_10_columns": "EMPSTAT", "drug_deaths": "Fentanyl", "taxi": "payment_type"}
 LEARNED = ("auto", "independent", "indif_gum", "mst_pgm")
 TRAIN_SHARE = 0.7
 #: Of the quality of a model: the mean area under the ROC curve of the classes, and of their F1.
