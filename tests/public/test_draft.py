@@ -93,16 +93,9 @@ def test_a_spelling_of_one_person_is_not_quoted(tmp_path: Path, few: list[str]) 
 
 def test_odd_tables_have_a_draft_that_knows_every_column_and_encodes_every_row(tmp_path: Path) -> None:
     unique = "only\n" + "".join(f"text {i}\n" for i in range(900))
-    for text, columns, rows in (
-        ("a,b\n", 2, 0),
-        ("a\n\n\n", 1, 2),
-        ("a,b\n1,\n", 2, 1),
-        ("a\n1.5\n", 1, 1),
-        ("a\n1e300\n-1e300\n", 1, 2),
-        ("a\ninf\n", 1, 1),
-        (unique, 1, 900),
-        ('"a ""q"", #",b\nx,y\n', 2, 1),
-    ):
+    numbers = [("a\n1.5\n", 1, 1), ("a\n1e300\n-1e300\n", 1, 2), ("a\ninf\n", 1, 1)]
+    empty = [("a,b\n", 2, 0), ("a\n\n\n", 1, 2), ("a,b\n1,\n", 2, 1)]
+    for text, columns, rows in (*empty, *numbers, (unique, 1, 900), ('"a ""q"", #",b\nx,y\n', 2, 1)):
         path = csv(tmp_path, text)
         _, facts = drafted(path)
         table, _ = encoded(path, facts)
@@ -1386,22 +1379,15 @@ def test_what_belongs_to_an_age_is_proposed_though_it_needs_many_rules(tmp_path:
     rng = np.random.default_rng(1)
     age, work = rng.integers(0, 100, 6_000), rng.choice(["works", "studies", "seeks"], 6_000, p=[0.7, 0.2, 0.1])
     status = np.select([age < 6, age < 18, age > 66], ["child", "pupil", "retired"], work)
-    text, _ = drafted(csv(tmp_path, "age,status\n" + "".join(f"{a},{s}\n" for a, s in zip(age, status, strict=True))))
-    for value, bound in (
-        ("child", '"min": 6'),
-        ("pupil", '"min": 18'),
-        ("retired", '"max": 66'),
-        ("works", '"max": 17'),
-        ("works", '"min": 67'),
-    ):
+
+    def text_of(told):
+        return drafted(csv(tmp_path, "age,status\n" + "".join(f"{a},{s}\n" for a, s in zip(age, told, strict=True))))[0]
+
+    text = text_of(status)
+    bounds = [("child", '"min": 6'), ("pupil", '"min": 18'), ("retired", '"max": 66')]
+    for value, bound in (*bounds, ("works", '"max": 17'), ("works", '"min": 67')):
         assert re.search(rf'{{"status": \[[^]]*"{value}"[^]]*\], "age": {{{bound}}}}}', text), (value, bound)
-    unrelated = rng.permutation(status)
-    assert (
-        '"age": {'
-        not in drafted(
-            csv(tmp_path, "age,status\n" + "".join(f"{a},{s}\n" for a, s in zip(age, unrelated, strict=True)))
-        )[0]
-    )
+    assert '"age": {' not in text_of(rng.permutation(status)), "unrelated"
 
 
 def test_times_of_the_day_past_midnight_are_told(tmp_path: Path) -> None:

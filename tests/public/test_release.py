@@ -85,16 +85,8 @@ def test_a_histogram_and_distances_survive_being_saved_and_nothing_else_is_taken
     named = ("cliques", "answers", "noise", "scale", "event")
     assert [getattr(again, n) for n in named] == [getattr(DISTANCES, n) for n in named]
     facts = json.loads((tmp_path / "index.json").read_text())
-    for field, wrong in (
-        ("cliques", [["sex", "age"]]),
-        ("cliques", [["age"]]),
-        ("cliques", [["age", "agee"]]),
-        ("cliques", []),
-        ("answers", 5),
-        ("answers", 1.5),
-        ("scale", 0),
-        ("noise", "none"),
-    ):
+    odd = [("cliques", cliques) for cliques in ([["sex", "age"]], [["age"]], [["age", "agee"]], [])]
+    for field, wrong in (*odd, ("answers", 5), ("answers", 1.5), ("scale", 0), ("noise", "none")):
         changed = {**facts, "distances": {**facts["distances"], field: wrong}}
         (tmp_path / "index.json").write_text(json.dumps(changed))
         with pytest.raises(UserError):
