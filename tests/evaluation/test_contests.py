@@ -374,6 +374,13 @@ def test_the_published_draw_and_the_published_numbers_of_bins():
     assert "WRKLSTWK" not in {c for d in draws for c in d}
 
 
+def test_a_perfect_and_an_empty_submission():
+    truth = survey(200, 1)
+    assert sprint2_table(truth, truth).score == 1000
+    assert sprint2_table(truth, truth.iloc[:0]).score == 0
+    assert sprint2_table(truth.iloc[:0], truth.iloc[:0]).score is None
+
+
 def test_coded_tables_score_like_their_codes():
     rng = np.random.default_rng(0)
     domain = Domain(tuple(Attribute(n, 4) for n in ("PUMA", "YEAR", *SURVEY)))
@@ -458,13 +465,12 @@ def test_the_conjunction_of_busy_and_idle_taxis_equals_the_transcription():
     assert got == pytest.approx(transcribed.conjunction(*tables), abs=1e-9)
 
 
-@pytest.mark.parametrize(("rows", "scored_table", "made"), [(survey, sprint2_table, 0), (trips, sprint3_table, 400)])
-def test_a_perfect_and_an_empty_submission_and_an_empty_truth(rows, scored_table, made):
-    truth = rows(400, 1)
-    none = truth.iloc[:0]
-    assert scored_table(truth, truth).score == pytest.approx(1000, abs=1e-9)
-    assert scored_table(truth, none).score == 0
-    assert scored_table(none, truth.head(made)).score is None
+def test_a_perfect_and_an_empty_submission_to_sprint_3():
+    truth = trips(400, 1)
+    assert sprint3_table(truth, truth).score == pytest.approx(1000, abs=1e-9)
+    empty = sprint3_table(truth, truth.iloc[:0])
+    assert [empty.score, *parts(truth, truth.iloc[:0])] == [0, 0, 0, 0]
+    assert sprint3_table(truth.iloc[:0], truth).score is None
 
 
 def test_coded_tables_and_what_they_lack():
