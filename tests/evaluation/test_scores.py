@@ -1,5 +1,6 @@
 """MGD and TVD of whole tables: names and order do not matter; targets, and the marginals that stand for others."""
 
+import json
 import math
 from fractions import Fraction
 from functools import partial
@@ -130,6 +131,16 @@ def test_large_marginals_are_counted_sparsely_and_give_the_same_score():
     left, right = ({(int(a), int(b)) for a, b in zip(*t.columns[:2], strict=True)} for t in (real, synthetic))
     assert not left & right
     assert by_clique[("a", "b")] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("real", "synthetic"), [(0, 10), (10, 0), (0, 0)])
+def test_tables_without_rows_give_reasons_and_valid_json(real, synthetic):
+    card = score(people(real, 1), people(synthetic, 2))
+    assert "reason" in card["tvd"] and "NOT private" in card["not_private"]
+    if real == 0:
+        assert card["mgd"]["score"] is None
+        assert "empty" in card["mgd"]["reason"]
+    json.dumps(card, allow_nan=False)
 
 
 def test_a_metric_cannot_change_the_rows_that_the_others_score(monkeypatch):
