@@ -282,6 +282,27 @@ def test_without_a_seed_two_runs_differ(town):
     assert a != b
 
 
+@pytest.mark.slow
+def test_a_run_that_is_killed_many_times_never_measures_twice(town):
+    people(3000).to_csv("town.csv", index=False)
+    many = [*TOWN, "selection=pairs", "privacy.unit=person", "privacy.max_records=3", "synthesis=independent"]
+    many.append("hydra.run.dir=out")
+    rng = np.random.default_rng(1)
+    for attempt in range(200):
+        more = ["resume=true"] if (town / "out" / "internal" / "manifest.json").exists() else []
+        started = subprocess.Popen([sys.executable, "-m", "pipeline", "run", *many, *more], stderr=subprocess.DEVNULL)
+        try:
+            started.wait(rng.uniform(1.0, 4.0) if attempt < 15 else 120)
+        except subprocess.TimeoutExpired:
+            started.kill()
+            started.wait()
+            continue
+        break
+    charged = charged_in(town / "out")
+    assert len(charged) == len(set(charged)) == 6
+    assert statement_of(town / "out")["spent"]["epsilon"] <= 1
+
+
 QUIET = ["data=table", "data.schema=town.yaml", "evaluation.enabled=false", "synthesis=independent"]
 
 
