@@ -137,7 +137,7 @@ def coded_batch(
     marks = np.zeros((len(schema.columns), len(MARKS)), np.int64)
     for i, column in enumerate(schema.columns):
         raw = batch.column(i).to_numpy(zero_copy_only=True)
-        codes, seen = codes_apart(raw, column) if apart else _split(raw, column.size)
+        codes, seen = _split(raw, column, apart=apart)
         columns.append(codes)
         marks[i] = seen
         marks[i, GAP] = 0 if column.missing_code is None else np.count_nonzero(raw == column.missing_code)
@@ -181,12 +181,15 @@ def report_of(rows: int, schema: Schema, marks: Ints, held: Ints) -> EncodingRep
     return EncodingReport(rows, outside, unplaced, rounded=rounded, gaps=gaps, fewest=fewest)
 
 
-def _split(raw: NDArray[np.uint32], size: int) -> tuple[NDArray[np.unsignedinteger], list[int]]:
-    """Codes, and how many values carry each mark."""
-    if not len(raw) or int(raw.max()) < size:
-        return raw.astype(code_dtype(size)), [len(raw), *[0] * (len(MARKS) - 1)]
-    marks, codes = np.divmod(raw, np.uint32(size))
-    return codes.astype(code_dtype(size)), np.bincount(marks, minlength=len(MARKS)).tolist()
+def _split(raw: NDArray[np.uint32], column: Column, *, apart: bool) -> tuple[NDArray[np.unsignedinteger], list[int]]:
+    """Codes (apart: one behind all others for what has no place), and how many values carry each mark."""
+    if not len(raw) or int(raw.max()) < column.size:
+        return raw.astype(code_dtype(column.size + apart)), [len(raw), *[0] * (len(MARKS) - 1)]
+    marks, codes = np.divmod(raw, np.uint32(column.size))
+    if apart:  # `outside: other` is a place: such values have their own cell
+        placed = (marks == PLAIN) | ((marks == OUTSIDE) & (column.outside == "other"))
+        codes = np.where(placed, codes, column.size)
+    return codes.astype(code_dtype(column.size + apart)), np.bincount(marks, minlength=len(MARKS)).tolist()
 
 
 def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -198,17 +201,6 @@ def mapped(path: Path, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 #: A grown schema's rules would speak of other codes; scores use none.
 NO_RULES = Rules()
-
-
-def codes_apart(raw: NDArray[np.uint32], column: Column) -> tuple[NDArray[np.unsignedinteger], list[int]]:
-    """Codes with one behind all others for what the domain has no place for, and how many values carry each mark.
-
-    A column that declares `outside: other` has that place: its *other* is such values' own cell.
-    """
-    marks, codes = np.divmod(raw, np.uint32(column.size))
-    placed = (marks == PLAIN) | ((marks == OUTSIDE) & (column.outside == "other"))
-    codes_with_outside = np.where(placed, codes, column.size).astype(code_dtype(column.size + 1))
-    return codes_with_outside, np.bincount(marks, minlength=len(MARKS)).tolist()
 
 
 def with_apart(schema: Schema, names: Collection[str]) -> Schema:
