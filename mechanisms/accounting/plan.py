@@ -302,10 +302,8 @@ class Plan:
             number: in the order in which the reserve is spent.
             part: above 0, at most 1.
         """
-        whole, strength = self._of_reserve(part)
-        bound = self.budget.distances_bound(scores, whole.norm)
-        name = f"{RESERVE}{number:04d}:{SCORES_PAID}{scores}"
-        return NOISE_EVENTS[whole.kind](name, bound, units.round_up(bound / strength))
+        bound = self.budget.distances_bound(scores, self.reserve_event.norm)
+        return self.measurement_event(f"{number:04d}:{SCORES_PAID}{scores}", part, bound)
 
     def choice_event(self, name: str, part: float) -> Exponential:
         """A choice that costs a part of the reserve; arguments as of `measurement_event`."""

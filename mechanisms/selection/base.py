@@ -215,7 +215,10 @@ class Selection(BoundedSettings, ABC):
 
     def passed_over(self, facts: Facts) -> tuple[Clique, ...]:
         """Marginals that might be chosen if they had fewer cells, beside those that the workload names."""
-        return large_pairs(facts, self.largest) if self.of_pairs else ()
+        if not self.of_pairs:
+            return ()
+        check_listed(len(facts.joint), 2)
+        return tuple(p for p in itertools.combinations(facts.joint, 2) if facts.domain.cells(p) > self.largest)
 
     @property
     def largest(self) -> int:
@@ -296,13 +299,6 @@ def has_filter(facts: Facts) -> bool:
     """Whether the accountant counts charges whose sizes depend on answers, under noise that it may have."""
     pairs_left = possible_pairs(facts.mechanism, facts.budget, reserve=True)
     return any(serves_as_filter(p.accountant, p.noise) for p in pairs_left)
-
-
-def large_pairs(facts: Facts, max_cells: int) -> tuple[Clique, ...]:
-    """The pairs of joint columns that are no candidates for their size."""
-    domain = facts.domain
-    check_listed(len(facts.joint), 2)
-    return tuple(p for p in itertools.combinations(facts.joint, 2) if domain.cells(p) > max_cells)
 
 
 def check_floor(floor: float, merge: float | None) -> None:

@@ -27,8 +27,6 @@ SECOND_NOISE = 0.01
 #: asked again from the reserve: the part that would bring its noise there, at most `MOST_AGAIN`; not at all where it
 #: would be above `HOPELESS` × records.
 CLEAR, MOST_AGAIN, HOPELESS = 0.1, 0.1, 0.25
-#: Standard deviation: a screening with more noise than the samplers can draw is left out.
-LARGEST_NOISE = MAX_SCALE
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +159,7 @@ def second_part(context: Context, view: PairView, others: int, left: float) -> f
     if count == 0:
         return 0.0
     part = left * float(np.clip(_part_for(context, count, SECOND_NOISE * view.records) / left, least, most))
-    return part if context.event(Part(part), count).stddev < LARGEST_NOISE else 0.0
+    return part if context.event(Part(part), count).stddev < MAX_SCALE else 0.0
 
 
 def _part_for(context: Context, pairs: int, noise: float) -> float:

@@ -69,11 +69,6 @@ class UnitIds:
     units: tuple[PublicUnit, ...] = ()
     measured: bool = False
 
-    @property
-    def can_give_ids(self) -> bool:
-        """Whether ids can be given."""
-        return bool(self.records or self.units)
-
 
 def assign_units(table: CodedTable, spec: UnitIds, rng: np.random.Generator) -> tuple[Ints, NDArray[Any]]:
     """The order in which the rows are written, and the id of each row in that order.

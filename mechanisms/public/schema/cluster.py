@@ -19,11 +19,7 @@ from mechanisms.public.schema.hierarchy_fields import matrix_of_csv, matrix_of_r
 from mechanisms.public.schema.places import Places, east_and_north, parse_places, read_points
 
 Method = Literal["average", "complete", "single", "ward"]
-
-
 METHODS = get_args(Method)
-
-
 FIELDS = ("coordinates", "distances", "levels", "names", "method")
 
 

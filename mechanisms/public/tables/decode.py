@@ -117,7 +117,7 @@ def with_units(coded: CodedTable, schema: Schema, rng: np.random.Generator, prog
     if rules.arranged is not None:
         rows: Owned = rules.arranged(coded, schema, rng, progress=progress)
         return rows
-    if rules.unit_ids is None or not rules.unit_ids.can_give_ids:
+    if rules.unit_ids is None or not (rules.unit_ids.records or rules.unit_ids.units):  # none to give ids by
         return Owned(coded)
     order, ids = assign_units(coded, rules.unit_ids, rng)
     return Owned(coded.at(order), ids)

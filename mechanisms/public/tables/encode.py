@@ -75,7 +75,8 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
             inner.append(f"{text} AS t{i}")
             exact = _Lookup.of(f"e{i}", _exact(column, typed=source.typed(source.declared(column.cell))))
             loose = _Lookup.of(f"l{i}", folds) if (folds := loose_codes(column)) else None
-            types += [lookup.type_sql for lookup in (exact, loose) if lookup is not None]
+            lookups = [own for own in (exact, loose) if own is not None]
+            types += [f"CREATE TEMP TYPE {e.name} AS ENUM ({', '.join(map(literal, e.texts))})" for e in lookups]
             expression = _texts(column, f"t{i}", exact, loose)
         outer.append(f"CAST({expression} AS UINTEGER) AS v{i}")
     outer += values
@@ -170,11 +171,6 @@ class _Lookup:
         first = {code: text for text, code in reversed([*codes.items()])}
         order = [*(first[c] for c in sorted(first)), *(t for t, c in codes.items() if first[c] != t)]
         return _Lookup(name, tuple(order), tuple(codes[t] for t in order))
-
-    @property
-    def type_sql(self) -> str:
-        """The statement that defines the enumeration."""
-        return f"CREATE TEMP TYPE {self.name} AS ENUM ({', '.join(map(literal, self.texts))})"
 
     def place(self, text: str) -> str:
         """SQL for the code of a text; NULL where it is none of them."""

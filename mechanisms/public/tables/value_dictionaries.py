@@ -94,18 +94,13 @@ def dictionaries(
     rows = 0
     for batch in source.batches(f"SELECT {select} FROM {source.relation}"):
         for parts, column in zip(chunks, batch.columns, strict=True):
-            parts.append(_encoded(column))
+            if pa.types.is_floating(column.type):  # NaN and infinities are no values
+                column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
+            parts.append(column.dictionary_encode())
         rows += batch.num_rows
         if progress is not None:
             progress(rows, 0, f"{rows:,} rows")
     return {name: _joined(chunks.pop(0)) for name in names}
-
-
-def _encoded(column: Any) -> Any:
-    """A batch's column as a dictionary; NaN and infinities are no values."""
-    if pa.types.is_floating(column.type):
-        column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
-    return column.dictionary_encode()
 
 
 def _joined(parts: list[Any]) -> Dictionary:

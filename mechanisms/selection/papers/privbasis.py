@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from mechanisms.accounting.plan import Reservation
-from mechanisms.public.candidates import Candidate, Expected
+from mechanisms.public.candidates import Candidate
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.errors import UserError
 from mechanisms.public.queries.query_matrices import Identity, SparseQuery
@@ -79,8 +79,10 @@ def _most_frequent(context: Context, stage: str, among: list[Clique], count: int
     """
     if count >= len(among):
         return among
+    domain = context.domain
     scores = context.score(
-        lambda: {c: Candidate(c, _all_present(context.domain, c)) for c in among}, lambda: _nothing(context.domain)
+        lambda: {c: Candidate(c, _all_present(domain, c)) for c in among},
+        lambda: lambda clique: np.zeros(domain.cells(clique)),  # no rows at all: the distance to it is the count
     )
     left, chosen = list(among), []
     for slot in context.slots(stage)[:count]:
@@ -98,11 +100,6 @@ def _all_present(domain: Domain, clique: Clique) -> SparseQuery:
     from scipy import sparse
 
     return SparseQuery(sparse.csr_array(([1], ([0], [cell])), shape=(1, math.prod(shape)), dtype=np.int64), bits=0)
-
-
-def _nothing(domain: Domain) -> Expected:
-    """No rows at all: the distance to it is the count."""
-    return lambda clique: np.zeros(domain.cells(clique))
 
 
 @dataclass(frozen=True)
