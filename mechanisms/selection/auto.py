@@ -219,6 +219,8 @@ def _dependent(
             sides = [np.bincount(own, view.expected((n,))) for own, n in zip(query.labels, pair, strict=True)]
             most = 2 * min(view.records - float(side @ side) / view.records for side in sides)
             few = int(np.argmin(query.groups))
+            if most <= 0:  # one group holds all records: it hides the rest
+                continue
             others = (1 - min(offer.gaps[place] / most, 1.0)) * (query.groups[few] - 1)
             full = values[1 - few] * (1 + others * values[few] / query.groups[few])
             pairs += [pair] if view.records >= FINER_NOISE * noise * full else []

@@ -142,7 +142,7 @@ MISTAKES = {
         "selection.k, selection.marginals",
     ),
     "marginals, and all pairs, in a sweep": ([*SWEEP, "selection.k=[2]", "selection.marginals=[[age]]"], "each says"),
-    "a word for ε": ([*PLAN, "privacy.epsilon=abc"], "not a number", "above 0"),
+    "a word for ε": ([*PLAN, "privacy.epsilon=abc"], "not a number", "at least 1e-05"),
     "one's own table as the demo's": (["run", "data.path=town.csv"], "data=table data.path=town.csv"),
     "one's own table without data=table": (
         ["run", "data.path=town.csv", "data.schema=town.yaml", "hydra.run.dir=out"],
@@ -156,7 +156,7 @@ MISTAKES = {
     "a list in a list of columns": (["query", "from=R/release", "marginal=[[age]]"], "marginal", "no name of a column"),
     "letters that are not UTF-8": ([*RUN, "statement.publisher=Z\udcfcrich"], "statement.publisher", "in UTF-8"),
     "half a record": ([*PLAN, "privacy.max_records=1.5"], "got '1.5', not a whole number", "C ≥ 1"),
-    "no number at all": ([*PLAN, "privacy.epsilon=null"], "got 'None', not a number", "above 0"),
+    "no number at all": ([*PLAN, "privacy.epsilon=null"], "got 'None', not a number", "at least 1e-05"),
     "neither yes nor no": ([*PLAN, "plan.details=maybe"], "got 'maybe', not true or false"),
     "the home of nobody": (["check", "data.path=~no-such-person/t.csv", "data.schema=town.yaml"], "no home folder"),
     "help for no setting": (["run", "--help", "epsilno"], "epsilno", "--help all lists them"),

@@ -118,11 +118,11 @@ def parse_discover(kind: str, given: FieldDict, where: str) -> tuple[FieldDict, 
         UserError: a field that needs facts which nobody knows yet, or that says them.
     """
     bins = given.get("bins")
-    count = BINS if bins == WORD else bins.get(WORD) if isinstance(bins, Mapping) and set(bins) == {WORD} else None
-    if given.get("bounds", WORD) != WORD:
+    count = BINS if _is_word(bins) else bins.get(WORD) if isinstance(bins, Mapping) and set(bins) == {WORD} else None
+    if not _is_word(given.get("bounds", WORD)):
         raise UserError(f"bounds: got {given['bounds']!r}", where=where, fix=f"bounds: {WORD}; or min and max")
     facts = (("bounds",) if "bounds" in given else ()) + (() if count is None else ("bins",))
-    if given.get("values") == WORD:
+    if _is_word(given.get("values")):
         facts = ("values",)
     if not facts:
         if "within" in given:
@@ -143,6 +143,10 @@ def parse_discover(kind: str, given: FieldDict, where: str) -> tuple[FieldDict, 
     elif kind == "integer":
         assumed["bins"] = {"count": _few(assumed, ASSUMED_BINS)}
     return assumed, Discover(facts, fewest, declared)
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value == WORD
 
 
 def parse_discovered(given: object, where: str) -> tuple[str, ...]:
