@@ -232,3 +232,10 @@ def test_a_wrong_setting_of_a_metric_is_named_with_a_way_out(with_shades, overri
     with pytest.raises(UserError) as error:
         spec_of(override)
     assert said in str(error.value)
+
+
+def test_parameters_of_n_cript_change_its_losses():
+    spec = spec_of("evaluation.ncript={bias_penalty: 1, weights: [0,0,0,0,0]}")
+    options = replace(full_options(400, 300), ready=spec.options.ready)
+    outcome = compute(METRICS["ncript"], town(4000, 1), town(300, 2), SCHEMA, options)
+    assert set(np.unique(outcome.result.total)) <= {0.0, 1.0}
