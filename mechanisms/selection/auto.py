@@ -59,7 +59,8 @@ LEAST_CELLS = 4
 #: or it has no more than `FEW_CELLS`. Of records for more than `MANY_CELLS` / `CELL_NOISE` cells of noise alone a cell
 #: needs less, from `MANY_CELLS` on 1 ×: columns that nearly repeat each other show in single cells (decision 047).
 CELL_NOISE, FEW_CELLS, MANY_CELLS = 8.0, 9, 8_000
-#: Dependent pairs may be asked over finer values, each of which holds `FINER_NOISE` × the noise of a cell.
+#: Dependent pairs may be asked over finer values, each of which holds `FINER_NOISE` × the noise of a cell; they are
+#: where the cells that their records would fill hold as much on average.
 FINER_NOISE = 3.0
 #: The noise of a pair is foretold as if all pairs shared this part of the reserve evenly, one pair per column.
 PAIRS_PART = 0.6
@@ -67,8 +68,7 @@ PAIRS_PART = 0.6
 MAX_COUNTED = 1 << 22
 #: A screening sums |count − expected| − `LOOK_LEVEL` × (standard deviation foretold for a cell), where positive.
 LOOK_LEVEL = 0.25
-#: Pairs use groups of fine bins that hold at least `LEAST_SHARE` of the records, and `LEAST_NOISE` × a cell's noise. A
-#: dependent pair is asked over finer values where the records that depend give each of them `LEAST_NOISE` × that noise.
+#: Pairs use groups of fine bins that hold at least `LEAST_SHARE` of the records, and `LEAST_NOISE` × a cell's noise.
 LEAST_SHARE = 0.02
 LEAST_NOISE = 10.0
 

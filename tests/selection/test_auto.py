@@ -29,6 +29,7 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.workload import MOST_LISTED, all_k_way
+from mechanisms.selection.auto import _dependent
 from mechanisms.selection.context import Part, Reserve
 from mechanisms.selection.screening import _part_for
 from pipeline.report.plan_tables import as_text, describe
@@ -183,6 +184,16 @@ def test_two_columns_on_a_curve_are_asked_over_finer_values_and_those_about_a_li
     table = coded_table(columns, {"depth": 40, "age": 40, "kind": 3}, ["depth", "age"])
     made = ours(METHOD["auto"], GridTable("ice", table), 1.0, 0).table
     assert distance(CodedTable(made.domain, table.columns), made, ("depth", "age")) < most
+
+
+@pytest.mark.parametrize("groups", [[0, 0, 0, 0], [0, 0, 1, 1]])
+def test_a_pair_of_which_one_group_holds_all_records_is_not_asked_over_finer_values(groups):
+    """At little budget one group has all values, or all records; noise alone may call such a pair dependent."""
+    pair, query = ("a", "b"), MergedQuery((np.array(groups), np.array([0, 0, 1, 1])))
+    cells = {("a",): np.array([10.0, 10.0, 0.0, 0.0]), ("b",): np.full(4, 5.0)}
+    view = Mock(pairs=[pair], queries={pair: query}, expected=cells.__getitem__, records=20.0)
+    offer = Mock(certain=(0,), gaps=np.array([2.0]))
+    assert _dependent(view, offer, dict.fromkeys(pair, np.arange(4)), 1.0, 100) == []
 
 
 @pytest.mark.parametrize(("epsilon", "most"), [(10.0, 0.15), (1.0, 0.49)])
