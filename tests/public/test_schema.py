@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mechanisms.public.errors import UserError
@@ -351,3 +352,16 @@ def test_a_file_of_a_schema_with_a_name_that_the_system_does_not_take_is_named(f
     given = json.dumps({"columns": {"p": LETTERS | field, "q": LETTERS}, **rules}).replace("null", json.dumps(name))
     with pytest.raises(UserError, match="is no name that the system takes"):
         parse_schema(json.loads(given), where="t")
+
+
+@pytest.mark.parametrize(
+    ("field", "form"),
+    [
+        ("bins", {"kind": "integer", "min": 0, "max": 9, "bins": np.array([0, 5, 9])}),
+        ("bounds", {"kind": "integer", "bounds": np.array([0, 9]), "bins": "discover"}),
+        ("values", {"kind": "categorical", "values": np.array(["a", "b"])}),
+    ],
+)
+def test_an_array_in_a_mapping_of_python_is_refused_in_words(field: str, form: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match=f"{field}: got"):
+        parse_schema({"columns": {"a": form}}, where="schema")
