@@ -86,7 +86,10 @@ def build_condition(schema: Schema, where: Json | None) -> Condition | None:
 
 
 def _satisfying(owned: Owned, condition: Condition, rng: np.random.Generator) -> Ints:
-    """The places of linked rows that satisfy the condition; what is constant in a person is decided once."""
+    """The places of linked rows that satisfy the condition; of a bin that it cuts as many as its part of the bin holds.
+
+    What is constant in a person is decided once for all of its records.
+    """
     schema, coded = condition.schema, owned.coded
     constant = () if schema.rules.unit is None else schema.rules.unit.constant
     if owned.ids is None:

@@ -284,7 +284,11 @@ class PlannedRelease:
 
 
 def _fresh_of(releases: Sequence[PlannedRelease], book: Book) -> list[PlannedRelease]:
-    """Those that are not booked yet, or whose booking was drawn on by something that their folder does not know."""
+    """Those that are not booked yet, or whose booking was drawn on by something that their folder knows nothing of.
+
+    Raises:
+        UserError: one of them has charged already, but its booking is gone; or its own record of that is.
+    """
     fresh = []
     for release in releases:
         _only_one(release, book)

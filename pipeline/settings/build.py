@@ -199,7 +199,16 @@ def _build_adaptive(
     beside: Sequence[Beside] = (),
     discovered: Sequence[PlannedCharge] = (),
 ) -> Plan:
-    """Every charge that the rounds may make, calibrated before any row is read."""
+    """Every charge that the rounds may make, calibrated before any row is read.
+
+    Args:
+        schedule: the selection's method, slots and reserve.
+        schema: the first marginal of a mapped column is the one with the column that it follows from.
+        budget: its accountant may be auto, as `mechanism` may.
+        beside, discovered: as of `make_plan`.
+    Raises:
+        UserError: a setting out of range; an accountant that cannot count such rounds.
+    """
     method, domain = schedule.method, schema.measured
     rounds = replace(schedule, slots=[_with_source(w, domain, schema.rules.mapped) for w in schedule.slots])
     reserved = [cells for _, cells in method.later_cells(domain, ())] if schedule.reserve else []

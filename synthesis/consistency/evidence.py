@@ -29,7 +29,12 @@ def _least_squares(
     steps: int,
     condition: float = CONDITION,
 ) -> Floats:
-    """The `size` numbers x that bring Ax closest to the goal, of least norm among them (Fong & Saunders 2011, LSMR)."""
+    """The `size` numbers x that bring Ax closest to the goal, of least norm among them (Fong & Saunders 2011, LSMR).
+
+    Args:
+        forward, backward: x → Ax and y → Aᵀy.
+        tolerance, steps, condition: when to stop; a condition of 0: never for that.
+    """
     from scipy.sparse.linalg import LinearOperator, lsmr
 
     operator = LinearOperator((goal.size, size), matvec=forward, rmatvec=backward, dtype=np.float64)

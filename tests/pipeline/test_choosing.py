@@ -262,7 +262,7 @@ def test_rows_that_start_from_no_public_table_are_not_said_to_and_those_made_fro
         pages = [(known / folder / "release" / n).read_text() for n in ("croissant.json", "deployment.yaml")]
         assert [("the schema and the public table" in page) for page in pages] == [folder != "plain"] * 2
     assert told["out"] == told["again"] != told["plain"]
-    assert "from whose rows the run's own table started, and this one does not" in told["plain"]
+    assert "from whose rows the run's own table started; the rows of this release do not start from it" in told["plain"]
     assert "handed the noisy answers and the schema alone" in told["plain"]
 
 

@@ -235,7 +235,20 @@ TOP = 10
 
 
 def _losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Floats, vertical: Floats) -> pd.DataFrame:
-    """What each type adds to the loss of the table, the largest first: `Total` adds up to it, less bias penalties."""
+    """What each type adds to the loss of the whole table, the largest first.
+
+    The Jensen-Shannon distance of a row is shared in proportion to the terms of the divergence, the Jaccard distance
+    and the heavy hitters equally over the types that one row alone has or that break a condition; the correlations are
+    of a type as they are. So the column of each loss adds up to its sum over the map, and `Total` to the loss of the
+    table less its bias penalties.
+
+    Args:
+        horizontal, vertical: of each series, segment × type, as of `ncript_series`.
+
+    Returns:
+        Columns type, real and synthetic (records), rank and synthetic_rank (1 is the most frequent), JSD, JD, HH, HC,
+        VC and Total (weighted).
+    """
     # A row's Jensen-Shannon distance is shared in proportion to the terms of the divergence, Jaccard distance and heavy
     # hitters equally over the types that one row alone has or that break a condition; correlations are of a type.
     types = len(cubes.types)

@@ -211,7 +211,14 @@ def unit_series(series: Cube) -> Cube:
 
 
 def _mean_changes(truth: Cube, synthetic: Cube, threshold: float) -> Floats:
-    """Of each series: the mean of |r − r̂| over the series, itself too, with which |r| is above it in the truth."""
+    """Of each series: the mean of |r − r̂| over the series with which |r| is above the threshold in the truth.
+
+    A series is among its own.
+    Cost: the pairs of series, some rows of their matrix at a time, and a product for each pair that is strong.
+
+    Args:
+        truth, synthetic: times × series; no true one is constant.
+    """
     units, theirs, count = unit_series(truth), unit_series(synthetic), truth.shape[1]
     totals, strong = np.abs(1.0 - (theirs * theirs).sum(axis=0)), np.ones(count)
     step = max(CELLS // max(count, 1), 1)

@@ -111,7 +111,7 @@ def guess_texts(look: Look, index: int, facts: ColumnFacts) -> Guess:
     texts, name = look.sample(index), look.source.names[index]
     if flag := _flag(look, index, facts, texts):
         return flag
-    many = f"{facts.distinct:,} distinct text{'s' * (facts.distinct > 1)}"
+    many = f"{facts.distinct:,} distinct text{'s' * (facts.distinct != 1)}"
     if ID_NAME.search(name) and facts.distinct > FEW_IDS:
         return None, f"{many}: an id, by its name"
     days = [(int(m[1]), m[2]) for t in texts if (m := DAY_IN_WORDS.fullmatch(t.strip()))]
