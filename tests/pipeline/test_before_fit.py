@@ -311,6 +311,13 @@ def test_exactly_so_many_rows_and_all_of_them_satisfy_the_condition(hospital, wh
     assert json.loads(json.dumps(made.attrs["given"])) == made.attrs["given"]
 
 
+def test_two_names_of_bins_are_no_range_and_the_rows_say_so(hospital):
+    weeks = ["1980-01-01 to 1980-01-06", "1980-04-07 to 1980-04-13"]
+    given = hospital.sample(5, where={"born": weeks}).attrs["given"]
+    assert given["notes"] == [f"born: {weeks[0]} and {weeks[1]} are two bins; a range has two dates as its ends"]
+    assert "notes" not in hospital.sample(5, where={"born": ["1980-01-01", "1980-04-30"]}).attrs["given"]
+
+
 @pytest.mark.parametrize("synthesis", ["gum", "auto"])
 def test_every_synthesizer_satisfies_it_and_says_how(synthesis):
     release = pipeline.fit(people(600), {"columns": TOWN_COLUMNS, "confirmed_public": True}, epsilon=50, quiet=True,
