@@ -113,7 +113,7 @@ class Auto(ScoredPairs):
         ask_given(context, FINE_STAGE)
         expected = context.fit()
         noise = float(context.reserve.noise(np.array([PAIRS_PART / len(given)]))[0])
-        queries, finer = self._queries(context, expected, noise)
+        queries, finer = self._queries(context, expected, noise, len(given))
         spread = {a.clique: a.stddev for a in context.answers_so_far}
         asked, factor = with_residuals(context.domain, queries, context.bound)
         sides = sides_of(given, tuple(queries))
@@ -154,7 +154,7 @@ class Auto(ScoredPairs):
         spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=charges + 1)
 
     def _queries(
-        self, context: Context, expected: Expected, noise: float
+        self, context: Context, expected: Expected, noise: float, columns: int
     ) -> tuple[dict[Clique, QueryMatrix], dict[str, Ints]]:
         """Each pair over its own values, or over coarser ones if its cells are too many or near the noise.
 
@@ -163,6 +163,7 @@ class Auto(ScoredPairs):
 
         Args:
             noise: mean absolute, of a cell of a pair, in records.
+            columns: how many marginals of columns were measured.
 
         Returns:
             what is asked of each pair; and the group of each code of the columns where a dependent pair is asked finer.
@@ -171,7 +172,7 @@ class Auto(ScoredPairs):
         ones = {n: expected((n,)) for n in domain.names}
         records = float(np.sum(ones[domain.names[0]]))
         room = max(records / noise, 1.0)
-        pairs = min(len(self.candidates), 2 * len(domain.names)) or 1
+        pairs = min(len(self.candidates), 2 * columns) or 1
         drawn = records / float(context.reserve.noise(np.array([PAIRS_PART / pairs]))[0]) ** 2
         own = max(room / min(max(MANY_CELLS / room, 1.0), CELL_NOISE), drawn)
         fine = int(min(max(own, FEW_CELLS), self.max_cells))

@@ -65,7 +65,7 @@ def not_ours(specs: Specs, plan: Plan, source: Source, measurements: Measurement
 def statement_of_new_rows(statement: Json, synthesis: str, maker: type, form: TableFormat) -> Json:
     """The statement of a release whose table is made anew, with what made and wrote it where that is not ours.
 
-    A public table from whose rows the run started is named as the start of these rows alone where it is.
+    A public table is named as the start of these rows only where they start from it, and else as that of the run's.
 
     Args:
         synthesis: the name of the synthesizer; `maker` its class.

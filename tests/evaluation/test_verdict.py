@@ -395,6 +395,7 @@ def test_few_units_ranked_together_may_win_more_than_one_alone_which_is_all_that
     one, two = AttackPromise(((1.0, 0.0),)).auc, 1 - math.exp(-1) / 2
     assert ranked_together(2, 1.0) == pytest.approx(two)
     assert round(ranked_together(20, 1.0), 3) == 0.740 > one
+    assert round(ranked_together(40, 1.0), 3) == 0.735 > one, "less so among more"
     rng = np.random.default_rng(0)
     attacks = {"distance": separation(rng.normal(size=20), rng.normal(size=20), rng)}
     assert _words(attacks, AttackPromise(((1.0, 0.0),))).count("at most by ε for one unit alone") == 2

@@ -175,7 +175,7 @@ def test_a_column_and_its_near_copy_are_asked_over_their_own_values():
 
 @pytest.mark.parametrize(("spread", "most"), [(0.7, 0.15), (2.0, 0.2)])
 def test_two_columns_on_a_curve_are_asked_over_finer_values_and_those_about_a_line_over_coarser(spread, most):
-    """Ages by depth: over seven groups .29 of the records were in other cells; over 40, a wide band has .23."""
+    """Ages by depth: over seven groups .35 of the records were in other cells; over 40, a wide band has .23."""
     rng = np.random.default_rng(7)
     depth = rng.integers(0, 40, 9_000)
     curve = depth**2 / 39 if spread < 1 else depth

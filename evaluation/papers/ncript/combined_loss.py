@@ -249,8 +249,6 @@ def _losses_by_type(cubes: Cubes, spec: NcriptSpec, horizontal: Floats, vertical
         Columns type, real and synthetic (records), rank and synthetic_rank (1 is the most frequent), JSD, JD, HH, HC,
         VC and Total (weighted).
     """
-    # A row's Jensen-Shannon distance is shared in proportion to the terms of the divergence, Jaccard distance and heavy
-    # hitters equally over the types that one row alone has or that break a condition; correlations are of a type.
     types = len(cubes.types)
     sums = {name: np.zeros(types) for name in TYPED}
     for q, p in zip(cubes.real, cubes.synthetic, strict=True):  # a time each, for the memory
