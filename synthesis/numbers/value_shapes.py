@@ -19,6 +19,7 @@ from mechanisms.public.rules.transforms import spread_codes
 from mechanisms.public.schema.column import Column, Shape
 from mechanisms.public.schema.fine_cells import fine_edges, peaks_of, plain_edges, wide
 from mechanisms.public.schema.table_schema import Schema
+from synthesis.consistency.projection import norm_sub, soften
 from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.clearing import cleared
 from synthesis.numbers.far_cells import filled_bins, with_far_cells_cleared
@@ -34,9 +35,9 @@ WIDER = 2.0
 NEARLY_ALL = 12.0
 #: The slowest fall that floats tell from none.
 FLATTEST = 1e-6
-#: A column has a long tail where clearing leaves less than the first share of its bins, and the answers say that the
-#: others hold less than the second share of the records (decision 085).
-FEW, BEYOND = 0.3, 0.4
+#: A column has a long tail where noise in the bins that clearing empties would move its mean by more than so many
+#: standard deviations, and the answers say that they hold less than so large a share of the records (decision 085).
+MOVED, BEYOND = 1.0, 0.4
 
 
 def shape_of(
@@ -201,12 +202,12 @@ def reshaped(
 ) -> CodedTable:
     """Synthetic rows without the noise in the ends of their columns.
 
-    Of a column with a long tail the bins follow its shape, wherever no answer about several columns tells bins apart:
-    among such bins the synthesizer followed nothing but noisy one-way answers. Rows of bins that the shape says are
-    empty go to the nearest one that is not. Of other columns only the ends that the shape says are empty are cleared
-    (`_without_tails`), where noise fills them more than records would. Bins far from the mean are cleared
-    (`with_far_cells_cleared`), unless a condition is given: groups have other sizes then. Columns that rules of the
-    schema bind stay as they are.
+    Of a column with a long tail the bins follow its answers drawn to its shape, wherever no answer about several
+    columns tells bins apart: among such bins the synthesizer followed nothing but noisy one-way answers, and noise far
+    out moves the mean. Rows of bins that the shape empties go to the nearest one that it does not, where all bins of
+    their group are such. Of other columns only the ends that the shape says are empty are cleared (`_without_tails`),
+    where noise fills them more than records would. Bins far from the mean are cleared (`with_far_cells_cleared`),
+    unless a condition is given: groups have other sizes then. Columns that rules of the schema bind stay as they are.
 
     Guarantee: post-processing; costs no privacy.
     Args:
@@ -223,8 +224,9 @@ def reshaped(
             counts = np.where(allowed[name][: counts.size], counts, 0.0)
         groups = _groups_of_bins(name, counts.size, measurements)
         answer = answers_about(schema, measurements, name)[1]
-        if name in schema.fine and (answer is None or _long_tail(shape.counts, answer)):
-            columns[place] = _redrawn(columns[place], counts, groups, rng)
+        if name in schema.fine and (answer is None or _long_tail(shape, answer)):
+            records = counts if answer is None else _drawn_to(counts, answer)
+            columns[place] = _redrawn(columns[place], records, groups, rng)
         elif answer is not None:
             columns[place] = _without_tails(columns[place], _filled_ends(counts, answer), groups, rng)
     placed = replace(table, columns=tuple(columns))
@@ -234,10 +236,26 @@ def reshaped(
     return with_far_cells_cleared(placed, measurements, fine, rng)
 
 
-def _long_tail(counts: Floats, answer: Answer) -> bool:
-    """Whether few bins hold the records by the shape, and nearly all of them by the answers too."""
-    empty, values = counts <= 0, answer[0][: counts.size]
-    return bool(empty.mean() > 1 - FEW and values[empty].sum() < BEYOND * values.sum())
+def _long_tail(shape: Shape, answer: Answer) -> bool:
+    """Whether noise in bins that the shape empties would move the mean far, and the answers say that few are there."""
+    empty, values, records = shape.counts <= 0, answer[0][: shape.counts.size], float(shape.below[-1])
+    if not values[empty].sum() < BEYOND * values.sum():
+        return False
+    largest = float(np.abs(shape.edges).max()) or 1.0  # squares of large numbers would run over
+    places, edges = shape.places / largest, shape.edges / largest
+    parts, middles = np.diff(shape.below) / records, (places[1:] + places[:-1]) / 2
+    mean = float(parts @ middles)
+    moved = norm_sub(values, records)[empty] / records @ ((edges[1:] + edges[:-1])[empty] / 2 - mean)
+    return bool(abs(moved) > MOVED * math.sqrt(parts @ (middles - mean) ** 2))
+
+
+def _drawn_to(counts: Floats, answer: Answer) -> Floats:
+    """The answers of the bins that the counts hold, drawn to these as far as they may be noise."""
+    held, drawn = counts > 0, np.zeros(counts.size)
+    if held.any():
+        values = answer[0][: counts.size][held]
+        drawn[held] = norm_sub(soften(values, counts[held], math.sqrt(answer[1])), float(counts.sum()))
+    return drawn
 
 
 def _redrawn(column: Codes, counts: Floats, groups: Ints, rng: np.random.Generator) -> Codes:
