@@ -582,21 +582,26 @@ def test_the_ends_of_a_scale_are_not_cleared_where_noise_hides_its_records(rows,
     assert np.mean(after) < 1.05 * np.mean(before), "all ends cleared: .68 for .32, and .066 for .050"
 
 
-#: 700 records in a range to 20,000.
+#: 700 records in a range to 20,000; the most that the errors of bins and of the mean are, of those before.
 FEW_RECORDS = {
-    "even": lambda rng: rng.uniform(0, 20_000, 700),
-    "a bell": lambda rng: rng.normal(9_000, 3_500, 700).clip(0, 19_999),
-    "a long tail": lambda rng: rng.exponential(800, 700).clip(0, 19_999),
+    "even": (lambda rng: rng.uniform(0, 20_000, 700), 1.1, 1.2),
+    "a bell": (lambda rng: rng.normal(9_000, 3_500, 700).clip(0, 19_999), 1.1, 1.2),
+    "a narrow bell": (lambda rng: rng.normal(9_000, 1_200, 700).clip(0, 19_999), 0.62, 0.35),
+    "a long tail": (lambda rng: rng.exponential(800, 700).clip(0, 19_999), 0.96, 0.45),
 }
 
 
 @pytest.mark.parametrize("name", FEW_RECORDS)
 def test_few_records_keep_the_ends_of_their_range_and_a_long_tail_is_cleared(name):
-    """Bins of 33 records in the mean with noise of 30; clearing by halves alone: .49, .58 and .40 of them misplaced."""
+    """Bins of 33 records in the mean with noise of 30; clearing by halves alone: .49, .58 and .40 of them misplaced.
+
+    Bins by the shape alone wherever it leaves few: 1.02 times the error before for .94, and .67 for .58 (narrow bell).
+    """
+    drawn, most, most_mean = FEW_RECORDS[name]
     schema, errors, means = schema_of(x={**CHARGE, "max": 20_000}), [], []
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        values = FEW_RECORDS[name](rng)
+        values = drawn(rng)
         exact = dict(zip(("x (fine)", "x"), counts_of(schema["x"], values), strict=True))
         answers = tuple(told((n,), c + 30 * rng.standard_normal(c.size), 30.0) for n, c in exact.items())
         shares = np.maximum(answers[1].values, 0.0)
@@ -606,8 +611,8 @@ def test_few_records_keep_the_ends_of_their_range_and_a_long_tail_is_cleared(nam
         errors.append([np.abs(np.bincount(c, minlength=shares.size) - exact["x"]).sum() / 1_400 for c in both])
         means.append([abs((plain_edges(schema["x"])[c] + 500).mean() - values.mean()) for c in both])
     (before, after), (moved, left) = np.mean(errors, axis=0), np.mean(means, axis=0)
-    assert after < 1.1 * before
-    assert left < moved * (0.45 if name == "a long tail" else 1.2)
+    assert after < most * before
+    assert left < most_mean * moved
 
 
 def test_codes_stay_where_the_schema_asks_for_no_clearing():
