@@ -35,9 +35,10 @@ WIDER = 2.0
 NEARLY_ALL = 12.0
 #: The slowest fall that floats tell from none.
 FLATTEST = 1e-6
-#: A column has a long tail where noise in the bins that clearing empties would move its mean by more than so many
-#: standard deviations, and the answers say that they hold less than so large a share of the records (decision 085).
-MOVED, BEYOND = 1.0, 0.4
+#: A column has a long tail where clearing leaves less than the first share of its bins, the answers say that the others
+#: hold less than the second share of the records, and noise in these would move the mean by more than so many standard
+#: deviations of the values (decision 085).
+FEW, BEYOND, MOVED = 0.3, 0.4, 1.0
 
 
 def shape_of(
@@ -237,9 +238,9 @@ def reshaped(
 
 
 def _long_tail(shape: Shape, answer: Answer) -> bool:
-    """Whether noise in bins that the shape empties would move the mean far, and the answers say that few are there."""
+    """Whether few bins hold the records by the shape, nearly all by the answers too, and noise moves the mean far."""
     empty, values, records = shape.counts <= 0, answer[0][: shape.counts.size], float(shape.below[-1])
-    if not values[empty].sum() < BEYOND * values.sum():
+    if empty.mean() <= 1 - FEW or not values[empty].sum() < BEYOND * values.sum():
         return False
     largest = float(np.abs(shape.edges).max()) or 1.0  # squares of large numbers would run over
     places, edges = shape.places / largest, shape.edges / largest
