@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.candidates import Expected
 from mechanisms.public.designs.allocation import BoughtBefore, PairOffer, allocate
 from mechanisms.public.designs.dense import combined_questions
+from mechanisms.public.designs.finer_values import FINER_NOISE, most_noise_by_answers, most_noise_by_distance
 from mechanisms.public.designs.pair_view import NO_PAIRS, PairView, pairs_looked_at, passed_over_line, sides_of, tree_of
 from mechanisms.public.domain import Attribute, Clique, Domain
 from mechanisms.public.errors import UserError, require_columns
@@ -59,9 +60,6 @@ LEAST_CELLS = 4
 #: or it has no more than `FEW_CELLS`. Of records for more than `MANY_CELLS` / `CELL_NOISE` cells of noise alone a cell
 #: needs less, from `MANY_CELLS` on 1 ×: columns that nearly repeat each other show in single cells (decision 047).
 CELL_NOISE, FEW_CELLS, MANY_CELLS = 8.0, 9, 8_000
-#: Dependent pairs may be asked over finer values, each of which holds `FINER_NOISE` × the noise of a cell; they are
-#: where the cells that their records would fill hold as much on average.
-FINER_NOISE = 3.0
 #: The noise of a pair is foretold as if all pairs shared this part of the reserve evenly, one pair per column.
 PAIRS_PART = 0.6
 #: Cells: pairs above this are never counted, since the exact counts of all pairs must fit in memory together.
@@ -123,8 +121,8 @@ class Auto(ScoredPairs):
         offer, charges = NO_PAIRS if first is None else first.offer, int(left < 1)
         parts = dict(zip((view.pairs[i] for i in shares.chosen), shares.parts.tolist(), strict=True))
         certain = {view.pairs[i] for i in offer.certain if view.pairs[i] in parts}
-        dependent = _dependent(view, offer, finer, noise, self.max_cells)
-        over_finer = {c: merged_query(context.domain, c, finer) for c in dependent}
+        noises = {view.pairs[i]: noise for i in offer.certain}
+        over_finer = _over_finer(context, view, finer, noises, _by_distance(view, offer), self.max_cells)
         view = replace(view, queries={**queries, **over_finer})
         asked |= with_residuals(context.domain, over_finer, context.bound)[0]
         every = len(parts) == len(view.pairs)
@@ -150,6 +148,9 @@ class Auto(ScoredPairs):
         plan = allocate(measured, offer, lambda part: context.reserve.noise(part * left), context.reserve.power)
         columns = dict(zip([*given, *forest], plan.bought.tolist(), strict=True))
         pairs = {c: columns.pop(c) for c in forest}
+        noises = {c: float(context.reserve.noise(np.array([p * left]))[0]) for c, p in pairs.items() if p > LEAST_PART}
+        over_finer = _over_finer(context, view, finer, noises, _by_answers(context, view), self.max_cells)
+        asked |= with_residuals(context.domain, over_finer, context.bound)[0]
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
         spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=charges + 1)
 
@@ -198,34 +199,56 @@ class Auto(ScoredPairs):
         return {pair: query(pair) for pair in self.candidates}, finer
 
 
-def _dependent(
-    view: PairView, offer: PairOffer, finer: Mapping[str, Ints], noise: float, max_cells: int
-) -> list[Clique]:
-    """Of the certain pairs over coarser values, those whose records would stand out of the noise over finer ones.
-
-    Columns as dependent as their groups allow are Σ_ab |p_ab − p_a p_b| = 2 (1 − Σ_a p_a²) away from independence, of
-    the column with fewer groups. If a pair is r times as far, and each value of the other column fills m of its g
-    groups, r = (g − m) / (g − 1). One of them is filled whatever their width; of the others more, as groups get finer.
+def _over_finer(
+    context: Context,
+    view: PairView,
+    finer: Mapping[str, Ints],
+    noises: Mapping[Clique, float],
+    most_noise: Callable[[Clique, MergedQuery, Sequence[int]], float],
+    max_cells: int,
+) -> dict[Clique, QueryMatrix]:
+    """Of the pairs over coarser values, those that bear their noise over finer ones; over these.
 
     Args:
-        finer: the group of each code, by column.
-        noise: mean absolute, of a cell, in records.
+        finer: the group of each code, by column; each holds `FINER_NOISE` × the noise of a cell.
+        noises: mean absolute, of a cell, in records, by pair.
+        most_noise: that of a pair over so many finer values of each column.
         max_cells: of a pair.
     """
-    pairs = list[Clique]()
-    for place in offer.certain:
-        pair = view.pairs[place]
+    asked = dict[Clique, QueryMatrix]()
+    for pair, noise in noises.items():
         query, values = view.queries[pair], [int(finer[n].max()) + 1 for n in pair]
-        if isinstance(query, MergedQuery) and query.rows < math.prod(values) <= max_cells:
-            sides = [np.bincount(own, view.expected((n,))) for own, n in zip(query.labels, pair, strict=True)]
-            most = 2 * min(view.records - float(side @ side) / view.records for side in sides)
-            few = int(np.argmin(query.groups))
-            if most <= 0:  # one group holds all records: it hides the rest
-                continue
-            others = (1 - min(offer.gaps[place] / most, 1.0)) * (query.groups[few] - 1)
-            full = values[1 - few] * (1 + others * values[few] / query.groups[few])
-            pairs += [pair] if view.records >= FINER_NOISE * noise * full else []
-    return pairs
+        if not isinstance(query, MergedQuery) or not query.rows < math.prod(values) <= max_cells:
+            continue
+        if noise <= most_noise(pair, query, values):
+            asked[pair] = merged_query(context.domain, pair, finer)
+    return asked
+
+
+def _by_distance(view: PairView, offer: PairOffer) -> Callable[[Clique, MergedQuery, Sequence[int]], float]:
+    """The most noise of a certain pair, by the noisy look."""
+    gaps = {view.pairs[i]: float(offer.gaps[i]) for i in offer.certain}
+
+    def most_noise(pair: Clique, query: MergedQuery, values: Sequence[int]) -> float:
+        ones = zip(query.labels, (view.expected((n,)) for n in pair), strict=True)
+        sides = [np.bincount(own, each).astype(np.float64) for own, each in ones]
+        return most_noise_by_distance(sides, view.records, gaps[pair], values)
+
+    return most_noise
+
+
+def _by_answers(context: Context, view: PairView) -> Callable[[Clique, MergedQuery, Sequence[int]], float]:
+    """The most noise of a pair, by its first answers; none where they were charged and lost."""
+    answers = {a.clique: a for a in context.answers_so_far}
+
+    def most_noise(pair: Clique, query: MergedQuery, values: Sequence[int]) -> float:
+        if pair not in answers:
+            return 0.0
+        table = answers[pair].values.reshape(query.groups)
+        lines = [_on_line(context.domain[n], own) for own, n in zip(query.labels, pair, strict=True)]
+        return most_noise_by_answers(table, lines, answers[pair].stddev, view.records, math.prod(values))
+
+    return most_noise
 
 
 def _on_line(attribute: Attribute, groups: Ints) -> int:

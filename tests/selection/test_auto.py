@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from evaluation.tvd import tvd_cliques
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.designs import pair_view
+from mechanisms.public.designs.finer_values import most_noise_by_answers, most_noise_by_distance
 from mechanisms.public.designs.pair_view import (
     FALSE_SHARE,
     MOST_PAIRS,
@@ -29,7 +30,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.release_files import load_measurements
 from mechanisms.public.workload import MOST_LISTED, all_k_way
-from mechanisms.selection.auto import _dependent
 from mechanisms.selection.context import Part, Reserve
 from mechanisms.selection.screening import _part_for
 from pipeline.report.plan_tables import as_text, describe
@@ -186,14 +186,46 @@ def test_two_columns_on_a_curve_are_asked_over_finer_values_and_those_about_a_li
     assert distance(CodedTable(made.domain, table.columns), made, ("depth", "age")) < most
 
 
+def test_a_pair_that_a_curve_runs_through_up_and_down_is_asked_over_finer_values_once_its_first_answers_show_it():
+    """Temperatures by week: by their distance alone they might fill twice the cells; .41 of records in other cells."""
+    rng = np.random.default_rng(3)
+    week = np.repeat(np.arange(56), 120)
+    warm = np.clip(np.rint(9.5 + 8 * np.sin(week / 9) + rng.normal(0, 0.7, week.size)), 0, 19).astype(int)
+    table = coded_table({"week": week, "warm": warm}, {"week": 56, "warm": 20}, ["week", "warm"])
+    made = ours(METHOD["auto"], GridTable("year", table), 1.0, 0).table
+    assert distance(CodedTable(made.domain, table.columns), made, ("week", "warm")) < 0.25
+
+
 @pytest.mark.parametrize("groups", [[0, 0, 0, 0], [0, 0, 1, 1]])
 def test_a_pair_of_which_one_group_holds_all_records_is_not_asked_over_finer_values(groups):
     """At little budget one group has all values, or all records; noise alone may call such a pair dependent."""
-    pair, query = ("a", "b"), MergedQuery((np.array(groups), np.array([0, 0, 1, 1])))
-    cells = {("a",): np.array([10.0, 10.0, 0.0, 0.0]), ("b",): np.full(4, 5.0)}
-    view = Mock(pairs=[pair], queries={pair: query}, expected=cells.__getitem__, records=20.0)
-    offer = Mock(certain=(0,), gaps=np.array([2.0]))
-    assert _dependent(view, offer, dict.fromkeys(pair, np.arange(4)), 1.0, 100) == []
+    sides = [np.bincount(groups, [10.0, 10.0, 0.0, 0.0]).astype(float), np.array([10.0, 10.0])]
+    assert most_noise_by_distance(sides, 20.0, 2.0, (4, 4)) == 0
+    assert most_noise_by_answers(np.full((2, 2), 5.0), (2, 2), 10.0, 20.0, 16) == 0, "answers that noise hides"
+
+
+@pytest.mark.parametrize("shape", ["a curve", "a band up and down", "an area", "two lines"])
+def test_first_answers_foretell_how_much_noise_the_filled_ones_of_finer_cells_bear(shape):
+    """By 12 × 12 groups of 48 × 48 values; a last one without order stays apart where neighbours are joined."""
+    rng, told = np.random.default_rng(11), []
+    left = rng.integers(0, 48, 20_000)
+    right = {
+        "a curve": 24 + 20 * np.sin(left / 7) + rng.normal(0, 0.7, left.size),
+        "a band up and down": 24 + 20 * np.sin(left / 7) + rng.normal(0, 4, left.size),
+        "an area": rng.integers(0, 48, left.size),
+        "two lines": np.where(rng.random(left.size) < 0.5, left, 47 - left) + rng.normal(0, 0.7, left.size),
+    }[shape]
+    right = np.clip(np.rint(right), 0, 47).astype(int)
+    finer = np.bincount(left * 48 + right, minlength=48 * 48)
+    exact = finer.reshape(12, 4, 12, 4).sum(axis=(1, 3)).astype(float)
+    for _ in range(20):
+        noisy = exact + rng.normal(0, 20, exact.shape)
+        told.append(most_noise_by_answers(noisy, (11, 11), 20.0, 20_000.0, 48 * 48))
+    filled, even = (left.size**2 / float((t.astype(float) ** 2).sum()) for t in (finer, exact))
+    true = (1 - filled / (even * 16)) * left.size / filled
+    assert 0.4 * true - 0.5 < np.mean(told) < 1.3 * true + 1
+    about_a_line = np.eye(12) * 1_600 + rng.normal(0, 20, (12, 12))
+    assert most_noise_by_answers(about_a_line, (12, 12), 20.0, 20_000.0, 48 * 48) == 0
 
 
 @pytest.mark.parametrize(("epsilon", "most"), [(10.0, 0.15), (1.0, 0.49)])
