@@ -43,10 +43,10 @@ def correlation_of(inputs: Inputs) -> ReadScore:
     pairs = pairs_looked_at(domain.names)
     line = {a.name for a in domain.attributes if a.ordered >= 2}
     lines = [n for n in domain.names if n in line]
-    centred = {n: _centred(numbers[n], real.column(n)) for n in lines}
+    centred = [{n: _centred(numbers[n], t.column(n)) for n in lines} for t in (real, synthetic)]
     mixed = [p for p in pairs if not set(p) <= line]
     on_lines = [p for p in pairs if set(p) <= line]
-    moments = [_pearson(t, centred, on_lines) for t in (real, synthetic)]
+    moments = [_pearson(t, own, on_lines) for t, own in zip((real, synthetic), centred, strict=True)]
     cramer = [dict(zip(mixed, _cramers_v(t, mixed), strict=True)) for t in coarse]
     rows = []
     for a, b in pairs:
@@ -56,7 +56,7 @@ def correlation_of(inputs: Inputs) -> ReadScore:
     frame = pd.DataFrame(rows, columns=["a", "b", "kind", "real", "synthetic", "difference"])
     if not rows:
         return ReadScore(None, {}, frame, "fewer than two columns")
-    ends = correlation_ends(real, synthetic, coarse, centred, [row[:5] for row in rows])
+    ends = correlation_ends(real, synthetic, coarse, centred[0], [row[:5] for row in rows])
     sides = {"real": real, "synthetic": synthetic}
     details: JsonDict = {
         "root_mean_square": math.sqrt(math.fsum(frame["difference"] ** 2) / len(frame)),

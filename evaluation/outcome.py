@@ -136,19 +136,19 @@ class Outcome:
     def read_against(self, other: Outcome, ends: Ends, *, private: bool) -> Outcome:
         """The same score read against the references of another table: its interval is still told, and labels nothing.
 
-        Whether it is suspicious depends on its own rows, and stays as it was.
+        Whether it is suspicious depends on its own rows, and stays as it was with the words for it.
 
         Args:
             ends: of the other table.
             private: as of `reading`.
         """
-        if self.reading is None or self.score is None or self.label == "suspicious":
+        if self.reading is None or self.score is None:
             return self
-        own = self.reading.ends
-        bare = replace(ends, low=None, high=None)
+        own, bare = self.reading.ends, replace(ends, low=None, high=None)
         read = _read(self, self.score, bare, other.references, Options(private=private))
-        if read.label == "suspicious":
-            read = replace(read, label="good", words=read.words.partition("; better than")[0])
+        words, doubt = (w.partition("; better than") for w in (read.words, self.reading.words))
+        label = "suspicious" if self.label == "suspicious" else "good" if read.label == "suspicious" else read.label
+        read = replace(read, label=label, words=words[0] + "".join(doubt[1:]))
         interval = replace(read.ends, low=own.low, high=own.high, interval_is=own.interval_is)
         return replace(self, references={**self.references, **other.references}, reading=replace(read, ends=interval))
 

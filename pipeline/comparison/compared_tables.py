@@ -84,14 +84,25 @@ class Comparison:
 
     def __repr__(self) -> str:
         rows = self.lines()
-        table = lined_up(rows, left=len(rows[0]))
-        notices = [(line, name) for name, card in self.cards.items() for line in card.notices]
-        names = {line: ", ".join(n for other, n in notices if other == line) for line, _ in notices}
-        return "\n".join([*table, *(f"{name}: {line}" for line, name in names.items())])
+        return "\n".join([*lined_up(rows, left=len(rows[0])), *self.notices()])
 
     def _repr_html_(self) -> str:
         head, *rows = self.lines()
-        return notebook_table(f"{len(rows)} synthetic tables against {self.real}", head, rows, notes=[BANNER])
+        caption = f"{len(rows)} synthetic tables against {self.real}"
+        return notebook_table(caption, head, rows, [BANNER], self.notices())
+
+    def notices(self, *, promises: bool = True) -> list[str]:
+        """What a reader must know first: each line once, behind the names of its tables.
+
+        Args:
+            promises: with what the statements of private releases say.
+        """
+        names = dict[str, list[str]]()
+        for name, card in self.cards.items():
+            promised = bool((card.release or {}).get("private"))  # by the first line
+            for line in card.notices[promised and not promises :]:
+                names.setdefault(line, []).append(name)
+        return [f"{', '.join(own)}: {line}" for line, own in names.items()]
 
 
 def promise_of(card: Scorecard) -> JsonDict:
@@ -237,16 +248,14 @@ def comparison_page(compared: Comparison, paths: Mapping[str, str]) -> Page:
     real = next(iter(compared.cards.values())).rows["real"]
     files: list[tuple[Cell, ...]] = [("real", compared.real, real)]
     files += [(name, paths.get(name, name), card.rows["synthetic"]) for name, card in compared.cards.items()]
-    # the first line of a card is what a statement promises, which stands in the table
-    promised = ((card, bool((card.release or {}).get("private"))) for card in compared.cards.values())
-    notices = dict.fromkeys(line for card, private in promised for line in card.notices[private:])
+    notices = compared.notices(promises=False)  # which stand in the table
     subtitle = f"{len(compared.cards)} synthetic tables, scored {now:%Y-%m-%d %H:%M} UTC"
     table = Table(("table", "file", "rows"), files)
     title = f"Scores against {compared.real}"
     cards = _most_accurate(compared)
     absent = [str(m) for m in frame["metric"].unique() if frame.loc[frame["metric"] == m, "score"].isna().all()]
     last = f"Not computed of any table: {', '.join(absent)}." if absent else ""
-    return Page(title, subtitle, sections, cards, files=table, warnings=list(notices), last=last)
+    return Page(title, subtitle, sections, cards, files=table, warnings=notices, last=last)
 
 
 def _most_accurate(compared: Comparison) -> list[HeadCard]:

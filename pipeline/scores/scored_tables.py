@@ -27,6 +27,7 @@ from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import encode_columns, together
 from mechanisms.public.tables.losses import loss_lines, losses_of
 from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.value_summaries import rows_of
 from mechanisms.sensitive.contribution import unit_numbers
 from mechanisms.sensitive.private_table import PrivateTable
 from mechanisms.sensitive.shared_table import shared_truth
@@ -194,8 +195,9 @@ def score_run(state: State, progress: Progress | None = None) -> Scorecard:
     truth, aside = _truth(private, source, schema, folder.temporary)
     spec = replace(affordable(present(design.scoring), truth.rows), dive=True)
     answers = present(state.taken).measurements
+    counted = source if private.aside is None else rows_of(source, ~private.aside, folder.temporary)
     with ThreadPoolExecutor(1) as pool:  # in the context of the run, whose one engine serves both threads
-        look = pool.submit(copy_context().run, first_look, source, released, schema, spec.groups, answers)
+        look = pool.submit(copy_context().run, first_look, counted, released, schema, spec.groups, answers)
         values, notices = _values(private, (source, released), schema, (truth, synthetic, aside), spec)
         notices = (*units_table_look(file, state.config.data.units), *notices)
         whole_units = spec.references or aside is not None

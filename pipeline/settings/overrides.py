@@ -153,4 +153,5 @@ def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield name, value
         return
     for key, part in value.items():
-        yield (name, part) if key == "kind" else (f"{name}.{key}", part)
+        chosen = key == "kind" and name != "evaluation"  # whose `kind` is the column of the record types
+        yield (name, part) if chosen else (f"{name}.{key}", part)

@@ -79,6 +79,8 @@ def test_gini_of_small_cases():
     assert gini_index(np.array([0, 0, 0, 8])) == pytest.approx(0.5)
     assert gini_index(np.zeros(3)) == gini_index(np.zeros(0)) == 1
     json.dumps(gini_score(census(300, 1), census(0, 2)).to_json(), allow_nan=False)
+    owing = census(90, 1).assign(INCWAGE=[-30, 31] * 45), census(90, 2).assign(INCWAGE=[-300, 301] * 45)
+    assert gini_score(*owing).score <= 1e6  # it was 60 million, the square of a difference of hundreds
 
 
 def test_the_usual_gini_index_is_offered_beside_that_of_the_challenge():

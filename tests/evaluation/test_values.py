@@ -178,6 +178,11 @@ def test_pearson_is_that_of_the_values(tmp_path):
     row = result_of("correlation", tables["real"], tables["synthetic"], values=values).frame.iloc[0]
     assert row["real"] == pytest.approx(real.corr().iloc[0, 1], abs=1e-9)
     assert row["synthetic"] == pytest.approx(made.corr().iloc[0, 1], abs=1e-9)
+    real.loc[0, "x"] = 9_999_999_999  # beside it what varies in the other rows is next to nothing
+    made = real.iloc[1:101]
+    tables = (values := read(tmp_path, real, made)).tables
+    row = result_of("correlation", tables["real"], tables["synthetic"], values=values).frame.iloc[0]
+    assert row["synthetic"] == pytest.approx(made.corr().iloc[0, 1], abs=1e-6) and row["synthetic"] > 0.9
 
 
 def test_identical_rows_are_identical_values_not_equal_bins(tmp_path):

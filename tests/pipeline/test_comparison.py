@@ -78,6 +78,10 @@ def test_the_same_tables_are_compared_from_python_by_path_by_name_and_as_frames(
     frame = found.frame()
     assert len(frame) == 4 and frame["privacy"].eq("not judged").all() and frame["epsilon"].isna().all()
     assert found._repr_html_().count("<tr>") == 3 and "table 2" in repr(found)
+    few = pipeline.score("town.csv", {"few": people(60), "none": people(600).drop(columns="age")}, metrics=["tvd"])
+    page, cell = (unescape(text) for text in (comparison_page(few, {}).as_html(), few._repr_html_()))
+    assert all(line in each for line in few.notices() for each in (cell, page, repr(few)))
+    assert any(line.startswith("few: rows") for line in few.notices()) and "none: column" in page  # it named no table
     named = pipeline.score(people(200), {"a<b": people(100, 5)}, metrics=["tvd"])
     assert list(named.cards) == ["a<b"] and "a&lt;b" in named._repr_html_()
     with pytest.raises(UserError, match="no table given"):
@@ -99,6 +103,7 @@ def test_all_tables_are_read_against_one_reference_so_that_words_follow_scores(c
         assert own["honest"].nunique() == 1
     copied = pipeline.score("town.csv", {"copied": people(600), "large": large}, metrics=METRICS).frame()
     assert set(copied.loc[copied["table"] == "copied", "label"]) == {"suspicious"}
+    assert (copied.groupby("metric")["honest"].nunique() == 1).all()  # the page says so of suspicious tables too
 
 
 def test_accuracy_has_one_meaning_and_is_absent_where_it_was_not_computed(compared, monkeypatch):

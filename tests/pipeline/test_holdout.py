@@ -105,6 +105,8 @@ def test_statement_and_ledger_say_who_was_set_aside_and_no_budget_changes(town, 
     assert factor in json.loads(printed.out)["notes"][-1] and factor in printed.err
     scores = json.loads((town / "out" / "internal" / "scores.json").read_text())
     assert scores["rows"]["real"] < 600
+    assert {each["real"]["rows"] for each in scores["numbers"]} == {scores["rows"]["real"]}  # without those set aside
+    assert scores["correlations"]["rows"] == scores["rows"]
 
 
 @pytest.mark.parametrize(("unit", "drawn"), [(UNIT, "whole units"), ([], "real records with replacement")])

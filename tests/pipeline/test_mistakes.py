@@ -422,6 +422,12 @@ def test_a_dollar_and_a_brace_in_a_path_and_a_name_are_told_how_to_write(town, c
     assert load_config(overrides_of({"evaluation.order": "${b}"})).evaluation.order == "${b}"
 
 
+def test_the_column_of_record_types_is_set_in_a_mapping_of_its_group_as_a_method_is() -> None:
+    """`kind` in any mapping was taken for the choice of the group."""
+    found = load_config(overrides_of({"evaluation": {"kind": "job"}, "selection": {"kind": "mst"}}))
+    assert (found.evaluation.options["kind"], found.selection.kind) == ("job", "mst")
+
+
 def test_a_log_takes_what_is_no_unicode_and_says_nothing_of_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

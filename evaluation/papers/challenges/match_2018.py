@@ -159,7 +159,8 @@ def gini_score(
     sides = [_by_group(f, group, sex, income, first, usual) for f in (real, synthetic)]
     joined = sides[0].add_suffix("_real").join(sides[1].add_suffix("_synthetic"))
     n = len(joined)
-    close = (1 - (joined["gini_real"] - joined["gini_synthetic"]).abs()).fillna(0.0)
+    close = 1 - (joined["gini_real"] - joined["gini_synthetic"]).abs()
+    close = close.where(close >= -1, 0.0)  # no group, or a difference that incomes below 0 alone make
     ranks = (1 - (joined["rank_real"] - joined["rank_synthetic"]).abs() / max(n - 1, 1)).clip(lower=0).fillna(0.0)
     halves = [500_000 * math.sqrt(math.fsum(x * x) / n) for x in (close, ranks)]
     details = {"gini_index": halves[0], "pay_gap_rank": halves[1], "groups": n}

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from mechanisms.public.arrays import Flags, Floats
 from mechanisms.public.files import JsonDict
@@ -14,7 +17,7 @@ from mechanisms.public.schema.code_labels import written_bound
 from mechanisms.public.schema.column import DATE_KINDS, ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.encode import beyond_sql, encoding, value_expressions, value_parts
-from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.scan import Source, listed
 
 #: The quantiles of a summary.
 QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
@@ -118,6 +121,14 @@ def value_sample(source: Source, schema: Schema, rows: int) -> Floats:
     with source.connect() as engine:
         values_by_name = engine.execute(some).fetchnumpy()
     return np.stack([np.ma.filled(np.ma.asarray(v, np.float64), np.nan) for v in values_by_name.values()], axis=1)
+
+
+def rows_of(source: Source, chosen: Flags, workdir: Path) -> Source:
+    """The table with the chosen of its rows alone; the folder holds which they are, while it is read."""
+    path = workdir / "chosen.parquet"
+    pq.write_table(pa.table({"chosen": chosen}), path)
+    joined = f"{source.relation} POSITIONAL JOIN read_parquet({listed([path])})"
+    return replace(source, relation=f"(SELECT * EXCLUDE chosen FROM {joined} WHERE chosen)")
 
 
 def numbers_of(schema: Schema) -> list[Column]:
