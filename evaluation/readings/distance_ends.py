@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import erf
 
 from evaluation.products import times
 from evaluation.readings.reading import Ends, ends_around
@@ -25,13 +26,22 @@ FEW_CELLS = 2_000
 SINGLE_LIMITS = (0.02, 0.05)
 
 
-def expected_tvd(shares: Floats, rows: int, other_rows: int) -> float:
-    """The expected TVD of two samples of one distribution: ½ Σ √(2/π · p(1 − p)(1/n + 1/n')).
+#: Of the records that a sample is expected to have alone in their cells, about the part by which `expected_tvd` is off.
+DOUBT = 0.05
 
-    Nearly exact for cells of several records, and too large for rarer ones.
+
+def expected_tvd(shares: Floats, rows: int, other_rows: int) -> float:
+    """The expected TVD of a table and another sample of the same distribution, about.
+
+    As large a part of the sample as is alone in its cell lies where the table has no record (Good 1953), and each cell
+    of the table gives up as much of that as another. Beyond it counts vary as those of two samples do, nearly normally.
     """
-    spread = math.sqrt(2 / math.pi * (1 / rows + 1 / other_rows))
-    return min(1.0, 0.5 * spread * float(np.sqrt(shares * (1 - shares)).sum()))
+    counts = shares[shares > 0] * rows
+    lost = float(np.isclose(counts, 1).sum()) / max(counts.size, 1)
+    spread = np.sqrt(np.maximum(counts - lost, 0) * (1 - counts / rows) * (1 + rows / other_rows))
+    off = lost / np.maximum(spread, 1e-9)
+    apart = spread * math.sqrt(2 / math.pi) * np.exp(-(off**2) / 2) + lost * erf(off / math.sqrt(2))
+    return min(1.0, 0.5 * float(apart.sum() + lost * counts.size) / rows)
 
 
 def independent_tvd(shape: Sequence[int], ids: Ints, shares: Floats, rows: int) -> float:
@@ -78,6 +88,7 @@ class DistanceEnds:
         drawn = rng.choice(len(cliques), MARGINALS, replace=False) if len(cliques) > MARGINALS else range(len(cliques))
         self.chosen = {cliques[int(i)] for i in drawn}
         self.expected: list[float] = []
+        self.rare: list[float] = []
         self.poor: list[float] = []
         self._tables = tuple(sampled(t, rng)[0] for t in (real, synthetic))
         rows = [t.rows for t in self._tables]
@@ -93,6 +104,7 @@ class DistanceEnds:
     def add(self, clique: Clique, shape: Sequence[int], ids: Ints, p: Floats, q: Floats) -> None:
         """A marginal of which real (q) and synthetic (p) shares are known, at cells that are sorted."""
         self.expected.append(expected_tvd(q, *self.sizes))
+        self.rare.append(float((q * np.exp(-min(self.sizes) * q)).sum()))
         if clique not in self.chosen:
             return
         self.poor.append(independent_tvd(shape, ids, q, self.sizes[1]))
@@ -109,7 +121,8 @@ class DistanceEnds:
         honest = math.fsum(self.expected) / len(self.expected)
         spreads = self._sums.std(axis=1, ddof=1) / max(len(self.chosen), 1)
         poor = math.fsum(self.poor) / len(self.poor) if self.width > 1 else 1.0
-        ends = ends_around(score, float(spreads[0]), (honest, float(spreads[1])), poor)
+        doubt = math.hypot(float(spreads[1]), DOUBT * math.fsum(self.rare) / len(self.rare))
+        ends = ends_around(score, float(spreads[0]), (honest, doubt), poor)
         return ends if self.width > 1 else replace(ends, limits=SINGLE_LIMITS, poor_is="no overlap")
 
 
