@@ -126,6 +126,16 @@ def protected(statement: Json) -> str:
     return str(statement["unit"]) if is_older(statement) else sentence("unit", statement["unit"])
 
 
+def rules_of_units(statement: Json) -> str:
+    """Which rows are one unit beside the column of ids, from a statement of any format."""
+    if is_older(statement):
+        parts = [statement.get(key) for key in ("missing_unit", "unit_ids")]
+    else:
+        unit = statement["unit"]
+        parts = [sentence("missing_unit", unit), unit["ids"] and sentence("unit_ids", unit["ids"])]
+    return "; ".join(filter(None, parts))
+
+
 def loss_in_words(statement: Json) -> str:
     """The (ε, δ) that a statement promises; of an old one that of its budget."""
     promise = statement.get("guarantee") or statement["budget"]

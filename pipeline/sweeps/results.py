@@ -14,7 +14,7 @@ from mechanisms.public.text_table import lined_up
 from mechanisms.public.units import bound_in_words
 from pipeline.folders import RunFolder
 from pipeline.scores.scored_tables import metric_rows
-from pipeline.statement.words import protected
+from pipeline.statement.words import protected, rules_of_units
 from pipeline.sweeps.job_process import JobOutcome, load_json
 from pipeline.sweeps.planned_jobs import Job
 
@@ -22,7 +22,7 @@ from pipeline.sweeps.planned_jobs import Job
 COLUMNS = ("job", "status", "data", "method", "epsilon", "delta", "seed")
 MEASURES = (
     *("metric", "goal", "score", "floor", "seconds", "cpu_seconds", "memory_mb"),
-    *("private", "spent_epsilon", "spent_delta", "unit", "neighbouring"),
+    *("private", "spent_epsilon", "spent_delta", "unit", "unit_rules", "neighbouring"),
 )
 
 
@@ -51,7 +51,8 @@ def _rows(job: Job, outcome: JobOutcome) -> list[JsonDict]:
     folder = RunFolder(job.root)
     statement = load_json(folder.release / "privacy.json") or load_json(folder.withheld)
     if statement:
-        facts |= {"unit": protected(statement)} | {k: statement[k] for k in ("private", "neighbouring")}
+        facts |= {"unit": protected(statement), "unit_rules": rules_of_units(statement)}
+        facts |= {k: statement[k] for k in ("private", "neighbouring")}
         # of all that a job may charge, whatever part it used
         promise = statement.get("guarantee") or statement["budget"]
         facts |= {"spent_epsilon": promise["epsilon"], "spent_delta": promise["delta"]}
@@ -92,7 +93,8 @@ def total(frame: pd.DataFrame) -> str:
         if jobs["seed"].notna().any() and jobs["epsilon"].nunique() > 1:
             words += " (a seed: equal noise at two ε gives the truth away)"
         return words
-    for kind, problem in (("unit", "protect different units"), ("neighbouring", "compare different tables")):
+    other = "protect different units"
+    for kind, problem in (("unit", other), ("unit_rules", other), ("neighbouring", "compare different tables")):
         if kind in stated and stated[kind].nunique() > 1:
             these = "; ".join(sorted(map(str, stated[kind].dropna().unique())))
             return f"the releases {problem} ({these}): no total holds for what is published together"

@@ -172,7 +172,7 @@ def _name_the_invalid(jobs: Sequence[Job]) -> None:
 
 
 def _check_apart(jobs: Sequence[Job], root: Path) -> None:
-    """Each job has a folder of its own, in no other job's: one would be told, and booked, for another one's release.
+    """Each job has a name of its own, and a folder in no other job's: of two of them one alone would be told.
 
     Raises:
         UserError: names two that have not; one, or a ledger, in the sweep's internal/; nothing was written.
@@ -182,8 +182,11 @@ def _check_apart(jobs: Sequence[Job], root: Path) -> None:
         if place_of(path).is_relative_to(inside):
             fix = "a place outside, which outlives the sweep"
             raise UserError(f"{path} lies in the sweep's internal/, which is tidied", where=setting, fix=fix)
-    places: dict[Path, Job] = {}
+    names, places = dict[str, Job](), dict[Path, Job]()
     for j in jobs:
+        if names.setdefault(j.name, j) is not j:
+            fix = "each value once, whatever quotes stand around it"
+            raise UserError(f"two jobs are {j.name}, and the total would count one of them", where="run -m", fix=fix)
         place = j.root.resolve()
         if (other := places.setdefault(place, j)) is not j:
             fix = "leave hydra.sweep.subdir out; console, engine, limits and budget alone make no other job"

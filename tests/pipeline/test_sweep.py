@@ -336,11 +336,18 @@ def test_a_sweep_says_no_less_than_its_sum_and_a_seed_is_named_as_what_gives_the
     assert "equal noise at two ε gives the truth away" in said
 
 
-@pytest.mark.parametrize("kind", ["unit", "neighbouring"])
+@pytest.mark.parametrize("kind", ["unit", "unit_rules", "neighbouring"])
 def test_releases_that_promise_different_things_have_no_total(kind):
     said = total(spent([("a", "MGD", 1.0), ("b", "MGD", 1.0)], **{kind: ["one", "other"]}))
     assert "no total holds" in said and "one; other" in said and "at most" not in said
     assert "at most ε = 2" in total(spent([("a", "MGD", 1.0), ("b", "MGD", 1.0)], **{kind: ["one", "one"]}))
+
+
+@pytest.mark.parametrize("rule", ["privacy.unit_id_rules=[case],[case,trim]", "privacy.missing_unit=drop,own"])
+def test_jobs_that_tell_units_apart_by_other_rules_have_no_total(town, capsys, rule):
+    """A ledger refuses to add them up: whoever is one unit under one rule may be two, or a part of one, elsewhere."""
+    said = reply(capsys, "run", "-m", *FAST, "privacy.unit=person", "privacy.max_records=2", rule).out
+    assert "no total holds" in said and "at most" not in said
 
 
 def test_a_page_of_one_metric_or_of_folders_of_one_name_states_what_all_jobs_spent(tmp_path):
@@ -385,6 +392,7 @@ def test_report_renders_a_sweep_again(swept, folder, capsys):
         (["privacy.epsilon=1,2", "hydra.sweep.subdir=same"], "hydra.sweep.subdir: "),
         (["limits.threads=1,2"], "hydra.sweep.subdir: "),
         (["statement.publisher='A B','A_B'"], "hydra.sweep.subdir: "),
+        (["statement.publisher='A',A"], "two jobs are statement.publisher=A"),
         (["hydra.sweep.subdir=${statement.publisher}", "statement.publisher=a,a/release"], "hydra.sweep.subdir: "),
         (["privacy.epsilon=1,2", "hydra.job.chdir=true"], "hydra.job.chdir: "),
         (["seed=1,2", "budget.ledger=out/internal/shared/a"], "lies in the sweep's internal/"),
