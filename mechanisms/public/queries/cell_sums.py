@@ -46,6 +46,10 @@ class MergedQuery:
     labels: tuple[Ints, ...]
     bits: int = 0
 
+    def __post_init__(self) -> None:
+        """Whoever asked may fill the arrays anew for the next question: this one stands as it was asked."""
+        object.__setattr__(self, "labels", tuple(own.copy() for own in self.labels))
+
     @cached_property
     def groups(self) -> tuple[int, ...]:
         return tuple(int(own.max()) + 1 for own in self.labels)
