@@ -22,7 +22,7 @@ from pipeline.measuring.acceptance import Withheld
 from pipeline.settings.config import Config
 from pipeline.sweeps.planned_jobs import digest
 
-OUTCOME = "outcome.json"
+OUTCOME, OUTPUT = "outcome.json", "output.log"
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _work(settings: Config, root: Path, files: dict[str, str], shared: Path, swe
     try:
         inside = root / "internal"
         inside.mkdir(parents=True, exist_ok=True, mode=0o700)
-        log = os.open(inside / "output.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        log = os.open(inside / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         for stream in (1, 2):
             os.dup2(log, stream)
         settings = replace(settings, resume=settings.resume and RunFolder(root).manifest.exists())

@@ -45,7 +45,7 @@ from pipeline.settings.inputs import location
 from pipeline.settings.overrides import spelled
 from pipeline.settings.specs import build_specs
 from pipeline.stage_bars import Stages
-from pipeline.sweeps.job_process import OUTCOME, JobOutcome, JobProcesses, load_json, outcome_of
+from pipeline.sweeps.job_process import OUTCOME, OUTPUT, JobOutcome, JobProcesses, load_json, outcome_of
 from pipeline.sweeps.planned_jobs import (
     Job,
     digest,
@@ -226,9 +226,12 @@ def _check_begun(jobs: Sequence[Job], root: Path) -> None:
         fix = "hydra.sweep.dir=FOLDER of the sweep and the settings with which it began; or resume=false: new jobs, "
         fix += "which spend their own budgets; or one job alone: run hydra.run.dir=FOLDER/JOB resume=true"
         raise UserError(f"nothing to resume in {root}: none of these jobs was begun there", where="resume", fix=fix)
-    own = {j.root.resolve() for j in jobs if RunFolder(j.root).charged}
     ended = {p: outcome_of(p) for p in (*(j.root for j in jobs), *root.glob("*"))}
-    there = own | {p.resolve() for p, outcome in ended.items() if outcome is not None and outcome.status != "failed"}
+    done = {p for p, outcome in ended.items() if outcome is not None and outcome.status != "failed"}
+    own = {j.root for j in jobs}
+    # a job that was killed left no outcome: its output tells it from a run of its own
+    charged = {p for p in ended if (p in own or (p / "internal" / OUTPUT).exists()) and RunFolder(p).charged}
+    there = {p.resolve() for p in done | charged}
     if left := sorted(p.name for p in there - resumed):
         problem = f"{root} holds a sweep, and this one does not go on with its jobs {first_few(left)}"
         fix = "resume=true with the settings and all values with which it began, to which more may be added; or "
