@@ -420,7 +420,7 @@ def test_ids_that_a_program_for_sheets_cut_short_are_warned_of(capsys):
 
 
 def test_rows_of_totals_are_asked_about_in_any_column(capsys):
-    words = {"a": "Summe", "b": "Total", "c": "Gesamt", "d": "All", "e": "Grand total:"}
+    words = {"a": "Summe", "b": "Total", "c": "Gesamt", "d": "All", "e": "Grand total:", "f": "RAZEM"}
 
     def months(word):
         return made(lambda r, i: word if i == 7 else r.choice(["Jan", "Feb"]))
@@ -899,6 +899,8 @@ def test_telephones_with_a_leading_zero_are_no_codes_to_be_released_by_their_fir
     assert "phone" not in drafted({"phone": spaced, "sex": ["f", "m"] * 300})[0], "500 123 456 was an amount"
     dotted = [t.replace(" ", ".") for t in spaced]
     assert "phone" not in drafted({"phone": dotted, "sex": ["f", "m"] * 300})[0], "and so was 500.123.456"
+    abroad = [f"+48 {t}" for t in spaced]
+    assert "phone" not in drafted({"phone": abroad, "sex": ["f", "m"] * 300})[0], "and +48 500 123 456, by its plus"
     assert "whole numbers of 11 digits, about 3 rows each: ids of others" in guess_of(text, "phone")
 
 
@@ -1113,3 +1115,21 @@ def test_units_of_one_letter_few_numbers_with_units_and_limits_are_numbers_and_c
     assert (columns["height"]["strip"], columns["took"]["strip"]) == (["m"], ["s"])
     assert 'strip: ["<"] reads them as 0.5' in guess_of(text, "lab")
     assert '"weight"  # 69 distinct texts: numbers in several units, kg (400 rows), lb (200 rows)' in text
+
+
+def test_a_short_number_under_the_title_of_a_national_id_is_no_person_where_another_column_is():
+    """Days (Polish: dni) were guessed to be the persons, beside pesel: texts of one person were counted by them."""
+    cells = {"pesel": [f"{58041100000 + i // 3 * 7919}" for i in range(600)], "dni": [i * 7 % 40 for i in range(600)]}
+    cells["plan"] = ["a", "b"] * 300
+    assert "Counted by the column 'pesel' (guessed" in drafted(cells)[1]
+    alone = {"dni": cells["dni"], "plan": cells["plan"]}
+    assert "Counted by the column 'dni' (guessed" in drafted(alone)[1], "cut short, it may still be the person's"
+
+
+def test_spellings_of_one_value_make_no_constant_of_persons_vary(capsys):
+    """H, h and homme of one person were three values, and the sex stood in no draft's constants."""
+    cells = {"who": [f"p{i // 4}" for i in range(600)], "ward": [f"w{i % 7}" for i in range(600)]}
+    cells["sex"] = [(("H", "h", "homme", "H "), ("F", "f", "femme", "F"))[i // 4 % 2][i % 4] for i in range(600)]
+    pd.DataFrame(cells).to_csv("t.csv", index=False)
+    assert command("schema", "t.csv", "privacy.unit=who") == 0
+    assert "constant: [sex]" in (text := capsys.readouterr().out), text

@@ -75,6 +75,8 @@ RECORD, GUESS = "record", "guess"
 SHARE = 0.02
 #: Ids with up to so many times the values of another have about as many.
 ALIKE = 1.1
+#: Numbers that states give to persons have so many digits; shorter ones under such a name are others (dni: days).
+STATE_NUMBER, STATE_DIGITS = re.compile(r"(?i)(^|[_\W])(ssn|bsn|nif|dni|pesel|cpf|curp|svnr)$"), 6
 #: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
 CODES = {"categorical", "zip"}
 #: Said of times there whose weekdays or hours a release would not keep.
@@ -278,11 +280,14 @@ def guess_unit(source: Source) -> str | None:
     if not named:
         return None
     texts = [source.text(i) for i in named]
-    parts = ", ".join(f"count(DISTINCT {t}), count_if({filled(t)})" for t in texts)
+    facts = "count(DISTINCT {0}), count_if({1}), median(length({0})) FILTER ({1})"
+    parts = ", ".join(facts.format(t, filled(t)) for t in texts)
     ((rows, *seen),) = source.lines(f"SELECT count(*), {parts} FROM {source.relation}")
-    each = zip(named, seen[::2], seen[1::2], strict=True)
-    ids = [(-full, n, source.names[i]) for i, n, full in each if n > FEW_IDS and full]
+    each = list(zip((source.names[i] for i in named), seen[::3], seen[1::3], seen[2::3], strict=True))
+    ids = [(-full, n, name) for name, n, full, _ in each if n > FEW_IDS and full]
+    short = {name for name, _, _, length in each if STATE_NUMBER.search(name) and (length or 0) < STATE_DIGITS}
     persons = [one for one in ids if PERSON_ID_COLUMN.search(one[2])]
+    persons = [one for one in persons if one[2] not in short] or persons
     ids = persons or [one for one in ids if SHARE * rows <= one[1] <= ROW_SHARE * rows]
     fewest = min((n / -full for full, n, _ in ids), default=0)
     return min((one for one in ids if one[1] / -one[0] <= ALIKE * fewest), default=(0, 0, None))[2]

@@ -12,10 +12,11 @@ from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
 from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.schema_text import dump_yaml
+from mechanisms.public.schema.spellings import folded
 from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
 from mechanisms.public.tables.encode import read_sql
 from mechanisms.public.tables.losses import percent
-from mechanisms.public.tables.scan import Source
+from mechanisms.public.tables.scan import Source, literal
 from mechanisms.public.tables.text_forms import ID_NAME
 
 #: Records are ordered by what differs within this share of the persons with several, and within about the most persons.
@@ -200,10 +201,14 @@ def _varying(source: Source, unit: str, columns: Sequence[Column]) -> tuple[dict
 
 
 def _as_read(source: Source, text: str, column: Column) -> str:
-    """The text as SQL by which one value has one form: dates in several forms as days, spellings without case."""
+    """The text as SQL by which one value has one form: dates in several forms as days, spellings as their value."""
     if column.more_formats:
         return f"coalesce(CAST({read_sql(source, column)} AS VARCHAR), {text})"
-    return f"lower(trim({text}))" if column.loose else text
+    if not column.loose:
+        return text
+    bare, values = f"lower(trim({text}))", [literal(folded(t)) for t in column.values]
+    meant = " ".join(f"WHEN {literal(folded(t))} THEN {values[code]}" for t, code in column.spellings)
+    return f"CASE {bare} {meant} ELSE {bare} END" if meant else bare
 
 
 def _order(source: Source, varying: Mapping[str, float], columns: ByName) -> str | None:

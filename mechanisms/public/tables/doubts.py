@@ -57,7 +57,7 @@ CUT_SHORT = re.compile(r"[0-9]([.,][0-9]{1,5})?[eE][+]?(1[1-9]|[2-9][0-9])")
 #: What stands in rows of totals.
 TOTALS = (
     "((grand |sub-?)?totals?|sum|(gesamt|zwischen)?summe|(ins)?gesamt|gesamtergebnis|all|alle|overall|totale|totaal"
-    "|suma|somme|total g[eé]n[eé]ral):?|(anzahl|number of|count|zahl der)[^:]*: *[0-9.,]+"
+    "|suma|razem|ogółem|somme|total g[eé]n[eé]ral):?|(anzahl|number of|count|zahl der)[^:]*: *[0-9.,]+"
 )
 #: What stands behind numbers that tell a place in an order.
 ORDINALS = frozenset(("st", "nd", "rd", "th"))
@@ -143,7 +143,7 @@ def numbers_of_others(texts: Texts, name: str, each: float) -> list[str]:
         name: of the column: no map's or postal service's.
         each: rows of each value, in the mean.
     """
-    bare = ("".join(text.split()).removesuffix(".0") for text in texts)  # 500 123 456 and 500.123.456 too
+    bare = ("".join(t.split()).removeprefix("+").removesuffix(".0") for t in texts)  # +48 500 123 456, 500.123.456 too
     digits = [d for t in bare if re.fullmatch("[0-9]+", d := t.replace(".", "") if t.count(".") > 1 else t)]
     width = Counter(map(len, digits)).most_common(1)[0][0] if digits else 0
     exact = sum(len(t) == width and len(t.rstrip("0")) >= MANY_DIGITS for t in digits)
