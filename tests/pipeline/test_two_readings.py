@@ -1133,3 +1133,26 @@ def test_spellings_of_one_value_make_no_constant_of_persons_vary(capsys):
     pd.DataFrame(cells).to_csv("t.csv", index=False)
     assert command("schema", "t.csv", "privacy.unit=who") == 0
     assert "constant: [sex]" in (text := capsys.readouterr().out), text
+
+
+def test_numbers_and_days_that_few_persons_have_are_left_out_as_their_texts_are():
+    """One person's award was drafted with bounds of 123457 and 123458, to be confirmed as public."""
+    rows = range(600)
+    cells = {"pid": [f"P{i // 2}" for i in rows], "sex": ["f", "m"] * 300}
+    for name, of_one, of_many in (("award", "123457.89", "{}.5"), ("died", "2023-04-17", "2024-02-{:02}")):
+        cells[name] = [of_one if i // 2 == 70 else "" for i in rows]
+        cells[f"{name}_often"] = [of_many.format(i // 2 % 28 + 1) if i < 40 else "" for i in rows]
+    columns, text = drafted(cells)
+    assert {*columns} == {"sex", "award_often", "died_often"}, text
+    assert "123457" not in text and "2023-04" not in text
+    for name in ("award", "died"):
+        assert "fewer than 10 values of 'pid' hold any value: bounds would tell" in guess_of(text, name)
+
+
+def test_numbers_too_large_for_remainders_are_no_multiples():
+    """Whole numbers near 2^62 seemed multiples of 1000, as doubles lie 1024 apart there: rows were rounded so."""
+    cells = {"mass": [2**62 + (i + 1) ** 7 * 2862933555777941757 % 2**62 for i in range(600)], "sex": ["f", "m"] * 300}
+    cells["rent"] = [50 * (i % 40) for i in range(600)]
+    columns, text = drafted(cells)
+    assert columns["rent"]["multiple_of"] == 50
+    assert "multiple_of" not in columns["mass"] and "multiples of 1000" not in text, text

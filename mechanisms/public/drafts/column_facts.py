@@ -43,6 +43,8 @@ DOUBTED = 200
 #: Ids of groups: nearly all have so many rows at most; there are so many pairs of rows, at least so many times those of
 #: amounts, and at most this share of them has one last digit.
 FEW_EACH, NEARLY_ALL, FEWEST_PAIRS, OFTENER, EVENLY = 5, 0.9, 25, 4, 0.3
+#: A column is mostly empty where at most this share of its cells has a value.
+MOSTLY_EMPTY = 0.1
 #: So many cells, and so many columns at most, are looked at together.
 BLOCK_CELLS, BLOCK_COLUMNS = 4_000_000, 500
 #: A day in digits alone, as 20240229; whole numbers are days where a larger share than this can be.
@@ -181,7 +183,7 @@ class Look:
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
             {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
         ).fetchall()
-        near = [f"sum(n) FILTER (abs(x / {s} - round(x / {s})) < 1e-6)" for s in STEPS]
+        near = [f"sum(n) FILTER (abs(x / {s}) < 1e12 AND abs(x / {s} - round(x / {s})) < 1e-6)" for s in STEPS]
         whole = f"SELECT i, sum(n), {', '.join(near)} FROM {cells} WHERE x <> 0 AND x NOT IN ({codes}) GROUP BY i"
         stepped = self._engine.execute(whole).fetchall()
         of_steps = {i: dict(zip((0, *STEPS), (int(n or 0) for n in every), strict=True)) for i, *every in stepped}
@@ -316,6 +318,14 @@ class Look:
         """
         held = {t: n for t, n in texts.items() if n >= FEWEST_UNITS and (index, t) not in self._rare and "\0" not in t}
         return {t: n for t, n in held.items() if not addresses([t], self.source.names[index], texts)}
+
+    def of_few(self, index: int) -> bool:
+        """Whether the units that have a value of a mostly empty column are so few that bounds tell of them."""
+        if self.facts[index].filled > MOSTLY_EMPTY * self.facts[index].rows:
+            return False
+        held = f"FROM {self.source.relation} WHERE {filled(self.source.text(index))}"
+        ((units,),) = self._engine.execute(f"SELECT {self._units} {held}").fetchall()
+        return int(units) < FEWEST_UNITS
 
     def begun(self, index: int, length: int) -> dict[str, int]:
         """How the texts begin, in so many characters, where enough units hold that; and in how many rows."""

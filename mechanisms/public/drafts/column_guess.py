@@ -78,6 +78,8 @@ def guess_column(look: Look, index: int) -> Guess:
         return None, "lengths of time: written as seconds, they can be read"
     fields, words = _guess(look, index, look.facts[index])
     kind, name = None if fields is None else str(fields["kind"]), look.source.names[index]
+    if kind in {"integer", "float", "date", "datetime", "zip"} and look.of_few(index):
+        return None, f"{few_units(look.unit)} any value: bounds would tell of them, unless a public fact says them"
     each = look.facts[index].filled / max(look.facts[index].distinct, 1)
     numbers = kind in {"integer", "float", "zip"} or ("prefix" in (fields or {}) and SOMEBODYS_NAME.search(name))
     if numbers and (others := numbers_of_others(look.sample(index), name, each)):
