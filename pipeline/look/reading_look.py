@@ -71,6 +71,8 @@ ENDS_ALIKE = 1.5
 UNITS, EITHER, FEWEST_EITHER = {(50, 200): "cents beside euros", (500, 2000): "thousands beside ones"}, 0.02, 10
 #: A day of gaps, or an end apart from so many days, is asked about where so many times the rows of a mean day hold it.
 FEWEST_DAYS, MUCH_MORE = 20, 10
+#: Of at least so many times, those up to this hour are of the afternoon where a clock has twelve hours.
+FEWEST_TIMES, EARLY = 50, 5
 #: Two digits of a year are of 1969 to 2068.
 LAST_OF_TWO_DIGITS = 2068
 #: Bounds that are off by this factor are said to be.
@@ -307,7 +309,23 @@ def dates_read_wrongly(source: Source, column: Column) -> list[str]:
         warnings.append(ZONED)
     if source.typed(index):
         return warnings
-    return warnings + _day_or_month(source, column) + _short_years(source, column) + _clocks(source, column)
+    warnings += _day_or_month(source, column) + _short_years(source, column) + _clocks(source, column)
+    return warnings + (_twelve_hours(source, column) if column.kind == "datetime" else [])
+
+
+def _twelve_hours(source: Source, column: Column) -> list[str]:
+    """Times of which none is after 12:59 or before 1:00, and both ends of that are frequent: 1:30 may be 13:30."""
+    if any("%p" in form for form in (column.format or "", *column.more_formats)):
+        return []
+    early, hour = (
+        f"count(*) FILTER (h <= {EARLY})",
+        f"SELECT hour({read_sql(source, column)}) AS h FROM {source.relation}",
+    )
+    sql = f"SELECT count(h), min(h), max(h), {early} FROM ({hour})"
+    read, first, last, afternoon = source.lines(sql)[0]
+    if read < FEWEST_TIMES or (first, last) != (1, 12) or not LITTLE <= afternoon / read <= 1 - LITTLE:
+        return []
+    return ["no time lies before 1:00 or after 12:59: is 1:30 at night, or 13:30? Clocks of 24 hours in the table"]
 
 
 def _days_of_gaps(source: Source, column: Column) -> list[str]:

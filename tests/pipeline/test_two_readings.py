@@ -1156,3 +1156,21 @@ def test_numbers_too_large_for_remainders_are_no_multiples():
     columns, text = drafted(cells)
     assert columns["rent"]["multiple_of"] == 50
     assert "multiple_of" not in columns["mass"] and "multiples of 1000" not in text, text
+
+
+def test_a_clock_of_twelve_hours_is_asked_about(capsys):
+    """1:30 for 13:30, in a table without AM and PM, was all right: half a day too early."""
+    hours = [7 + i % 11 for i in range(600)]
+    cells = {"a": [f"{(h - 1) % 12 + 1}:{i % 60:02}" for i, h in enumerate(hours)]}
+    cells |= {
+        "b": [f"{h}:{i % 60:02}" for i, h in enumerate(hours)],
+        "c": [f"{7 + i % 6}:{i % 60:02}" for i in range(600)],
+    }
+    cells["d"] = [f"2024-03-0{i % 9 + 1} {t:0>5}" for i, t in enumerate(cells["a"])]
+    cells["e"] = [f"{t} {'PM' if h >= 12 else 'AM'}" for t, h in zip(cells["a"], hours, strict=True)]
+    time = {"kind": "datetime", "min": "1900-01-01", "max": "1900-01-01", "format": "%H:%M"}
+    declared = {"a": time, "b": time, "c": time, "e": time | {"format": "%I:%M %p"}}
+    declared["d"] = {"kind": "datetime", "min": "2024-03-01", "max": "2024-03-31"}
+    said = checked(capsys, cells, declared)
+    asked = {n for n, c in said["columns"].items() if any("is 1:30 at night, or 13:30?" in h for h in c["hints"])}
+    assert asked == {"a", "d"}
