@@ -12,6 +12,7 @@ import pandas as pd
 from mechanisms.public.arrays import Floats
 from mechanisms.public.errors import UserError
 from mechanisms.public.release import Measurements
+from mechanisms.public.rules.computed import UNITS
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.fine_cells import bins_of_cells, finest
 from mechanisms.public.schema.table_schema import Schema
@@ -276,6 +277,8 @@ def _notes(schema: Schema, question: EstimateQuestion, own: Column | None = None
     names = [n for n in (question.column, question.other) if n is not None]
     steps = [f"{n} as multiples of {schema[n].multiple_of:g}" for n in names if schema[n].multiple_of is not None]
     notes += [f"the schema declares {' and '.join(steps)}: no other value is reckoned with"] if steps else []
+    lengths = {n: b.unit for n in names if question.what != "correlation" and (b := schema[n].between) is not None}
+    notes += [f"{n} is in {unit}" for n, own_unit in lengths.items() for unit, s in UNITS.items() if s == own_unit]
     widest, what = max(bin_values(own or schema[n], question.what).widest for n in names), "fine cell" if own else "bin"
     if widest > 0:
         inside = (

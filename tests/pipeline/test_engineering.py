@@ -360,6 +360,8 @@ def test_a_release_keeps_how_long_stays_were_where_no_column_of_the_table_says_s
     said = reply(capsys, "query", "from=out/release", "where={discharged_length: [10, 30]}").out
     count = float(re.search(r'^"\[10, 30\]",([0-9.]+)', said, re.MULTILINE)[1])
     assert count == pytest.approx((table.nights >= 10).sum(), rel=0.1)
+    asked = reply(capsys, "query", "from=out/release", "estimate=mean", "column=discharged_length")
+    assert "discharged_length is in days\n" in asked.err, "a mean of 1,327,990 without a unit"
     assert command("synth", "from=out/release", "rows=50", "where={discharged_length: [10, 30]}", "output=more") == 0
     more = pd.read_csv("more/release/synthetic.csv", parse_dates=["admitted", "discharged"])
     assert (more.discharged - more.admitted).dt.days.between(10, 30).all()
