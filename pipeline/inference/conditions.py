@@ -44,7 +44,8 @@ def code_weights(schema: Schema, name: str, value: Any) -> Floats:
     for item in items:
         text = _text(item, column)
         if text not in codes:
-            or_ranges = "[low, high], or " * (column.on_a_line and not column.values)
+            form = f" in the form {column.format}" if column.kind in DATE_KINDS and column.format else ""
+            or_ranges = f"[low, high]{form}, or " * (column.on_a_line and not column.values)
             allowed = f"{or_ranges}values such as {', '.join([label for label in codes if label][:6])}"
             fix = ("" if text.isdigit() else did_you_mean(text, codes)) or allowed
             problem = "no value that is missing" if item is None else f"no value {text!r}"

@@ -328,6 +328,16 @@ def test_two_names_of_bins_are_no_range_of_new_rows_either_and_digits_have_no_ne
     assert "did you mean" not in said.err and "[low, high], or values such as 2020-01" in said.err
 
 
+def test_a_refused_range_of_times_says_how_its_column_writes_them():
+    """08:00, where a table writes 08:00:00, was told to be [low, high], which it was."""
+    clock = {"kind": "datetime", "min": "1900-01-01", "max": "1900-01-01", "format": "%H:%M:%S"}
+    clocks = parse_schema({"columns": {"called": clock}}, where="clocks")
+    assert code_weights(clocks, "called", ["08:00:00", "08:59:59"]).sum() == 1
+    with pytest.raises(UserError) as refused:
+        code_weights(clocks, "called", ["08:00", "12:00"])
+    assert "[low, high] in the form %H:%M:%S, or values such as" in str(refused.value)
+
+
 def test_days_in_the_wrong_order_are_refused_as_they_were_written():
     day = {"kind": "date", "min": "2024-01-01", "max": "2024-12-31", "bins": "month", "format": "%d/%m/%Y"}
     column = parse_schema({"columns": {"day": day}}, where="t")["day"]
