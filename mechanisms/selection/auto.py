@@ -191,6 +191,8 @@ class Auto(ScoredPairs):
         lined, other = math.isqrt(fine), math.isqrt(min(self.max_cells, COARSE_CELLS))
         most = {a.name: lined if a.ordered > 1 else other for a in attributes}
         coarse = {a.name: coarse_groups(a, sums[a.name], most[a.name])[solid[a.name]] for a in attributes}
+        for groups in (*solid.values(), *finer.values(), *coarse.values()):
+            groups.setflags(write=False)  # many pairs share them
 
         def query(pair: Clique) -> QueryMatrix:
             limit = fine if all(domain[n].ordered > 1 for n in pair) else self.max_cells

@@ -47,8 +47,11 @@ class MergedQuery:
     bits: int = 0
 
     def __post_init__(self) -> None:
-        """Whoever asked may fill the arrays anew for the next question: this one stands as it was asked."""
-        object.__setattr__(self, "labels", tuple(own.copy() for own in self.labels))
+        """Whoever asked may fill the arrays anew for the next question: this one stands as it was asked.
+
+        Arrays that nobody may write are shared: the pairs of a wide table have few groups between them.
+        """
+        object.__setattr__(self, "labels", tuple(own.copy() if own.flags.writeable else own for own in self.labels))
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
