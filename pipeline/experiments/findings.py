@@ -118,7 +118,7 @@ def write_findings(findings: Findings, inside: Path, pairs: Sequence[ScoredPair]
     write_whole(inside / "scores_of_experiment.json", json.dumps({"rows": lines}, indent=1), mode=0o600)
     draw(findings, inside)
     if pairs:
-        write_against(pairs, inside, findings.title)
+        write_against(pairs, inside, findings.title, smoke=findings.smoke)
 
 
 def as_markdown(findings: Findings) -> str:

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from evaluation.metrics import METRICS
 from mechanisms.public.files import Json
 from pipeline.experiments.experiment_settings import mean_of, mean_rows, save, write_rows
-from pipeline.experiments.gallery.published import Beside
+from pipeline.experiments.gallery.published import SMOKE, Beside
 from pipeline.experiments.table1 import spearman
 
 #: (dataset, ε) → metric → a row of the findings.
@@ -126,10 +126,11 @@ def beside_pairs(
     return tuple(pairs_beside)
 
 
-def write_against(pairs: Sequence[ScoredPair], inside: Path, title: str) -> None:
-    """The points, and a panel for each pair."""
-    heads = ("across", "up", "dataset", "epsilon", "score_across", "score_up", "error_across", "error_up")
-    rows = [[p.across, p.up, *at, *errors] for p in pairs for at, errors in zip(p.points, p.errors, strict=True)]
+def write_against(pairs: Sequence[ScoredPair], inside: Path, title: str, *, smoke: bool) -> None:
+    """The points, and a panel for each pair; `smoke`: whether they are of the small version, which each line says."""
+    heads = ("across", "up", "dataset", "epsilon", "score_across", "score_up", "error_across", "error_up", SMOKE)
+    mark = True if smoke else None
+    rows = [[p.across, p.up, *at, *errors, mark] for p in pairs for at, errors in zip(p.points, p.errors, strict=True)]
     write_rows(inside / "against.csv", heads, rows)
     with matplotlib.rc_context({"svg.hashsalt": "against", "font.size": 9, "axes.spines.top": False}):
         figure = Figure(figsize=(4.4 * max(1, len(pairs)), 3.8), layout="constrained")

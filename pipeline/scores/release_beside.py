@@ -73,9 +73,18 @@ class ReleaseFacts:
 
 
 def schema_of(path: Path) -> Schema:
-    """The schema of a file, which may be that of a release."""
+    """The schema of a file, which may be that of a release.
+
+    Raises:
+        UserError: a column that a run has yet to discover: tables without a common value of it would have equal cells.
+    """
     released = (path.parent / MANIFEST).is_file() and (path.parent / STATEMENT).is_file()
-    return load_released_schema(path) if released else load_schema(path)
+    schema = load_released_schema(path) if released else load_schema(path)
+    for name, asked in ((c.name, c.discover.what) for c in schema.columns if c.discover is not None):
+        problem = f"column {name!r}: a run discovers its {' and '.join(asked)}"
+        fix = f"schema=RELEASE/{SCHEMA}, which holds them; schema={NO_SCHEMA} reads the kinds from the tables"
+        raise UserError(f"{problem}; until then no table can be read by it", where="schema", fix=fix)
+    return schema
 
 
 def release_beside(table: Path) -> tuple[ReleaseFacts | None, str]:

@@ -66,6 +66,7 @@ REFUSED = [
         ([*RUN, "hydra.launcher=foo"], "hydra/launcher=foo"),
         ([*SWEEP, "hydra.launcher=foo", "privacy.epsilon=1,2"], "hydra/launcher=foo"),
         ([*SWEEP, "privacy.epsilon=1,2", "hydra.run.dir=x"], "hydra.sweep.dir=x"),
+        ([*SWEEP[:-1], "privacy.epsilon=1,2", "hydra.sweep.dir=town.csv"], "hydra.sweep.dir: town.csv is a file"),
         ([*REHEARSE, "data.rows=0"], "plan.rows=20000"),
         ([*REHEARSE, "data.path="], "data.path: a rehearsal opens no table"),
         ([*REHEARSE, "resume=true"], "resume: a rehearsal begins anew"),

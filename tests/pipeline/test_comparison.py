@@ -296,6 +296,17 @@ def test_the_schema_of_the_release_is_the_default_where_the_manifest_binds_it(ma
     assert edited.outcomes["tvd"].score == plain.outcomes["tvd"].score
 
 
+def test_by_a_schema_that_a_run_has_yet_to_complete_no_table_is_scored(made, tmp_path, capsys):
+    """All values of a list to be discovered were one cell, so that tables without a common one were "good"."""
+    people(300).replace({"job": {"baker": "tailor", "smith": "weaver", "clerk": "miller"}}).to_csv(tmp_path / "t.csv")
+    schema = (made / "town.yaml").read_text(encoding="utf-8")
+    open_ended = re.sub(r"  job: .*", "  job: {kind: categorical, values: discover}", schema)
+    (tmp_path / "open.yaml").write_text(open_ended, encoding="utf-8")
+    tables = [f"real={made}/town.csv", f"synthetic={tmp_path}/t.csv", f"schema={tmp_path}/open.yaml", "metrics=[tvd]"]
+    said = reply(capsys, "score", *tables, code=1).err
+    assert "column 'job': a run discovers its values" in said and "schema=RELEASE/schema.yaml" in said
+
+
 def test_several_tables_are_read_by_one_schema(made, tmp_path, monkeypatch):
     release, aside = made / "persons" / "release", tmp_path / "other.csv"
     people(300).to_csv(aside, index=False)

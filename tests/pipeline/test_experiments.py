@@ -181,6 +181,8 @@ def test_it_leaves_the_table_the_figures_and_the_facts_and_all_of_it_is_closed(d
     assert facts["data"]["shape"] == [12, 278, 174]
     assert facts["beside"] and all(b["published"] is None and b["what"].endswith("(smoke)") for b in facts["beside"])
     assert all(r["smoke"] == "True" and r["reported"] == "" for r in table(done)), "no claim holds or fails on it"
+    with (inside / "against.csv").open(newline="") as file:
+        assert {row["smoke"] for row in csv.DictReader(file)} == {"True"}
     assert facts["settings"]["query_seed"] == facts["settings"]["sample_seed"] == 0
     assert facts["privacy"]["noise_seed"] is None and facts["synthesis"]["seed"] is None
     said = (inside / "table.md").read_text()

@@ -399,6 +399,17 @@ def test_a_column_that_no_file_holds_is_named(tmp_path):
         write_frame(pa.table({"a": [1], "stay": stay}), tmp_path / "frame.parquet")
 
 
+def test_a_column_that_no_file_holds_and_no_schema_names_is_not_read(tmp_path):
+    """Whatever its kind: of values of several kinds, of which Arrow makes no column, and of intervals."""
+    facts = parse_schema(FEW, where="facts")
+    frame = patients(3).assign(mixed=["a", 1, 2.5])
+    stay = pa.array([(0, 1, 0)] * 3, pa.month_day_nano_interval())
+    table = pa.Table.from_pandas(patients(3)).append_column("interval", stay)
+    for odd in (frame, table):
+        write_frame(odd, tmp_path / "frame.parquet", facts, {})
+        assert sorted(pq.read_schema(tmp_path / "frame.parquet").names) == ["sex", "smoker", "stay"]
+
+
 def test_categories_of_arrow_in_pandas_are_read_in_as_many_pieces_as_they_come(tmp_path):
     pieces = [pa.array([*texts], pa.string()).dictionary_encode() for texts in ("ab", "ba", "")]
     series = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array(pieces)))
