@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,8 @@ from mechanisms.public.schema.table_schema import Schema
 BUCKETS, BATCH = 32, 200
 #: A dependence within this many standard deviations of sampling error counts as none.
 DEVIATIONS = 3.0
+#: Nothing depends where the strongest of as many independent pairs is as strong with this probability.
+BY_CHANCE = 0.01
 #: Pairs that are named, and the strength that a pair must have lost for that.
 NAMED, LEAST = 12, 0.05
 #: Larger pairs are named without an example of what changed.
@@ -51,8 +54,8 @@ def dependence_of(inputs: Inputs) -> Dependence:
 
     Goal: relations survive, with their sign; what is invented beside them is the business of the distances. Range:
     [0, 1]; 1 is perfect, independent columns score about 0. Each pair over at most 32 buckets a column.
-    Edge cases: a constant column depends on nothing; where no pair depends beyond what sampling explains, nothing can
-    be lost, and the score is 1.
+    Edge cases: a constant column depends on nothing; where no pair depends beyond what sampling explains, or the
+    strongest no more than that of as many independent ones would by chance, nothing can be lost, and the score is 1.
     """
     real, synthetic, options = inputs.all_rows, inputs.synthetic, inputs.options
     if len(real.domain) < 2:
@@ -63,14 +66,17 @@ def dependence_of(inputs: Inputs) -> Dependence:
     some, drawn, ends = tables[2 if len(tables) > 2 else 0], tables[1], None  # some rows: for the interval alone
     if isinstance(some, CodedTable) and isinstance(drawn, CodedTable) and some.rows and not some.weighted:
         ends = None if synthetic.weighted else DependenceEnds(some, drawn, (real.rows, synthetic.rows))
-    rows = []
+    rows, farthest = [], 0.0
     for pair, both in zip(pairs, counts, strict=True):
         strength, other, slope = pair_dependence(*both, alike)
         if strength > 0:
             rows.append((*pair, strength, other, slope, strength * (1 - slope)))
+            farthest = max(farthest, _deviations(both[0], alike).beyond_chance)
         if ends is not None and strength:
             one = _deviations(both[0])
             ends.add(pair, one.weights * one.values / one.square, strength, slope)
+    if farthest < NormalDist().inv_cdf(1 - BY_CHANCE / len(pairs)):
+        rows, ends = [], None
     frame = pd.DataFrame(rows, columns=COLUMNS).sort_values("lost", ascending=False, kind="stable", ignore_index=True)
     total = math.fsum(frame["real"])
     score = math.fsum(frame["real"] * frame["kept"]) / total if total else 1.0
@@ -130,12 +136,15 @@ class _Deviations:
         strength: Pearson's contingency coefficient √(square / (1 + square)) over that of a perfect dependence (Sakoda
             1977): in [0, 1], and of two columns of a normal distribution about their |correlation|; 0 for what
             sampling explains within three standard deviations, where `alike` records say as much as one.
+        beyond_chance: so many standard deviations of a normal distribution lies χ² beyond independence (Wilson and
+            Hilferty 1931); 0 where the strength is 0.
     """
 
     values: Floats
     weights: Floats
     square: float
     strength: float
+    beyond_chance: float
 
 
 def _deviations(counts: Floats, alike: float = 1.0) -> _Deviations:
@@ -148,10 +157,12 @@ def _deviations(counts: Floats, alike: float = 1.0) -> _Deviations:
     whole = float((weights * values**2).sum())
     square = whole - float(by_chance.sum())
     most = alike * float(by_chance.sum() + DEVIATIONS * math.sqrt(2 * float((by_chance**2).sum())))
-    strength, codes = 0.0, min(np.count_nonzero(across), np.count_nonzero(up))
+    strength, far, codes = 0.0, 0.0, min(np.count_nonzero(across), np.count_nonzero(up))
     if codes > 1 and whole > most:
         strength = min(math.sqrt(square / (1 + square) * codes / (codes - 1)), 1.0)
-    return _Deviations(values, weights, square, strength)
+        spread = 2 / (9 * n * float(by_chance.sum()))  # χ² has about n · Σ by_chance degrees of freedom
+        far = ((whole / (alike * float(by_chance.sum()))) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    return _Deviations(values, weights, square, strength, far)
 
 
 def _alike(options: Options) -> float:
