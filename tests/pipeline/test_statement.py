@@ -215,6 +215,8 @@ def test_the_record_for_the_registry_has_the_registrys_fields(town):
     assert styles <= {None, "|", "'", '"'}  # a folded text would lose its lines in the registry
     assert record["deployment"]["dp_variant"]["variant_name"] == "Zero-concentrated DP"
     assert record["deployment"]["privacy_loss"]["privacy_parameters"]["rho"] > 0
+    public = record["deployment"]["dp_variant"]["unprotected_quantities"].splitlines()
+    assert public == ["Taken as public:", *(f"- {fact}" for fact in words_of(said(made))["public_facts"])]
     broken = {**record, "deployment": {**record["deployment"], "more": 1}}
     assert "'more' was unexpected" in problems("deployment", broken)[0]
 
