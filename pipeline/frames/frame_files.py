@@ -77,7 +77,7 @@ def write_frame(
     if isinstance(frame, pd.DataFrame):
         return _write_pandas(frame, path, schema, names)
     if isinstance(frame, ArrowStream):
-        return _write_stream(frame, path, names)
+        return _write_stream(frame, path, schema, names)
     fix = "a data frame of pandas, polars or pyarrow" + ("; collect() it first" if hasattr(frame, "collect") else "")
     raise UserError(f"got {type(frame).__name__}", where="frame", fix=fix)
 
@@ -100,11 +100,11 @@ def _write_pandas(frame: pd.DataFrame, path: Path, schema: Schema | None, read_n
             problem = f"column {name!r} is of a kind that no table holds"
             raise UserError(problem, where="frame", fix=fix) from None  # the library's own message quotes values
         kinds[name] = kind_of_pandas(label, series.dtype, array.type, column)
-    _write_stream(pa.table(arrays), path, None)
+    _write_stream(pa.table(arrays), path, None, None)
     return kinds
 
 
-def _write_stream(frame: ArrowStream, path: Path, read_names: TypesByName) -> Kinds:
+def _write_stream(frame: ArrowStream, path: Path, schema: Schema | None, read_names: TypesByName) -> Kinds:
     reader = opened_stream(frame)
     _check_names(reader.schema.names, read_names)
     fields = [f for f in reader.schema if read_names is None or f.name in read_names]
@@ -121,7 +121,7 @@ def _write_stream(frame: ArrowStream, path: Path, read_names: TypesByName) -> Ki
         odd = next((f"column {field.name!r}" for field in stored if not _written(field)), "a column of the frame")
         fix = "columns of numbers, texts, flags, dates and times; of lengths of time numbers, or leave it out"
         raise UserError(f"{odd} is of a kind that no table holds", where="frame", fix=fix) from None
-    return {field.name: kind_of_arrow(field.name, field.type) for field in fields}
+    return {f.name: kind_of_arrow(f.name, f.type, declared(schema, f.name)) for f in fields}
 
 
 def _written(field: Any) -> bool:

@@ -97,8 +97,15 @@ def declared_orders(*frames: Any) -> dict[str, list[str]]:
     return {str(n): [*map(str, d.categories)] for n, d in itertools.compress(columns, in_order)}
 
 
-def kind_of_arrow(label: str, arrow: Any) -> Kind:
-    """The kind of a column of an Arrow table, whose types all have room for gaps."""
+def kind_of_arrow(label: str, arrow: Any, column: Column | None) -> Kind:
+    """The kind of a column of an Arrow table, whose types all have room for gaps.
+
+    Args:
+        column: as the schema declares it; the kind of a column of gaps alone follows from it.
+    """
+    if pa.types.is_null(arrow):
+        family = _declared_family(column)
+        return Kind(label, family, pa.string() if family == "text" else None)
     if pa.types.is_dictionary(arrow):
         return Kind(label, _family(arrow.value_type), category=True, ordered=bool(arrow.ordered))
     return Kind(label, _family(arrow), arrow)

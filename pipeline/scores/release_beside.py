@@ -13,7 +13,6 @@ from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, JsonDict
 from mechanisms.public.plain_files import read_mapping
 from mechanisms.public.release import STATEMENT_VERSION
-from mechanisms.public.release_files import load_released_schema
 from mechanisms.public.schema.table_schema import Schema, load_schema
 from mechanisms.public.tables.formats import persons_of
 from mechanisms.public.tables.scan import Source
@@ -78,8 +77,7 @@ def schema_of(path: Path) -> Schema:
     Raises:
         UserError: a column that a run has yet to discover: tables without a common value of it would have equal cells.
     """
-    released = (path.parent / MANIFEST).is_file() and (path.parent / STATEMENT).is_file()
-    schema = load_released_schema(path) if released else load_schema(path)
+    schema = load_schema(path)
     for name, asked in ((c.name, c.discover.what) for c in schema.columns if c.discover is not None):
         problem = f"column {name!r}: a run discovers its {' and '.join(asked)}"
         fix = f"schema=RELEASE/{SCHEMA}, which holds them; schema={NO_SCHEMA} reads the kinds from the tables"

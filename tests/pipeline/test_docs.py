@@ -28,6 +28,7 @@ import pandas as pd
 import pytest
 import yaml
 
+import pipeline
 from evaluation.metrics import METRICS
 from mechanisms.public.persons.person_unit import FIELDS as PERSON_FIELDS
 from mechanisms.public.plain_files import DEEPEST, LARGEST_TEXT
@@ -148,6 +149,13 @@ def test_every_choice_and_metric_stands_on_its_page():
     for group, page in (("selection", "select-and-measure"), ("synthesis", "synthesize"), ("data", "load-and-clip")):
         for path in (CONF / group).glob("*.yaml"):
             assert f"`{path.stem}`" in PAGES[page] or path.stem == "table", path
+
+
+def test_every_function_of_python_stands_in_a_call_on_a_page():
+    """`pipeline.itemsets` stood on none, and has no command."""
+    own = {n for n in pipeline.__all__ if getattr(getattr(pipeline, n), "__module__", "") == "pipeline.api"}
+    pages = "\n".join(PAGES.values())
+    assert {n for n in own if not re.search(rf"\b{n}\(", pages)} == {"synthesize"}, "of which `synth` is the command"
 
 
 #: Choices of whole files, and where Hydra leaves a run and a sweep.

@@ -445,6 +445,18 @@ def test_of_objects_the_kind_follows_from_the_schema_and_never_from_the_rows(kin
     assert write_frame(texts, tmp_path / "frame.parquet", facts, {}) == kept(of="category"), "of texts alone, too"
 
 
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+@pytest.mark.parametrize(("kind", "value"), [("smoker", True), ("born", datetime.date(1980, 1, 2)), ("job", "baker")])
+def test_a_column_of_gaps_alone_has_the_kind_that_one_value_would_give_it(kind, value, library):
+    facts = {"columns": {kind: COLUMNS[kind]}, "confirmed_public": True}
+    dtypes = []
+    for last in (None, value):
+        table = pa.table({kind: [*[None] * 99, last]})
+        frame = table if library == "pyarrow" else pl.DataFrame({kind: [*[None] * 99, last]})
+        dtypes.append(pipeline.fit(frame, facts, **{"data.max_unplaced": 1}, **QUICK).sample(5)[kind].dtype)
+    assert dtypes[0] == dtypes[1]
+
+
 def test_lengths_of_time_are_refused_with_a_way_out_wherever_they_are_read(town):
     frame = people(50).assign(stay=pd.to_timedelta(np.arange(50), unit="s"))
     pipeline.fit(frame, "town.yaml", **QUICK)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -68,6 +69,42 @@ def test_the_schema_of_a_release_names_no_other_file(field, release, town, capsy
     assert "names another file" in refused(capsys)
     tables = ["real=town.csv", "synthetic=out/release/synthetic.csv", "schema=out/release/schema.yaml"]
     assert "names another file" in reply(capsys, "score", *tables, code=1).err
+
+
+def fitted(schema):
+    with pytest.raises(UserError) as error:
+        pipeline.fit(pd.read_csv("town.csv"), schema, quiet=True)
+    return str(error.value)
+
+
+def scored(schema):
+    with pytest.raises(UserError) as error:
+        pipeline.score("town.csv", "out/release/synthetic.csv", schema=schema)
+    return str(error.value)
+
+
+#: Whoever takes the schema of a release for tables of their own.
+TAKERS = {"fit": fitted, "score": scored}
+
+
+@pytest.mark.parametrize("taker", ["check", "plan", "run", *TAKERS])
+@pytest.mark.parametrize("way", ["link", "base"])
+def test_the_schema_of_a_release_leads_nowhere_for_another_table_either(taker, way, release, town, capsys):
+    """`check` and a run opened what a schema of somebody else named, and a run would have published it."""
+    schema = release / "schema.yaml"
+    if way == "link":
+        schema.unlink()
+        a_link(schema)
+    else:
+        (release / "mine.yaml").write_text("columns: {api_key: sk-4711}\n")
+        schema.write_text("base: mine.yaml\n")
+    if taker in TAKERS:
+        said = TAKERS[taker]("out/release/schema.yaml")
+    else:
+        tables = ["data=table", "data.path=town.csv", f"data.schema={schema}", "hydra.run.dir=new"]
+        said = reply(capsys, taker, *tables[: 3 + (taker == "run")], code=1).err
+    assert ("is no plain file, but a link" if way == "link" else "names another file") in of_nothing_else(said)
+    assert not Path("new").exists()
 
 
 def test_no_folder_of_a_release_leads_out_of_it(release, town, capsys):

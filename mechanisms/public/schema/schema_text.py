@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +34,11 @@ def alone() -> Iterator[None]:
 def within_release() -> bool:
     """Whether the schema that is read is that of a release."""
     return _ALONE.get()
+
+
+def lies_in_release(path: Path) -> bool:
+    """Whether a schema's file stands beside the papers of a release, whoever made that."""
+    return all(os.path.lexists(path.parent / name) for name in ("manifest.json", "privacy.json"))
 
 
 def check_alone(*, field: str, where: str) -> None:

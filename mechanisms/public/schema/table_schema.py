@@ -33,7 +33,15 @@ from mechanisms.public.schema.discover_fields import (
 from mechanisms.public.schema.fine_cells import finest, plain_edges
 from mechanisms.public.schema.hierarchy_fields import relation_fields
 from mechanisms.public.schema.places import place_fields
-from mechanisms.public.schema.schema_text import check_alone, check_source, dump_yaml, names_the_table, schema_content
+from mechanisms.public.schema.schema_text import (
+    alone,
+    check_alone,
+    check_source,
+    dump_yaml,
+    lies_in_release,
+    names_the_table,
+    schema_content,
+)
 from mechanisms.public.schema.spellings import (
     constant_fields,
     flag_fields,
@@ -151,15 +159,24 @@ def load_schema(path: Path) -> Schema:
 
     With `base: FILE` it starts from the schema in another file: its own fields count, and of each column those that it
     names anew. Both files must set confirmed_public: the base does not know what is added to it.
+    One that lies in a release opens no other file, whichever command reads it.
 
     Raises:
         UserError: the file is absent, not readable, or says something that cannot be; names file, column and field.
     """
+    path = Path(path)
+    if lies_in_release(path):
+        with alone():
+            return _loaded(path)
+    return _loaded(path)
+
+
+def _loaded(path: Path) -> Schema:
     content = schema_content(path)
     if content.get("base") is not None and isinstance(content.get("columns", {}), Mapping):
         content = _on_base(content, path)
     try:
-        return parse_schema(content, where=str(path), folder=Path(path).parent)
+        return parse_schema(content, where=str(path), folder=path.parent)
     except (OverflowError, RecursionError) as error:
         raise UserError(
             f"a number or a nesting beyond reason: {error}", where=str(path), fix="mend the file"
