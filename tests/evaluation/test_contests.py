@@ -3,11 +3,13 @@
 import json
 from functools import partial
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from evaluation.papers.challenges import match_2018
 from evaluation.papers.challenges import range_query as module
 from evaluation.papers.challenges.kmarginal import PLACE, TIME, draw_marginals
 from evaluation.papers.challenges.match_2018 import answer, draw_query, gini_index, gini_score
@@ -93,6 +95,13 @@ def test_the_usual_gini_index_is_offered_beside_that_of_the_challenge():
     real, synthetic = census(400, 1), census(30, 2)
     usual, challenge = (gini_score(real, synthetic, usual=usual).details for usual in (True, False))
     assert usual["gini_index"] != challenge["gini_index"]
+
+
+def test_the_scorer_whose_gini_index_is_the_default_is_named_among_the_sources():
+    cited, pages = "Match 3 on Topcoder", Path(__file__).parents[2] / "docs"
+    (row,) = [r for r in (pages / "references.md").read_text(encoding="utf-8").splitlines() if "| NIST 2018 |" in r]
+    decided = (pages / "decisions" / "017-metrics-where-sources-disagree.md").read_text(encoding="utf-8")
+    assert cited in row and cited in decided and f"{cited} (NIST 2018)" in str(match_2018.__doc__)
 
 
 def test_gini_of_other_columns():
