@@ -28,7 +28,7 @@ BELOW = 3.0
 #: mean that are lost move it as much as those that noise invents.
 REACH = 0.7
 #: Where more than this share of a column's rows would change, all stay: its other pairs would lose more (decision 051).
-MOST = 0.1
+MOST = 0.02
 #: Noise alone shows records in empty bins in no more than this share of the columns.
 CHANCE = 0.002
 
@@ -46,8 +46,10 @@ def with_far_cells_cleared(
         shapes: of the columns whose bins may be exchanged.
     """
     columns = {n: np.array(table.column(n)) for n in shapes}
-    for answer in completed(measurements).answers:
-        labels = pair_labels(answer, table.domain)
+    answers = completed(measurements).answers
+    least = {a.clique: min(b.stddev for b in answers if b.clique == a.clique) for a in answers}
+    for answer in answers:
+        labels = pair_labels(answer, table.domain) if answer.stddev == least[answer.clique] else None
         for axis in (0, 1) if labels is not None else ():
             name, by = answer.clique[axis], answer.clique[1 - axis]
             if labels is None or name not in shapes:
