@@ -250,6 +250,34 @@ unit: {column: pid, records: {max: 2}}
     assert "1 of the 2 listed texts hold names" in looks["usual"]["hints"][0]
 
 
+def test_a_number_of_one_person_is_told_where_a_schema_lists_it_in_another_form_than_its_cells(tmp_path, capsys):
+    rows = [f"p{i // 2};{5 + i % 9} kWh;{5 + i % 9},50;{5 + i % 9} kWh" for i in range(80)]
+    rows += [
+        "p40;7.654.321 kWh;88.888,88;5.432,10 kWh",
+        "p40;7.654.321 kWh;88.888,880;p41",
+        "p41;6 kWh;6,50;5.432,1 kWh",
+    ]
+    (tmp_path / "t.csv").write_text("pid;used;paid;shared\n" + "\n".join(rows) + "\n")
+    (tmp_path / "t.yaml").write_text("""name: t
+source: handbook
+confirmed_public: true
+dialect: {delimiter: ";"}
+columns:
+  used: {kind: integer, min: 0, max: 99, strip: [kWh, .], decimal: ",", missing: ["7654321"]}
+  paid: {kind: float, min: 0, max: 99, bins: {count: 9}, strip: [.], decimal: ",", missing: ["88888.88"]}
+  shared: {kind: float, min: 0, max: 99, bins: {count: 9}, strip: [kWh, .], decimal: ",", missing: ["5432.1", p41]}
+unit: {column: pid, records: {max: 2}}
+""")
+    assert command("check", f"data.path={tmp_path}/t.csv", f"data.schema={tmp_path}/t.yaml", "format=json") == 0
+    looks = json.loads(capsys.readouterr().out)["columns"]
+    assert {n: (c["lone"], c["missing"]) for n, c in looks.items()} == {
+        "used": (1, 2),
+        "paid": (1, 2),
+        "shared": (1, 3),
+    }
+    assert {c["status"] for c in looks.values()} == {"warning"}
+
+
 CENTS = "  pay: {kind: float, min: 0, max: 90, bins: {count: 9}}\n  stay: {kind: integer, min: 0, max: 900}\n"
 
 

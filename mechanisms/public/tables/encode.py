@@ -254,10 +254,22 @@ def declared_gap(column: Column, p: str, text: str) -> str:
     if not column.missing_texts:
         return "false"
     listed = f"{text} IN ({', '.join(map(literal, column.missing_texts))})"
-    numbers = [t for t in column.missing_texts if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]+)?", t)]
-    if numbers and column.kind in {"integer", "float"} and column.width is None and column.between is None:
+    if numbers := _gap_numbers(column):
         listed += f" OR {p} IN ({', '.join(double(float(t)) for t in numbers)})"
     return listed
+
+
+def _gap_numbers(column: Column) -> list[str]:
+    """The listed gaps of a column of numbers that are numbers."""
+    plain = column.kind in {"integer", "float"} and column.width is None and column.between is None
+    return [t for t in column.missing_texts if re.fullmatch(r"-?[0-9]{1,15}(\.[0-9]+)?", t)] if plain else []
+
+
+def as_listed_sql(source: Source, column: Column) -> str:
+    """SQL for the text form of a column; a number that is a listed gap is as the list has it: 9.999 kg is 9999."""
+    text, numbers = text_sql(source, column), _gap_numbers(column)
+    listed = "".join(f" WHEN {double(float(t))} THEN {literal(t)}" for t in numbers)
+    return f"CASE {read_sql(source, column)}{listed} ELSE {text} END" if listed else text
 
 
 def by_column(source: Source, workdir: Path) -> Source:

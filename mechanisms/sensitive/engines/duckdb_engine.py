@@ -20,6 +20,7 @@ from mechanisms.public.rules.engineering import engineer
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.codec import Alongside, EncodingReport, encode_columns, mapped
+from mechanisms.public.tables.encode import as_listed_sql
 from mechanisms.public.tables.scan import Source, literal, mapped_errors, private_folder
 from mechanisms.public.units import MAX_RECORDS
 from mechanisms.sensitive.contribution import (
@@ -68,7 +69,7 @@ class DuckdbEngine:
     ) -> dict[str, list[ValueCount]]:
         """As of `Engine`; ids and texts are copied once, and deleted again."""
         path, source = table.workdir / "values.parquet", table.source
-        texts = {f"v{i}": source.text(source.declared(c.name)) for i, c in enumerate(columns)}
+        texts = {f"v{i}": as_listed_sql(source, c) for i, c in enumerate(columns)}
         held = None if aside is None else aside_rows(table, aside)
         _copied(table, path, texts | {UNIT: row_names(source, table.unit, contents=None)[UNIT]}, held)
         rows = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
