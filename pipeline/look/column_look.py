@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mechanisms.public.arrays import Ints
@@ -93,12 +93,15 @@ def moved(column: Column) -> str:
     return words.get(column.outside, "refused")
 
 
-def cures_of_lost(column: Column, texts: Mapping[str, int], loss: ColumnLoss, shapes: Mapping[str, int]) -> list[str]:
+def cures_of_lost(
+    column: Column, texts: Mapping[str, int], loss: ColumnLoss, shapes: Mapping[str, int], alone: Collection[str]
+) -> list[str]:
     """Why values are lost, as far as some of them tell.
 
     Args:
         texts: lost values → how often each occurs.
         shapes: of numbers, what all values look like → how often each occurs.
+        alone: texts that one unit alone holds: a list of gaps, which is published, would betray it.
     """
     hints: list[str] = []
     empty = sum(n for t, n in texts.items() if not t.strip())
@@ -108,13 +111,13 @@ def cures_of_lost(column: Column, texts: Mapping[str, int], loss: ColumnLoss, sh
     if not words:
         return hints
     if column.kind in DATE_KINDS:
-        return hints + _dates(column, words, loss)
+        return hints + _dates(column, words, loss, alone)
     if column.gridded:
-        return hints + _numbers(column, words, shapes)
-    return hints + _texts(column, words)
+        return hints + _numbers(column, words, shapes, alone)
+    return hints + _texts(column, words, alone)
 
 
-def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[str]:
+def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss, alone: Collection[str]) -> list[str]:
     forms = date_forms(words)
     declared = [ISO if column.format is None else column.format, *column.more_formats]
     shares = [(form, loss.share * share) for form, share in forms]
@@ -136,10 +139,10 @@ def _dates(column: Column, words: Mapping[str, int], loss: ColumnLoss) -> list[s
     for form, remark in unread:
         if rows := sum(n for t, n in rest.items() if form.fullmatch(t.strip())):
             hints.append(f"{percent(loss.share * rows / sum(words.values()))} are {remark}")
-    return hints + _gaps(column, rest, numbers=True)
+    return hints + _gaps(column, rest, alone, numbers=True)
 
 
-def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]) -> list[str]:
+def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int], alone: Collection[str]) -> list[str]:
     """The reading that reads most of the whole column, where it is another than declared; the rest is told alone."""
     hints: list[str] = []
     declared = reading = NumberForm(column.strip, column.decimal)
@@ -175,7 +178,7 @@ def _numbers(column: Column, words: Mapping[str, int], shapes: Mapping[str, int]
     if units := unit_of_measure(measured):
         cured = json.dumps(sorted((*units, *reading.strip), key=len, reverse=True), ensure_ascii=False)
         hints.append(f"numbers with {' or '.join(map(repr, units))} beside them: the same unit? strip: {cured}")
-    hints += _gaps(column, words, numbers=True)
+    hints += _gaps(column, words, alone, numbers=True)
     if words and not hints:
         asked = f"{first_few(map(repr, words))}: results in words?"
         hints = [f"{asked} Write them into a column of their own; missing: […] is for those that mean a gap"]
@@ -188,17 +191,17 @@ def _below_zero(text: str, reading: NumberForm) -> bool:
     return match is not None and reading.number(match[1]) is not None
 
 
-def _gaps(column: Column, rest: Mapping[str, int], *, numbers: bool) -> list[str]:
+def _gaps(column: Column, rest: Mapping[str, int], alone: Collection[str], *, numbers: bool) -> list[str]:
     zeros = ", ".join(repr(t) for t in rest if numbers and ZERO.fullmatch(t.strip()))
     hints = [f"{zeros}: 0? Write it so in the table: as a gap it would raise the mean"] if zeros else []
     own = [t for t in rest if t.strip().lower().replace("_", " ") == column.name.lower().replace("_", " ")]
     hints += [f"{t!r}, as the column is called: a line of headers? It counts as a record: take it out" for t in own]
-    gaps = [t for t in gap_words(rest, numbers=numbers) if t not in own]
+    gaps = [t for t in gap_words(rest, numbers=numbers) if t not in own and t not in alone]
     cure = f"{', '.join(map(repr, gaps))}: a gap? missing: {listed([*column.missing_texts, *gaps])}"
     return [*hints, cure] if gaps else hints
 
 
-def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
+def _texts(column: Column, words: Mapping[str, int], alone: Collection[str] = ()) -> list[str]:
     folded = {_folded(t): t for t in column.values}
     hints = []
     if column.kind == "flag" and {t.strip().lower() for t in words} & {*YES, *NO}:
@@ -210,7 +213,7 @@ def _texts(column: Column, words: Mapping[str, int]) -> list[str]:
         own = {v: [t for t in variants if folded[_folded(t)] == v] for v in (folded[_folded(t)] for t in variants)}
         cure = "common" if common else json.dumps(own, ensure_ascii=False)
         hints.append(f"{len(variants)} spellings differ from a listed value in {how} ({few}): spellings: {cure}")
-    gaps = _gaps(column, words, numbers=False)
+    gaps = _gaps(column, words, alone, numbers=False)
     if column.kind == "categorical" and column.other is None and len(words) > len(gaps):
         hints.append(f"{len(words)} texts are not listed: list those that are public; other: Other takes the rest")
     return hints + gaps

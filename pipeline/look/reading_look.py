@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import numpy as np
 
 from mechanisms.public.arrays import Ints
-from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS, Look
+from mechanisms.public.drafts.column_facts import COMPACT, DAYS_OF_GAPS, Look, who_sql
 from mechanisms.public.drafts.mixed_guess import what_is_stripped
 from mechanisms.public.drafts.rule_guess import is_amount
 from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
@@ -29,8 +30,8 @@ from mechanisms.public.tables.doubts import (
     short_years,
     shorter_codes,
 )
-from mechanisms.public.tables.encode import PLAIN, declared_gap, read_sql, text_sql
-from mechanisms.public.tables.listed_gaps import days_among_ranges
+from mechanisms.public.tables.encode import PLAIN, as_listed_sql, declared_gap, read_sql, text_sql
+from mechanisms.public.tables.listed_gaps import days_among_ranges, usual
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.scan import OF_UTC, UTC, UTC_NS, Source, literal
 from mechanisms.public.tables.text_forms import (
@@ -189,14 +190,29 @@ def mixed_units(source: Source, column: Column) -> list[str]:
     return [f"{how}: two units, {words}? One unit in the table" for words in units]
 
 
-def gaps_among_numbers(source: Source, column: Column, counts: Ints, seen: Numbers) -> list[str]:
+def held_alone(source: Source, column: Column, texts: Collection[str], unit: str | None) -> set[str]:
+    """Those texts that one unit alone holds, usual signs aside; a number in whatever form its cells have it."""
+    texts = [t for t in texts if not usual(t.strip())]
+    if unit is None or not texts:
+        return set()
+    text = as_listed_sql(source, replace(column, missing_texts=tuple(texts)))
+    who = who_sql(source, source.index(unit, where="privacy.unit"))
+    held = f"SELECT {text} AS t, {who} AS who FROM {source.relation}"
+    each = f"SELECT t FROM ({held}) WHERE t IN ({', '.join(map(literal, texts))})"
+    return {str(t) for (t,) in source.lines(f"{each} GROUP BY t HAVING count(DISTINCT who) = 1")}
+
+
+def gaps_among_numbers(source: Source, column: Column, counts: Ints, seen: Numbers, unit: str | None) -> list[str]:
     """Numbers such as -999 or 9999999 that lie apart from all others, or 8 and 9 above answers from 1 to 5.
 
     Args:
         counts: rows per code.
+        unit: the column of persons; what one of them alone holds is never offered for a list that is published.
     """
     apart = _numbers_apart(source, column) if is_amount(column) else []
     gaps = dict(apart) | dict(_codes_apart(column, seen))
+    for value in held_alone(source, column, gaps, unit):
+        gaps.pop(value)
     return _asked(column, gaps) + _answers(column, counts[: column.value_codes], gaps)
 
 

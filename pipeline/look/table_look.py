@@ -41,6 +41,7 @@ from pipeline.look.reading_look import (
     differ_in_case,
     far_bounds,
     gaps_among_numbers,
+    held_alone,
     joined_cells,
     other_words,
     read_wrongly,
@@ -213,7 +214,7 @@ def _column(
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)
         warnings += unlisted_hint(column, dict(examples), other / report.rows)
     if column.discover is None:
-        warnings += far_bounds(source, column) + gaps_among_numbers(source, column, counts, facts.plain)
+        warnings += far_bounds(source, column) + gaps_among_numbers(source, column, counts, facts.plain, unit)
     if column.values:
         warnings += cut_short(dict(zip(column.values, counts.tolist(), strict=False)), column.name, names=False)
     hints = lone_hint(report.lone.get(column.name, 0), unit) + codes_between(schema, column, counts)
@@ -221,9 +222,9 @@ def _column(
     if loss.lost:
         mark = UNPLACED if column.gridded and loss.unread else OUTSIDE
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=mark, spread=True)
-        unread = replace(loss, lost=loss.unread, clipped=0)
+        unread, alone = replace(loss, lost=loss.unread, clipped=0), held_alone(source, column, dict(examples), unit)
         shapes = look.shapes(index) if unread.lost and column.numeric and column.width is None else {}
-        cures = cures_of_lost(column, dict(examples), unread, shapes) if unread.lost else []
+        cures = cures_of_lost(column, dict(examples), unread, shapes, alone) if unread.lost else []
         warnings += [cure for cure in cures if ONE_SIDED in cure]
         hints += [cure for cure in cures if cure not in warnings]
     if column.discover is None:

@@ -278,6 +278,28 @@ unit: {column: pid, records: {max: 2}}
     assert {c["status"] for c in looks.values()} == {"warning"}
 
 
+def test_check_offers_nothing_as_a_gap_that_one_person_alone_holds(tmp_path, capsys):
+    rows = [f"p{i // 2};{5 + 7 * i % 90} kWh;{i % 90}.5;2026-01-0{1 + i % 9};b" for i in range(600)]
+    rows += [f"{{}};7.654.321 kWh;{word};{word};{word}" for word in ["notte"] for _ in range(24)]
+    for whose, offered in (("p1", False), ("p{}", True)):
+        cells = [row.format(whose.format(i)) for i, row in enumerate(rows)]
+        (tmp_path / "t.csv").write_text("pid;used;hour;day;word\n" + "\n".join(cells) + "\n")
+        (tmp_path / "t.yaml").write_text("""name: t
+source: handbook
+dialect: {delimiter: ";"}
+columns:
+  used: {kind: integer, min: 0, max: 10000000, bins: {count: 9}, strip: [kWh, .], decimal: ","}
+  hour: {kind: float, min: 0, max: 99, bins: {count: 9}}
+  day: {kind: date, min: 2026-01-01, max: 2026-12-31, bins: month}
+  word: {kind: categorical, values: [b], missing: false}
+unit: {column: pid, records: {max: 2}}
+""")
+        command("check", f"data.path={tmp_path}/t.csv", f"data.schema={tmp_path}/t.yaml", "format=json")
+        looks = json.loads(capsys.readouterr().out)["columns"]
+        asked = {n for n, c in looks.items() if ": a gap? missing: [" in str(c)}
+        assert asked == ({"used", "hour", "day"} if offered else set()), (whose, looks)
+
+
 CENTS = "  pay: {kind: float, min: 0, max: 90, bins: {count: 9}}\n  stay: {kind: integer, min: 0, max: 900}\n"
 
 
