@@ -11,7 +11,7 @@ import numpy as np
 
 from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import CodedTable
-from mechanisms.public.domain import Domain
+from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.cell_sums import MergedQuery
 from mechanisms.public.queries.query_matrices import Identity
 from mechanisms.public.release import Measurements, NoisyMarginal
@@ -46,8 +46,9 @@ def with_far_cells_cleared(
         shapes: of the columns whose bins may be exchanged.
     """
     columns = {n: np.array(table.column(n)) for n in shapes}
-    answers = completed(measurements).answers
-    least = {a.clique: min(b.stddev for b in answers if b.clique == a.clique) for a in answers}
+    answers, least = completed(measurements).answers, dict[Clique, float]()
+    for answer in answers:
+        least[answer.clique] = min(answer.stddev, least.get(answer.clique, math.inf))
     for answer in answers:
         labels = pair_labels(answer, table.domain) if answer.stddev == least[answer.clique] else None
         for axis in (0, 1) if labels is not None else ():
