@@ -380,7 +380,7 @@ def test_the_small_version_leaves_a_table_a_figure_and_the_facts(name, folder):
     if name in ("anita_tradeoff", "mgd_pums"):
         assert (inside / "against.png").read_bytes()[:4] == b"\x89PNG"
         assert any(b["what"].startswith("rank correlation") for b in facts["beside"])
-    if name in CHALLENGES:  # whose stand-in is a table for any command
+    if name in CHALLENGES and name not in {"mgd_pums", "nist_crc"}:  # whose stand-in is a table for any command
         own = load_config([f"experiment={name}"]).data.name
         assert command("check", f"data={own}", "data.path=out/internal/stand-in.parquet") == 0
     if name == "ncript_table2":
