@@ -67,13 +67,14 @@ def dependence_of(inputs: Inputs) -> Dependence:
     if isinstance(some, CodedTable) and isinstance(drawn, CodedTable) and some.rows and not some.weighted:
         ends = None if synthetic.weighted else DependenceEnds(some, drawn, (real.rows, synthetic.rows))
     rows, farthest = [], 0.0
-    for pair, both in zip(pairs, counts, strict=True):
-        strength, other, slope = pair_dependence(*both, alike)
-        if strength > 0:
-            rows.append((*pair, strength, other, slope, strength * (1 - slope)))
-            farthest = max(farthest, _deviations(both[0], alike).beyond_chance)
-        if ends is not None and strength:
-            one = _deviations(both[0])
+    for pair, (truth, synthesized) in zip(pairs, counts, strict=True):
+        one = _deviations(truth, alike) if truth.sum() and synthesized.sum() else None
+        if one is None or not one.strength:
+            continue
+        strength, other, slope = _compared(one, _deviations(synthesized))
+        rows.append((*pair, strength, other, slope, strength * (1 - slope)))
+        farthest = max(farthest, one.beyond_chance)
+        if ends is not None:
             ends.add(pair, one.weights * one.values / one.square, strength, slope)
     if farthest < NormalDist().inv_cdf(1 - BY_CHANCE / len(pairs)):
         rows, ends = [], None
@@ -118,7 +119,11 @@ def pair_dependence(real: Floats, synthetic: Floats, alike: float = 1.0) -> tupl
     """
     if real.sum() == 0 or synthetic.sum() == 0:
         return 0.0, 0.0, 1.0
-    one, two = _deviations(real, alike), _deviations(synthetic)
+    return _compared(_deviations(real, alike), _deviations(synthetic))
+
+
+def _compared(one: _Deviations, two: _Deviations) -> tuple[float, float, float]:
+    """As of `pair_dependence`."""
     if not one.strength:
         return 0.0, two.strength, 1.0
     slope = float((one.weights * one.values * two.values).sum()) / one.square
@@ -136,7 +141,7 @@ class _Deviations:
         strength: Pearson's contingency coefficient √(square / (1 + square)) over that of a perfect dependence (Sakoda
             1977): in [0, 1], and of two columns of a normal distribution about their |correlation|; 0 for what
             sampling explains within three standard deviations, where `alike` records say as much as one.
-        beyond_chance: so many standard deviations of a normal distribution lies χ² beyond independence (Wilson and
+        beyond_chance: so many standard deviations of a normal distribution lies χ² beyond independence (Wilson &
             Hilferty 1931); 0 where the strength is 0.
     """
 

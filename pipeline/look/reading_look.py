@@ -333,12 +333,9 @@ def _twelve_hours(source: Source, column: Column) -> list[str]:
     """Times of which none is after 12:59 or before 1:00, and both ends of that are frequent: 1:30 may be 13:30."""
     if any("%p" in form for form in (column.format or "", *column.more_formats)):
         return []
-    early, hour = (
-        f"count(*) FILTER (h <= {EARLY})",
-        f"SELECT hour({read_sql(source, column)}) AS h FROM {source.relation}",
-    )
-    sql = f"SELECT count(h), min(h), max(h), {early} FROM ({hour})"
-    read, first, last, afternoon = source.lines(sql)[0]
+    hours = f"SELECT hour({read_sql(source, column)}) AS h FROM {source.relation}"
+    facts = f"SELECT count(h), min(h), max(h), count(*) FILTER (h <= {EARLY}) FROM ({hours})"
+    read, first, last, afternoon = source.lines(facts)[0]
     if read < FEWEST_TIMES or (first, last) != (1, 12) or not LITTLE <= afternoon / read <= 1 - LITTLE:
         return []
     return ["no time lies before 1:00 or after 12:59: is 1:30 at night, or 13:30? Clocks of 24 hours in the table"]

@@ -238,11 +238,16 @@ class _Cells:
 
 def far_groups(shape: Shape, labels: Ints) -> Flags:
     """Which groups of bins lie far from the mean, as values of the shape do; *other* and *missing* never."""
-    values, records = middles(shape), shape.counts
-    mean = float(np.average(values, weights=records))
-    stddev = float(np.sqrt(np.average((values - mean) ** 2, weights=records)))
+    mean, stddev = moments(shape)
     middle, there = group_middles(shape, labels)
     return np.asarray(there & (np.abs(middle - mean) > FAR * stddev))
+
+
+def moments(shape: Shape) -> tuple[float, float]:
+    """The mean and the standard deviation of the bins' middles, as many records as the shape has in each."""
+    values = middles(shape)
+    mean = float(np.average(values, weights=shape.counts))
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=shape.counts)))
 
 
 def group_middles(shape: Shape, labels: Ints) -> tuple[Floats, Flags]:

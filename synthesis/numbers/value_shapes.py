@@ -22,7 +22,7 @@ from mechanisms.public.schema.table_schema import Schema
 from synthesis.consistency.projection import norm_sub, soften
 from synthesis.consistency.residual_parts import completed
 from synthesis.numbers.clearing import cleared
-from synthesis.numbers.far_cells import filled_bins, with_far_cells_cleared
+from synthesis.numbers.far_cells import filled_bins, middles, moments, with_far_cells_cleared
 from synthesis.numbers.fine_evidence import Answer, mean_of
 from synthesis.persons.arranged import constants_alone, with_all_records, with_persons
 from synthesis.persons.person_sizes import with_records
@@ -242,12 +242,9 @@ def _long_tail(shape: Shape, answer: Answer) -> bool:
     empty, values, records = shape.counts <= 0, answer[0][: shape.counts.size], float(shape.below[-1])
     if empty.mean() <= 1 - FEW or not values[empty].sum() < BEYOND * values.sum():
         return False
-    largest = float(np.abs(shape.edges).max()) or 1.0  # squares of large numbers would run over
-    places, edges = shape.places / largest, shape.edges / largest
-    parts, middles = np.diff(shape.below) / records, (places[1:] + places[:-1]) / 2
-    mean = float(parts @ middles)
-    moved = norm_sub(values, records)[empty] / records @ ((edges[1:] + edges[:-1])[empty] / 2 - mean)
-    return bool(abs(moved) > MOVED * math.sqrt(parts @ (middles - mean) ** 2))
+    mean, stddev = moments(shape)
+    moved = norm_sub(values, records)[empty] @ (middles(shape)[empty] - mean)
+    return bool(abs(moved) > MOVED * stddev * records)
 
 
 def _drawn_to(counts: Floats, answer: Answer) -> Floats:
