@@ -331,6 +331,25 @@ def test_combining_keeps_every_pair_and_the_limit(sizes, data):
     assert {q for c in found for q in itertools.combinations(c, 2)} == set(pairs)
 
 
+@settings(max_examples=50)
+@given(sizes=st.lists(st.integers(1, 6), min_size=2, max_size=7), data=st.data())
+def test_combining_takes_the_sets_that_a_try_of_every_set_takes(sizes, data):
+    d = domain(*sizes)
+    every = list(itertools.combinations(d.names, 2))
+    pairs = data.draw(st.lists(st.sampled_from(every), unique=True, min_size=1))
+    left, taken = set(pairs), []
+    sets = [s for k in range(2, len(sizes) + 1) for s in itertools.combinations(d.names, k)]
+    for clique in sorted(sets, key=lambda s: (-len(s), d.cells(s), d.axes(s))):
+        held = set(itertools.combinations(clique, 2))
+        if not held <= set(pairs) or not held & left or (len(clique) > 2 and d.cells(clique) > 200):
+            continue
+        cells = [d.cells(p) for p in held & left]
+        if sum((d.cells(clique) * c) ** 0.5 for c in cells) <= sum(c ** (2 / 3) for c in cells) ** 1.5 * (1 + 1e-9):
+            taken.append(clique)
+            left -= held
+    assert combined(d, pairs, 200) == sorted(taken, key=lambda c: (len(c), d.axes(c)))
+
+
 def test_groups_are_those_that_depend_on_each_other():
     d = domain(2, 2, 2, 2, 2)
     pairs = list(itertools.combinations(d.names, 2))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from mechanisms.public.arrays import Floats
+from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import BATCH_CELLS
 from mechanisms.public.domain import Clique, Domain
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
@@ -113,61 +113,63 @@ def combined(
         counted: where `domain` is over merged values, that of the values as rows have them: no set has more cells there
             than are counted at a time.
     """
-    edges = {frozenset(c) for c in chosen if len(c) == 2}
-    order = sorted(_sets(domain, edges, max_cells, counted), key=lambda c: (-len(c), domain.cells(c), domain.axes(c)))
+    edges = sorted({tuple(sorted(domain.axes(c))) for c in chosen if len(c) == 2})
     others = [c for c in chosen if len(c) != 2]
-    open_ = set(edges)
-    for clique in order:
-        if not open_:
-            break
-        mine = [p for p in map(frozenset, itertools.combinations(clique, 2)) if p in open_]
-        cells = np.array([domain.cells(p) for p in mine], np.float64)
-        together = float(np.sqrt(cells * domain.cells(clique)).sum())
-        if mine and together <= SLACK * float((cells ** (2 / 3)).sum()) ** 1.5 * (1 + 1e-9):
-            others.append(clique)
-            open_ -= set(mine)
+    open_ = {e: domain.cells(domain.names[i] for i in e) for e in edges}
+    for level, numbers in reversed(_sets(domain, edges, max_cells, counted)):
+        for places, whole in zip(map(tuple, level.tolist()), numbers.tolist(), strict=True):
+            mine = [p for p in itertools.combinations(places, 2) if p in open_]
+            cells = np.array([open_[p] for p in mine], np.float64)
+            together = float(np.sqrt(cells * whole).sum())
+            if mine and together <= SLACK * float((cells ** (2 / 3)).sum()) ** 1.5 * (1 + 1e-9):
+                others.append(tuple(domain.names[i] for i in places))
+                for pair in mine:
+                    del open_[pair]
     return sorted(others, key=lambda c: (len(c), domain.axes(c)))
 
 
-def _sets(domain: Domain, edges: Collection[frozenset[str]], max_cells: int, counted: Domain | None) -> list[Clique]:
-    """The pairs, and every larger set within max_cells all of whose pairs are among them; at most MAX_SETS per size.
+def _sets(
+    domain: Domain, edges: Sequence[tuple[int, ...]], max_cells: int, counted: Domain | None
+) -> list[tuple[Ints, Ints]]:
+    """The pairs, and the larger sets that may replace some; of each size those with the fewest cells, at most MAX_SETS.
 
-    A set is a whole number, one bit for each attribute: tables of many small columns have a hundred thousand sets.
+    Let a set of k attributes have c cells, its largest pair p. Its pairs have Σ cᵢ^⅔ ≤ k(k - 1)/2 · p^⅔, and so it
+    replaces no pairs unless c ≤ SLACK² · k(k - 1)/2 · p. Such a set of four or more holds such sets of one attribute
+    fewer: of those but the two largest, leave out the larger ones first.
+
+    Returns:
+        for each size, the places of the attributes, sets × attributes, and the cells; by cells and then by places.
     """
-    near = [0] * len(domain)
-    ends = [domain.axes(e) for e in edges]
-    for one, two in ends:
-        near[one] |= 1 << two
-        near[two] |= 1 << one
-    sizes = domain.shape(domain.names)
-    limits = None if counted is None else counted.shape(domain.names)
-    level = {1 << i | 1 << j: (sizes[i] * sizes[j], near[i] & near[j]) for i, j in ends}
-    sets: list[int] = []
-    while level:
-        sets += level
-        grown: dict[int, tuple[int, int]] = {}
-        for own, (cells, common) in level.items():
-            for place in _places(common):
-                larger = own | 1 << place
-                if larger in grown or cells * sizes[place] > max_cells:
-                    continue
-                if limits is None or math.prod(limits[i] for i in _places(larger)) <= BATCH_CELLS:
-                    grown[larger] = cells * sizes[place], common & near[place]
-        if len(grown) > MAX_SETS:
-            least = sorted(grown, key=lambda s: (grown[s][0], _places(s)))[:MAX_SETS]
-            grown = {s: grown[s] for s in least}
-        level = grown
-    return [tuple(domain.names[i] for i in _places(s)) for s in sets]
+    sizes = np.array(domain.shape(domain.names), np.int64)
+    limits = None if counted is None else np.array(counted.shape(domain.names), np.float64)
+    near = np.zeros((sizes.size, sizes.size), np.bool_)
+    level = np.array(edges, np.int64).reshape(-1, 2)
+    near[level[:, 0], level[:, 1]] = near[level[:, 1], level[:, 0]] = True
+    sets: list[tuple[Ints, Ints]] = []
+    while len(level):
+        cells = sizes[level].prod(axis=1)
+        order = np.lexsort((*level.T[::-1], cells))
+        level, cells = level[order], cells[order]
+        if sets:
+            same = (level[1:] == level[:-1]).all(axis=1)
+            each = np.flatnonzero(np.concatenate([[True], ~same]))[:MAX_SETS]
+            level, cells = level[each], cells[each]
+        sets.append((level, cells))
+        parts = np.array_split(level, 1 + level.shape[0] * sizes.size // BATCH_CELLS)
+        level = np.concatenate([_larger(p, near, sizes, max_cells, limits) for p in parts])
+    return sets
 
 
-def _places(bits: int) -> tuple[int, ...]:
-    """Which bits of a whole number are 1, the lowest first."""
-    places = []
-    while bits:
-        lowest = bits & -bits
-        places.append(lowest.bit_length() - 1)
-        bits ^= lowest
-    return tuple(places)
+def _larger(sets: Ints, near: Flags, sizes: Ints, max_cells: int, limits: Floats | None) -> Ints:
+    """Sets of one attribute more that may replace pairs, each once for every set that it grows from."""
+    common = np.logical_and.reduce([near[column] for column in sets.T])
+    common &= sizes[sets].prod(axis=1)[:, None] * sizes <= max_cells
+    rows, places = np.nonzero(common)
+    larger = np.sort(np.column_stack([sets[rows], places]), axis=1)
+    small = np.sort(sizes[larger], axis=1)[:, :-2].prod(axis=1) <= SLACK**2 * math.comb(larger.shape[1], 2)
+    if limits is not None:
+        small &= limits[larger].prod(axis=1) <= BATCH_CELLS
+    return np.asarray(larger[small])
 
 
 def combined_questions(
