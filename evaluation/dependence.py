@@ -140,9 +140,9 @@ class _Deviations:
         square: Σ weights · values², χ² / n, less what sampling adds to it (Bergsma 2013 does so for Cramér's V).
         strength: Pearson's contingency coefficient √(square / (1 + square)) over that of a perfect dependence (Sakoda
             1977): in [0, 1], and of two columns of a normal distribution about their |correlation|; 0 for what
-            sampling explains within three standard deviations, where `alike` records say as much as one.
+            sampling explains within three standard deviations.
         beyond_chance: so many standard deviations of a normal distribution lies χ² beyond independence (Wilson &
-            Hilferty 1931); 0 where the strength is 0.
+            Hilferty 1931), where `alike` records say as much as one; 0 where a column has one value.
     """
 
     values: Floats
@@ -161,12 +161,12 @@ def _deviations(counts: Floats, alike: float = 1.0) -> _Deviations:
     by_chance = weights * expected * np.outer(1 - across, 1 - up) / max(n - 1, 1)
     whole = float((weights * values**2).sum())
     square = whole - float(by_chance.sum())
-    most = alike * float(by_chance.sum() + DEVIATIONS * math.sqrt(2 * float((by_chance**2).sum())))
-    strength, far, codes = 0.0, 0.0, min(np.count_nonzero(across), np.count_nonzero(up))
-    if codes > 1 and whole > most:
-        strength = min(math.sqrt(square / (1 + square) * codes / (codes - 1)), 1.0)
-        spread = 2 / (9 * n * float(by_chance.sum()))  # χ² has about n · Σ by_chance degrees of freedom
-        far = ((whole / (alike * float(by_chance.sum()))) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    codes = min(np.count_nonzero(across), np.count_nonzero(up))
+    if codes < 2:
+        return _Deviations(values, weights, square, 0.0, 0.0)
+    spread = 2 / (9 * max(n * float(by_chance.sum()), 1.0))  # χ² has about n · Σ by_chance degrees of freedom
+    far = ((whole / (alike * float(by_chance.sum()))) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    strength = min(math.sqrt(square / (1 + square) * codes / (codes - 1)), 1.0) if far > DEVIATIONS else 0.0
     return _Deviations(values, weights, square, strength, far)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2, norm
 
 from mechanisms.public.coded_table import CodedTable
 
@@ -123,8 +124,8 @@ def kept_of_pair(real: CodedTable, synthetic: CodedTable, pair: Columns) -> tupl
 
     With the deviations from independence R and S of the two tables, the share is ⟨R, S⟩ / ⟨R, R⟩ within [0, 1]: all of
     it, or more, is 1; what points the other way is 0. Each cell weighs 1 over its expected share and that of one
-    record; what noise of sampling adds to ⟨R, R⟩ is taken out. A dependence within three standard deviations of that
-    noise is none.
+    record; what noise of sampling adds to ⟨R, R⟩ is taken out. A dependence that sampling reaches as often as a normal
+    distribution reaches three standard deviations is none.
     """
     if synthetic.rows == 0:
         return 1.0, 0.0
@@ -138,8 +139,10 @@ def kept_of_pair(real: CodedTable, synthetic: CodedTable, pair: Columns) -> tupl
     weights = 1 / (expected + 1 / n)
     by_chance = expected * np.outer(1 - a, 1 - b) / (n - 1) * weights
     real_part, synthetic_part = p - expected, q - np.outer(q.sum(axis=1), q.sum(axis=0))
-    phi2 = float((weights * real_part**2).sum() - by_chance.sum())
-    if phi2 <= 3 * math.sqrt(2 * float((by_chance**2).sum())):
+    whole, chance = float((weights * real_part**2).sum()), float(by_chance.sum())
+    degrees = max(n * chance, 1.0)
+    if chi2.sf(whole / chance * degrees, degrees) >= norm.sf(3):
         return 0.0, 1.0
+    phi2 = whole - chance
     share, codes = float((weights * real_part * synthetic_part).sum()) / phi2, min(p.shape)
     return math.sqrt(min(phi2 / (1 + phi2) * codes / (codes - 1), 1.0)), min(max(share, 0.0), 1.0)
