@@ -126,11 +126,11 @@ class Auto(ScoredPairs):
         view = replace(view, queries={**queries, **over_finer})
         asked |= with_residuals(context.domain, over_finer, context.bound)[0]
         every = len(parts) == len(view.pairs)
-        larger = combined_questions(context.domain, parts, asked, self.combine_cells) if every else []
-        together = every and not any(c in certain for c, *_ in larger)
+        questions = combined_questions(context.domain, parts, asked, self.combine_cells) if every else []
+        together = every and not any(c in certain for c, *_ in questions)
         if first is None or not parts or together:
             columns = dict(zip(given, shares.bought.tolist(), strict=True))
-            spend_together(context, parts, asked, columns, self.combine_cells, left=left, first=charges)
+            spend_together(context, questions, columns, left=left, first=charges)
             return
         forest, others = [c for c in parts if c in certain], [i for i, c in enumerate(view.pairs) if c not in certain]
         rest = 1 - sum(parts[c] for c in forest)
@@ -152,7 +152,8 @@ class Auto(ScoredPairs):
         over_finer = _over_finer(context, view, finer, noises, _by_answers(context, view), self.max_cells)
         asked |= with_residuals(context.domain, over_finer, context.bound)[0]
         pairs |= {view.pairs[others[i]]: p for i, p in zip(plan.chosen, plan.parts.tolist(), strict=True)}
-        spend_together(context, pairs, asked, columns, self.combine_cells, left=left, first=charges + 1)
+        questions = combined_questions(context.domain, pairs, asked, self.combine_cells)
+        spend_together(context, questions, columns, left=left, first=charges + 1)
 
     def _queries(
         self, context: Context, expected: Expected, noise: float, columns: int

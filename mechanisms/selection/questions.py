@@ -9,7 +9,7 @@ import numpy as np
 
 from mechanisms.public.arrays import Floats
 from mechanisms.public.candidates import Candidate, Expected
-from mechanisms.public.designs.dense import combined_questions, whole_questions
+from mechanisms.public.designs.dense import Question, whole_questions
 from mechanisms.public.designs.pair_view import joining
 from mechanisms.public.domain import Clique
 from mechanisms.public.queries.query_matrices import Identity, QueryMatrix
@@ -54,23 +54,20 @@ def share_out(
 
 def spend_together(
     context: Context,
-    pairs: Mapping[Clique, float],
-    asked: Mapping[Clique, QueryMatrix],
+    pairs: Sequence[Question],
     columns: Mapping[Clique, float],
-    most: int,
     *,
     left: float = 1.0,
     first: int = 0,
 ) -> None:
-    """Measure one round: pairs, combined into marginals of at most `most` cells where that costs no noise, and columns.
+    """Measure one round: pairs, as `combined_questions` has them, and columns.
 
     Args:
         pairs, columns: with their parts of what is left of the reserve.
-        asked: the query of each pair.
         left: the part of the reserve that is left.
         first: the number of the round's first charge.
     """
-    questions = combined_questions(context.domain, pairs, asked, most) + whole_questions(context.domain, columns)
+    questions = [*pairs, *whole_questions(context.domain, columns)]
     paid = [(c, q, p * left * WHOLE) for c, q, p in questions if p > LEAST_PART]
     context.ask([(Part(p, i), c, q) for i, (c, q, p) in enumerate(paid, first)])
 

@@ -19,6 +19,8 @@ STEPS = 96
 LEAST_GAIN = 1e-6
 #: The noise of pairs summed out of a combined marginal is at most `SLACK` times that of the pairs measured alone.
 SLACK = 1.0
+#: A marginal, its query, and its part of a budget.
+Question = tuple[Clique, QueryMatrix, float]
 #: Sets of one size that are tried, those with the fewest cells first.
 MAX_SETS = 20_000
 
@@ -174,7 +176,7 @@ def _larger(sets: Ints, near: Flags, sizes: Ints, max_cells: int, limits: Floats
 
 def combined_questions(
     domain: Domain, parts: Mapping[Clique, float], queries: Mapping[Clique, QueryMatrix], most: int
-) -> list[tuple[Clique, QueryMatrix, float]]:
+) -> list[Question]:
     """Pairs with their parts of the budget, combined into marginals of at most `most` cells where that costs no noise.
 
     Pairs that are asked over coarser values stay as they are; a combined marginal gets the parts of its pairs.
@@ -189,6 +191,6 @@ def combined_questions(
     return whole_questions(domain, larger) + [(c, queries[c], p) for c, p in share.items()]
 
 
-def whole_questions(domain: Domain, parts: Mapping[Clique, float]) -> list[tuple[Clique, QueryMatrix, float]]:
+def whole_questions(domain: Domain, parts: Mapping[Clique, float]) -> list[Question]:
     """Marginals, every cell asked for, with their parts of the budget."""
     return [(c, Identity(domain.cells(c)), p) for c, p in parts.items()]
