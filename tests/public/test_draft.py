@@ -295,6 +295,9 @@ def test_a_running_number_and_numbers_that_are_called_ids_are_left_out(tmp_path:
     assert facts.leave_out == ("line", "sheet", "customer_no") and [c.name for c in facts.columns] == ["weight", "age"]
     assert text.count("whole numbers, no two alike: a running number, or an id") == 2
     assert "3400" not in text and "70000" not in text
+    rows += "".join(f"{i},{1000 + 3 * i},{70_000 + i % 90},{(i * 37) % 401},{i % 40}\n" for i in range(1, 5))
+    again, facts = drafted(csv(tmp_path, "line,sheet,customer_no,weight,age\n" + rows))  # four rows that stand twice
+    assert facts.leave_out == ("line", "sheet", "customer_no") and "whole numbers, hardly two alike" in again
 
 
 def test_numbers_in_a_column_of_places_are_a_list_without_order_and_amounts_are_not(tmp_path: Path) -> None:

@@ -337,11 +337,11 @@ class Look:
         rows = self._engine.execute(f"{sql} GROUP BY b HAVING {held} ORDER BY n DESC, b LIMIT {MAX_VALUES}").fetchall()
         return {str(text): int(n) for text, n in rows if "\0" not in str(text)}
 
-    def repeated(self, index: int) -> int:
-        """How many values stand in two rows or more."""
-        each = f"SELECT t FROM seen WHERE i = {index} AND ok GROUP BY t HAVING sum(n) > 1"
-        ((count,),) = self._engine.execute(f"SELECT count(*) FROM ({each})").fetchall()
-        return int(count)
+    def alike(self, index: int) -> tuple[int, int]:
+        """How many values stand in two rows or more, and how many pairs of rows are alike."""
+        each = f"SELECT sum(n) AS n FROM seen WHERE i = {index} AND ok GROUP BY t HAVING sum(n) > 1"
+        ((count, pairs),) = self._engine.execute(f"SELECT count(*), sum(n * (n - 1) / 2) FROM ({each})").fetchall()
+        return int(count), int(pairs or 0)
 
     def of_groups(self, index: int) -> bool:
         """Whether whole numbers have few rows each, and far more pairs of rows than amounts that lie as far apart.

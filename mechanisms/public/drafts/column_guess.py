@@ -11,7 +11,7 @@ from shlex import quote
 from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
 from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
 from mechanisms.public.drafts.mixed_guess import what_is_stripped
-from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts, Numbers
+from mechanisms.public.drafts.seen import FEWEST_UNITS, OWN, ColumnFacts, Numbers
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_numbered, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines
@@ -68,7 +68,7 @@ LENGTH = re.compile("[0-9]{1,3}:[0-5][0-9](:[0-5][0-9])?")
 LONG = re.compile("(?!24:00)(2[4-9]|[3-9][0-9]|[1-9][0-9]{2}):")
 #: Of so many lengths some have fewer than ten minutes.
 MANY_LENGTHS = 50
-#: Whole numbers of which no two are alike are ids where so many pairs of amounts in their range would be, by chance.
+#: Whole numbers are ids where of amounts in their range so many times as many pairs, and one, would be alike by chance.
 PAIRS = 10
 
 
@@ -135,7 +135,7 @@ def _empty(facts: ColumnFacts) -> Guess:
 
 
 def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
-    """Whole numbers, but for a word in 100, that are called ids, no two alike, or common to groups of a few rows."""
+    """Whole numbers, but for a word in 100: called ids, hardly two alike, or common to groups of a few rows."""
     seen, name = facts.plain, look.source.names[index]
     others = seen.wholes < max(seen.count, 0.99 * facts.filled)
     if others or seen.low is None or seen.high is None or facts.distinct <= FEW_IDS:
@@ -146,9 +146,11 @@ def _ids(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
         return None  # days in digits
     if not CODE_NAME.search(name) and facts.may_be_id(name) and look.of_groups(index):
         return None, "whole numbers with gaps, few rows each, far oftener alike than amounts: ids, as of households"
-    if facts.filled**2 < 2 * PAIRS * (seen.high - seen.low + 1) or look.repeated(index):
+    _, alike = look.alike(index)
+    few = facts.filled**2 < 2 * PAIRS * (1 + alike) * (seen.high - seen.low + 1)
+    if few or facts.distinct < OWN * facts.filled:
         return None
-    return None, "whole numbers, no two alike: a running number, or an id"
+    return None, f"whole numbers, {'hardly' if alike else 'no'} two alike: a running number, or an id"
 
 
 def _plain_numbers(look: Look, index: int, facts: ColumnFacts) -> Guess | None:

@@ -310,7 +310,7 @@ def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
     kind = fields["kind"] if fields is not None else "categorical"
     codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
     many = kind in CODES and not facts.wordy and facts.distinct > ROW_SHARE * facts.filled
-    if many and (twice := look.repeated(index)):
+    if many and (twice := look.alike(index)[0]):
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
     if not codes or not facts.may_be_id(name) or (fields is not None and "multiple_of" in fields):
         return ""
