@@ -139,10 +139,11 @@ def settled_privacy(privacy: PrivacyConfig, data: DataConfig, unit: PersonUnit |
         problem = f"got {WORD}, but the schema's unit says that {unit.bound} of a unit's records count"
         raise UserError(problem, where="privacy.max_records", fix=fix)
     own = None if data.unit == RECORD else data.unit
-    for where, value in (("privacy.unit", privacy.unit), ("data.unit", own)):
+    for where, value, other in (("privacy.unit", privacy.unit, ""), ("data.unit", own, "; or data=table")):
         if value not in (None, unit.column):
             problem = f"got {value!r}, but the schema says unit: {{column: {unit.column}}}"
-            raise UserError(problem, where=where, fix=f"{where}={unit.column}, or null; or another unit in the schema")
+            fix = f"{where}={unit.column}, or null; or another unit in the schema{other}"
+            raise UserError(problem, where=where, fix=fix)
     most, counted = unit.max_records, unit.counted
     records = f"{{max: {most}}}" if counted is None else f"{{max: {most}, counted: {counted}}}"
     for where, count in (("privacy.max_records", privacy.max_records), ("data.max_records", data.max_records)):

@@ -130,6 +130,8 @@ def test_a_contradiction_is_refused_by_every_command_before_any_charge_and_names
         if asked[0] != "check" or name.startswith("privacy"):
             assert said in reply(capsys, *asked, setting, code=1).err, asked
     assert not list(Path().glob("**/ledger*"))
+    if name == "data.unit":  # as of the demo, where only the path was given
+        assert "data=table" in reply(capsys, "plan", *OWN, setting, code=1).err
     if name.endswith("max_records"):
         sweep = ["run", "-m", *OWN, f"{name}=3,4", "hydra.sweep.dir=sweep"]
         assert said in reply(capsys, *sweep, code=1).err and not list(Path("sweep").glob("**/privacy.json"))
