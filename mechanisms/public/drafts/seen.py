@@ -17,8 +17,9 @@ from mechanisms.public.tables.text_forms import ROW_SHARE
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
 #: bound far from all others: it may be one person's.
 FEWEST_UNITS = 10
-#: Bounds are driven far out where they span so many times what is left without the FEWEST_UNITS values at either end.
-FAR_OUT = 3
+#: Bounds of numbers, and of days, which have no long tails, are driven far out where they span so many times what is
+#: left without the FEWEST_UNITS values at either end.
+FAR_OUT, DAYS_OUT = 3, 2
 #: The least and the largest number, or day; None: there is none.
 Ends: TypeAlias = tuple[Any, Any]
 #: Of at least so many numbers this share are multiples of one of these steps, where amounts are rounded to it.
@@ -86,7 +87,8 @@ class Spread:
         if len(self.apart) > len(self.gaps):
             return "values far from all others, which the bounds leave out: do they mean a gap?"
         (low, high), ends = self.inner, (self.low, self.high)
-        if None in (*ends, low, high) or low >= high or ends[1] - ends[0] <= FAR_OUT * (high - low):
+        times = DAYS_OUT if isinstance(low, date) else FAR_OUT
+        if None in (*ends, low, high) or low >= high or ends[1] - ends[0] <= times * (high - low):
             return ""
         return "what drives the bounds far out: take public ones"
 
