@@ -976,7 +976,7 @@ def test_listed_texts_are_texts_to_every_reader_of_yaml_and_the_lists_of_a_colum
 
 def test_whole_numbers_that_are_called_codes_are_drafted_as_codes_and_no_amount_is_asked_to_name_persons(tmp_path):
     rows = "".join(
-        f"{10_000 + i * 7919 % 70},{10_000 + i * 7919 % 600},{i % 9},{i * 7919 % 8_999}\n" for i in range(9_000)
+        f"{10_000 + i * 7919 % 70},{10_000 + i * 7919 % 600},{i % 9},{i * i * 7919 % 8_999}\n" for i in range(9_000)
     )
     text, facts = drafted(csv(tmp_path, "plz,zip,site_code,income\n" + rows))
     assert [facts[n].kind for n in ("plz", "site_code")] == ["categorical"] * 2 and facts["zip"].width == 5
