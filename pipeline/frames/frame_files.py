@@ -73,7 +73,8 @@ def write_frame(
     """
     names: TypesByName = None
     if schema is not None and further is not None:
-        names = {**{c.name: f"schema: column {c.name!r}" for c in schema.held}, **further}
+        once = schema.rules.unit.constant if schema.rules.unit else ()  # a table of units may hold them
+        names = {c.name: None if c.name in once else f"schema: column {c.name!r}" for c in schema.held} | {**further}
     if isinstance(frame, pd.DataFrame):
         return _write_pandas(frame, path, schema, names)
     if isinstance(frame, ArrowStream):

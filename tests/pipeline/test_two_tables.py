@@ -91,6 +91,12 @@ def test_a_frame_of_units_stands_beside_a_frame_of_records(place: Path) -> None:
         pipeline.fit(pd.read_csv("stays.csv"), "stays.yaml", units=people, **settings)
 
 
+def test_a_frame_without_its_units_names_where_they_are_given(place: Path) -> None:
+    with pytest.raises(UserError, match=r"no column of constants of persons, 'sex', 'town', in the frame") as refused:
+        pipeline.fit(pd.read_csv("stays.csv"), "stays.yaml", quiet=True)
+    assert "units=FRAME" in str(refused.value)
+
+
 def test_a_first_row_in_the_place_of_a_header_is_not_quoted(place: Path, capsys) -> None:
     people = pd.read_csv("people.csv")
     people.to_csv("people.csv", index=False, header=False)

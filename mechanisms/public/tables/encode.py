@@ -52,7 +52,8 @@ def encoding(source: Source, schema: Schema, further: dict[str, str] | None = No
     absent = [c.name for c in schema.held if c.name not in source.names]
     unit = schema.rules.unit
     if absent and unit is not None and {*absent} <= {*unit.constant}:
-        fix = "data.units.path=TABLE, where a table with one row per person holds them; or take them out of the schema"
+        fix = "data.units.path=TABLE (Python: units=FRAME), where a table with one row per person holds them; or take "
+        fix += "them out of the schema"
         problem = f"no column of constants of persons, {', '.join(map(repr, absent))}, in {table_name(source.path)}"
         raise UserError(problem, where="schema", fix=fix)
     if len(absent) > 1:
