@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 
 import numpy as np
 
 from mechanisms.public.arrays import Ints
-from mechanisms.public.drafts.bin_guess import FEW_CODES
-from mechanisms.public.drafts.column_guess import OTHERS
-from mechanisms.public.drafts.seen import SPIKE, Numbers
-from mechanisms.public.schema.column import Column
+from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
+from mechanisms.public.drafts.column_facts import Look, few_units
+from mechanisms.public.drafts.column_guess import OTHERS, outwards
+from mechanisms.public.drafts.seen import SPIKE, ColumnFacts, Numbers, Spread
+from mechanisms.public.schema.bins import DAY
+from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, USUAL_FINE, bins_of_several, finest, log_cut
+from mechanisms.public.schema.spellings import ISO
 from mechanisms.public.schema.table_schema import Schema
 from mechanisms.public.tables.losses import percent
 from mechanisms.public.tables.text_forms import NumberForm
@@ -118,3 +122,25 @@ def wide_bins(column: Column, values: Ints, present: int) -> list[str]:
             how = f"values inside a bin are drawn {fine}evenly; declare more edges there"
             hints.append(f"{problem} and spans {percent(span)} of the range: {how}")
     return hints
+
+
+def ends_of_few(look: Look, index: int, column: Column, facts: ColumnFacts) -> list[str]:
+    """That a bound lies where a draft puts it, and so few hold what drives it there that it may tell of one person."""
+    if column.discover is not None or column.kind not in {*DATE_KINDS, "integer", "float"}:
+        return []
+    days = column.kind in DATE_KINDS
+    seen: Spread = look.moments(index, [column.format or ISO, *column.more_formats]) if days else facts.plain
+    bounds, end = seen.bounds(), seen.driven
+    if bounds is None or not end:
+        return []
+    if isinstance(seen, Numbers):
+        fields, _ = guess_bins(seen, *bounds)
+        drafted, own = (fields["min"], fields["max"]), (column.low, column.high)
+    else:
+        low, high = (date.fromisoformat(text) - date(1970, 1, 1) for text in outwards(*map(str, bounds)))
+        unit = 1 if column.kind == "date" else DAY
+        drafted, own = (low.days, high.days), (column.low // unit, column.high // unit)
+    farther = end == "max"
+    if drafted[farther] != own[farther] or (not days and own[farther] == 0):  # 0 is anybody's bound
+        return []
+    return [f"{end} is the table's own, rounded, and {few_units(look.unit)} what drives it far out: take a public one"]

@@ -26,7 +26,7 @@ from mechanisms.public.tables.losses import ColumnLoss, beyond, fate, loss_of
 from mechanisms.public.tables.scan import Source
 from mechanisms.sensitive.contribution import PrivacyUnit, UnitRows
 from mechanisms.sensitive.private_table import lone_texts
-from pipeline.look.bin_look import codes_between, limits_above, spikes
+from pipeline.look.bin_look import codes_between, ends_of_few, limits_above, spikes
 from pipeline.look.column_look import (
     ONE_SIDED,
     ColumnLook,
@@ -208,7 +208,7 @@ def _column(
     other = 0 if column.other_code is None else int(counts[column.other_code])
     examples: list[tuple[str, int]] = []
     warnings = [f"it {IDS_MEASURED}; leave_out: [{unit}]"] if column.name == unit else []
-    warnings += persons_released(column, facts, frequent, unit)
+    warnings += persons_released(column, facts, frequent, unit) + ends_of_few(look, index, column, facts)
     warnings += read_wrongly(look, column, facts, report) + limits_above(column, look.sample(index))
     if column.discover is None and outside > at_most * max(report.rows - missing, 1) and other:
         examples = values_outside(source, schema, column.name, most=LOOKED_AT, mark=OUTSIDE, spread=True)

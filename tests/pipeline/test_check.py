@@ -300,6 +300,28 @@ unit: {column: pid, records: {max: 2}}
         assert asked == ({"used", "hour", "day"} if offered else set()), (whose, looks)
 
 
+@pytest.mark.parametrize(("far", "told"), [(1, True), (12, False)])
+def test_a_bound_that_a_draft_reads_off_few_rows_is_told_until_a_public_one_stands_there(folder, capsys, far, told):
+    """A hearing in 2031, one person's, stood as max in a schema that was confirmed with one flag."""
+    cells: dict[str, list[object]] = {
+        "pay": [i % 83 / 10 for i in range(400)] + [400.5] * far,
+        "day": [f"202{i % 4}-0{1 + i % 9}-02" for i in range(400)] + ["2031-07-14"] * far,
+        "at": [f"202{i % 4}-0{1 + i % 9}-02 1{i % 10}:00" for i in range(400)] + ["2004-07-14 12:00"] * far,
+    }
+    fields, _ = drafted(cells)
+    said = checked(capsys, cells)["columns"]
+    own = {
+        n: [h for h in c["hints"] if "the table's own, rounded, and fewer than 10 rows hold" in h]
+        for n, c in said.items()
+    }
+    assert {n: h[0].split()[0] for n, h in own.items() if h} == (
+        {"pay": "max", "day": "max", "at": "min"} if told else {}
+    )
+    public = {"pay": {"max": 1000.0}, "day": {"max": "2040-12-31"}, "at": {"min": "2000-01-01"}}
+    said = checked(capsys, cells, {n: c | public[n] | {"bins": {"count": 5}} for n, c in fields.items()})["columns"]
+    assert "the table's own" not in str(said)
+
+
 CENTS = "  pay: {kind: float, min: 0, max: 90, bins: {count: 9}}\n  stay: {kind: integer, min: 0, max: 900}\n"
 
 

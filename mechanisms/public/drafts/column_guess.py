@@ -272,7 +272,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     enough = 1 - FEW_WORDS if listable else MOSTLY
     if n < enough * facts.filled or (bounds := seen.bounds()) is None:
         return None
-    low, high = (str(bounds[0]),) * 2 if clock else _outwards(*map(str, bounds))  # the first of 1900 for a clock
+    low, high = (str(bounds[0]),) * 2 if clock else outwards(*map(str, bounds))  # the first of 1900 for a clock
     fields: FieldDict = {"kind": "date" if seen.days and not clock else "datetime", "min": low, "max": high}
     fields |= {"formats": forms} if len(forms) > 1 else {} if forms == [ISO] else {"format": forms[0]}
     written = any(f == ISO or "%S" in f for f in forms) or (seen.multiple_of or 0) > 60
@@ -311,7 +311,7 @@ def _dates(look: Look, index: int, facts: ColumnFacts) -> Guess | None:
     return {**fields, "missing": gaps or facts.empty or n < facts.filled}, guess.format(shown) + doubt
 
 
-def _outwards(low: str, high: str) -> tuple[str, str]:
+def outwards(low: str, high: str) -> tuple[str, str]:
     """The first and the last day seen, to whole years where many lie between, else to whole months.
 
     A bound is nobody's birthday then.

@@ -86,11 +86,17 @@ class Spread:
         """That few units hold what bounds leave out, or what drives them far out, to be told behind who few are."""
         if len(self.apart) > len(self.gaps):
             return "values far from all others, which the bounds leave out: do they mean a gap?"
-        (low, high), ends = self.inner, (self.low, self.high)
-        times = DAYS_OUT if isinstance(low, date) else FAR_OUT
-        if None in (*ends, low, high) or low >= high or ends[1] - ends[0] <= times * (high - low):
+        return "what drives the bounds far out: take public ones" if self.driven else ""
+
+    @property
+    def driven(self) -> str:
+        """Which bound few units drive far out, min or max; or ''."""
+        (low, high), ends, bounds = self.inner, (self.low, self.high), self.bounds()
+        if bounds is None or None in (*ends, low, high) or low >= high:
             return ""
-        return "what drives the bounds far out: take public ones"
+        farther = int(low - ends[0] <= ends[1] - high)
+        out = ends[1] - ends[0] > (DAYS_OUT if isinstance(low, date) else FAR_OUT) * (high - low)
+        return ("min", "max")[farther] if out and bounds[farther] == ends[farther] else ""
 
 
 @dataclass(frozen=True)
