@@ -393,6 +393,18 @@ def test_a_draft_proposes_the_share_that_needs_no_rounding_and_no_product_that_r
     assert text.count("expression") == 1
 
 
+def test_a_draft_proposes_another_unit_whose_values_were_rounded(tmp_path: Path) -> None:
+    """Degrees of one thermometer in both scales were drawn apart: the slope of rounded values is a few digits off."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"temp_f": np.round(rng.normal(55, 16, 3_000), 1), "kg": np.round(rng.normal(75, 12, 3_000), 1)}
+    )
+    table["temp_c"], table["lb"] = ((table.temp_f - 32) / 1.8).round(1), (table.kg * 2.20462).round(0)
+    text = drafted(tmp_path, table)
+    assert '"temp_c": {expression: "temp_f * 0.5556 - 17.78"}  # in all 3,000 rows' in text
+    assert '"lb": {expression: "round(kg * 2.2046)"}  # in ' in text and text.count("expression") == 2
+
+
 def test_products_are_seen_behind_many_columns_of_0_and_1_and_where_a_factor_is_per_cent() -> None:
     """Of a wide table with sixty boxes to tick no product was proposed, and no discount in per cent of a price."""
     rng = np.random.default_rng(3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from keyword import iskeyword
 from typing import TypeAlias
@@ -27,6 +28,8 @@ MULTIPLIED, ADDED = 60, 24
 #: A product may be one of per cent: net * discount / 100.
 PARTS = (1, 100)
 FEW_FACTORS, FEWEST_FACTORS, MOST_FACTORS, NEARLY = 20, 50, 200, 0.95
+#: A share in fewer digits is as near where this share of the rows more disagree.
+AS_NEAR = 0.01
 #: What a rate is added to grows to so many times itself at most.
 DOUBLE = 2
 
@@ -185,17 +188,31 @@ def _share(values: NDArray[np.float64], of: NDArray[np.float64], column: Column)
     return best if best and best[2] else None  # a copy is no share
 
 
+def _written_about(slope: float, digits: int) -> list[str]:
+    """The slope in so many digits, and what lies beside it: that of rounded values is a few of its last digits off."""
+    last = 10.0 ** (math.floor(math.log10(abs(slope))) - digits + 1) if slope else 0.0
+    return [f"{slope + k * last:.{digits}g}" for k in (0, 1, -1, 2, -2)]
+
+
 def _shortest(
     values: NDArray[np.float64], of: NDArray[np.float64], slope: float, fixed: bool, column: Column
 ) -> list[Share]:
     """The share in the fewest digits that nearly all agree with, as the only one; none where there is no such share."""
-    for times in (f"{slope:.{digits}g}" for digits in range(1, 8)):
-        rest = float(np.median(values - of * float(times))) if fixed else 0.0
-        for more in dict.fromkeys(f"{rest:.{digits}g}" for digits in range(1, 8)):
-            right = of * float(times) + float(more)
-            if "e" not in times + more and _near(values, right, column).mean() >= NEARLY:
-                own = "" if times == "1" else f" * {times}"
-                own += f" {'-' if rest < 0 else '+'} {more.lstrip('-')}" if float(more) else ""
-                rounded = np.median(np.abs(values - right)) > NONE * np.abs(values).max()
-                return [(bool(rounded), len(own), own)] if float(times) else []
-    return []
+    fits = list[tuple[float, str, str]]()  # the best of each length
+    for digits in range(1, 8):
+        alike = list[tuple[float, str, str]]()
+        for times in _written_about(slope, digits):
+            rest = float(np.quantile(values - of * float(times), [1 - NEARLY, NEARLY]).mean()) if fixed else 0.0
+            for more in dict.fromkeys(f"{rest:.{own}g}" for own in range(1, 8) if "e" not in times):
+                right = float(_near(values, of * float(times) + float(more), column).mean())
+                if "e" not in more and right >= NEARLY:
+                    alike.append((right, times, more))
+                    break
+        fits += [max(alike, key=lambda fit: fit[0])] if alike else []
+    if not fits:
+        return []
+    _, times, more = next(fit for fit in fits if fit[0] >= max(fits)[0] - AS_NEAR)
+    own = "" if times == "1" else f" * {times}"
+    own += f" {'-' if more.startswith('-') else '+'} {more.lstrip('-')}" if float(more) else ""
+    rounded = np.median(np.abs(values - (of * float(times) + float(more)))) > NONE * np.abs(values).max()
+    return [(bool(rounded), len(own), own)] if float(times) else []
