@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechanisms.public.arrays import Flags, Floats, Ints
 from mechanisms.public.coded_table import BATCH_CELLS
@@ -21,8 +22,10 @@ LEAST_GAIN = 1e-6
 SLACK = 1.0
 #: A marginal, its query, and its part of a budget.
 Question = tuple[Clique, QueryMatrix, float]
-#: Sets of one size that are tried, those with the fewest cells first.
-MAX_SETS = 20_000
+#: Sets of one size that are tried, those with the fewest cells first; sets and a further attribute, looked at at once.
+MAX_SETS, GROWN = 20_000, 1 << 18
+#: Sets × attributes: which ones they are.
+Places = NDArray[np.int32]
 
 
 def noise_error(expected: Floats, levels: Floats) -> Floats:
@@ -132,7 +135,7 @@ def combined(
 
 def _sets(
     domain: Domain, edges: Sequence[tuple[int, ...]], max_cells: int, counted: Domain | None
-) -> list[tuple[Ints, Ints]]:
+) -> list[tuple[Places, Ints]]:
     """The pairs, and the larger sets that may replace some; of each size those with the fewest cells, at most MAX_SETS.
 
     Let a set of k attributes have c cells, its largest pair p. Its pairs have Σ cᵢ^⅔ ≤ k(k - 1)/2 · p^⅔, and so it
@@ -145,9 +148,9 @@ def _sets(
     sizes = np.array(domain.shape(domain.names), np.int64)
     limits = None if counted is None else np.array(counted.shape(domain.names), np.float64)
     near = np.zeros((sizes.size, sizes.size), np.bool_)
-    level = np.array(edges, np.int64).reshape(-1, 2)
+    level: Places = np.array(edges, np.int32).reshape(-1, 2)
     near[level[:, 0], level[:, 1]] = near[level[:, 1], level[:, 0]] = True
-    sets: list[tuple[Ints, Ints]] = []
+    sets: list[tuple[Places, Ints]] = []
     while len(level):
         cells = sizes[level].prod(axis=1)
         order = np.lexsort((*level.T[::-1], cells))
@@ -157,17 +160,17 @@ def _sets(
             each = np.flatnonzero(np.concatenate([[True], ~same]))[:MAX_SETS]
             level, cells = level[each], cells[each]
         sets.append((level, cells))
-        parts = np.array_split(level, 1 + level.shape[0] * sizes.size // BATCH_CELLS)
+        parts = np.array_split(level, 1 + level.shape[0] * sizes.size // GROWN)
         level = np.concatenate([_larger(p, near, sizes, max_cells, limits) for p in parts])
     return sets
 
 
-def _larger(sets: Ints, near: Flags, sizes: Ints, max_cells: int, limits: Floats | None) -> Ints:
+def _larger(sets: Places, near: Flags, sizes: Ints, max_cells: int, limits: Floats | None) -> Places:
     """Sets of one attribute more that may replace pairs, each once for every set that it grows from."""
     common = np.logical_and.reduce([near[column] for column in sets.T])
-    common &= sizes[sets].prod(axis=1)[:, None] * sizes <= max_cells
+    common &= sizes <= (max_cells // sizes[sets].prod(axis=1))[:, None]
     rows, places = np.nonzero(common)
-    larger = np.sort(np.column_stack([sets[rows], places]), axis=1)
+    larger = np.sort(np.column_stack([sets[rows], places.astype(np.int32)]), axis=1)
     small = np.sort(sizes[larger], axis=1)[:, :-2].prod(axis=1) <= SLACK**2 * math.comb(larger.shape[1], 2)
     if limits is not None:
         small &= limits[larger].prod(axis=1) <= BATCH_CELLS
