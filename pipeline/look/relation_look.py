@@ -52,8 +52,12 @@ BATCH, MOST_NAMED = 1 << 17, 6
 NO_RULE = "and only a rule keeps it"
 
 
-def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list[str]:
-    """Columns that ascend, follow or are skipped, and dates with their weekdays or hours, where no rule says so."""
+def unruled_relations(source: Source, schema: Schema, coded: CodedTable, unread: Collection[str]) -> list[str]:
+    """Columns that ascend, follow or are skipped, and dates with their weekdays or hours, where no rule says so.
+
+    Args:
+        unread: columns of which much cannot be read, and became missing: of these nothing tells when they are empty.
+    """
     rules = schema.rules
     apart, constants = {step.target for step in rules.computed}, rules.unit.constant if rules.unit else ()
     measured = (c for c in schema.held if c.discover is None and not (c.constant or c.unmeasured))
@@ -94,7 +98,7 @@ def unruled_relations(source: Source, schema: Schema, coded: CodedTable) -> list
         for a, b, same, both in alike
     ]
     taken = {name for step in rules.steps for name in step.takes}
-    listed = [c for n, c in columns.items() if n not in taken or n in constants]
+    listed = [c for n, c in columns.items() if (n not in taken or n in constants) and n not in unread]
     dependent = guess_dependent(listed, partial(_code_batches, coded))
     hints += [
         f"{one.target!r} follows from {one.source!r} in {one.follows:,} of the {one.rows:,} rows that tell, {NO_RULE}: "

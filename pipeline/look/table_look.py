@@ -66,6 +66,8 @@ from pipeline.stage_bars import Stages
 NOT_READ = "in leave_out, and no column of what was read (misspelt, or left out of a frame by fit)"
 #: Lost values that are looked at, and that are shown.
 LOOKED_AT, SHOWN = 1000, 3
+#: A column of which a larger share cannot be read says nothing of when it is empty.
+UNREAD = 0.01
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def look_at(
     seen = dict[str, ColumnFacts]()
     of_columns, of_totals, gaps = dict[str, ColumnLook](), list[str](), {n: c.missing_texts for n, c in held.items()}
     with source.connect() as engine, ThreadPoolExecutor(1) as pool:  # in the context of the engine that both use
-        relations = pool.submit(copy_context().run, _relations, source, schema, total, coded, workdir)
+        relations = pool.submit(copy_context().run, _relations, source, schema, total, (coded, report), workdir)
         for look, index in looks(source, engine, gaps=gaps):
             name = source.names[index]
             of_totals += [f"column {name!r}: {remark}" for remark in look.of_totals(index)]
@@ -171,10 +173,12 @@ def look_at(
 
 
 def _relations(
-    source: Source, schema: Schema, total: Schema, coded: CodedTable, workdir: Path
+    source: Source, schema: Schema, total: Schema, encoded: tuple[CodedTable, EncodingReport], workdir: Path
 ) -> tuple[list[str], list[str], list[str]]:
     """Hints on relations without a rule, on what contradicts rules, and warnings of rows that are no rows."""
-    related = [*one_to_one(total, coded), *unruled_relations(source, schema, coded)]
+    coded, report = encoded
+    unread = {name for name, lost in report.unplaced.items() if lost > UNREAD * report.rows}
+    related = [*one_to_one(total, coded), *unruled_relations(source, schema, coded, unread)]
     against = [*conflicts(source, coded, schema, workdir)]
     return related, against, [*broken(source, schema, coded), *odd_rows(source)]
 

@@ -18,7 +18,7 @@ from mechanisms.public.tables.text_forms import NumberForm
 from mechanisms.sensitive.contribution import PrivacyUnit
 from pipeline.look import unit_look
 from tests.pipeline.conftest import command, reply
-from tests.pipeline.looks import FORM, checked, drafted
+from tests.pipeline.looks import FORM, checked, drafted, guess_of
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -649,6 +649,19 @@ def test_an_end_far_below_is_asked_about_and_so_are_bounds_that_leave_most_bins_
     assert columns["cm"]["hints"] == ['0 (40 times): a gap? missing: ["0"]']
     (hint,) = columns["year"]["hints"]
     assert hint.startswith("98 % of the numbers lie in 2 of 32 bins: are min and max wider than need be")
+
+
+def test_cells_that_cannot_be_read_are_not_called_empty(capsys):
+    """A court that files days as numbers of a sheet was said to leave the day empty, with a rule that keeps it so."""
+    days = pd.date_range("2021-01-01", periods=900).strftime("%Y-%m-%d").tolist()
+    cells = {"court": [f"court {i % 6}" for i in range(900)], "fine": [(i * 7) % 50 for i in range(900)]}
+    cells["filed"] = ["" if i % 6 == 1 else str(44_000 + i) if i % 6 == 2 else day for i, day in enumerate(days)]
+    _, text = drafted(cells)
+    said = checked(capsys, cells)
+    assert "cannot be read" in guess_of(text, "filed") and "empty in" not in text and "empty in" not in str(said)
+    cells["filed"] = ["" if i % 6 < 3 else day for i, day in enumerate(days)]
+    _, text = drafted(cells)
+    assert "empty in 450 of 450 such rows" in text and "empty in at least 450" in str(checked(capsys, cells))
 
 
 def test_numbers_below_zero_as_accounts_write_them_are_told_with_their_cure(capsys):

@@ -198,6 +198,12 @@ def _unread(odd: int, facts: ColumnFacts, examples: Iterable[str]) -> str:
     return f"{lost}; {limits}" if limits else lost
 
 
+def unread(guesses: Mapping[str, str]) -> set[str]:
+    """The columns of which a per cent or more cannot be read: they become missing, and are not empty."""
+    lost = {name: re.search(r"([0-9.]+) % of the values cannot be read so", words) for name, words in guesses.items()}
+    return {name for name, share in lost.items() if share and float(share[1]) >= 1}
+
+
 def _gaps(look: Look, index: int, texts: Mapping[str, int], odd: int) -> tuple[list[str], str]:
     """Those of the odd cells' texts that are taken for gaps; and that they are, and that others cannot be read."""
     listed = look.listable(index, texts)

@@ -13,7 +13,7 @@ import yaml
 
 from mechanisms.public.drafts.age_guess import guess_ages
 from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
-from mechanisms.public.drafts.column_guess import guess_column
+from mechanisms.public.drafts.column_guess import guess_column, unread
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.mixed_guess import guess_mixed
 from mechanisms.public.drafts.never_guess import Dependent, code_batches, guess_dependent
@@ -144,9 +144,9 @@ def draft_schema(
     varied, derived = _not_in(columns, constant), _derived(source, columns, {*held, *constant, order or ""})
     computed = {c for c, _, _ in derived}  # no other rule names them
     orders, lengths, (alike, days, clocks) = guess_orders(source, varied, derived, {*held, *computed, order or ""})
-    rows, free = with_ids(source, named) if named else source, [*_not_in(columns, computed).values()]
+    rows, free = with_ids(source, named) if named else source, _not_in(columns, computed)
     each = 1.0 if who is None else rows_of_each(rows, who)
-    dependent = guess_dependent(free, partial(code_batches, rows), constant, each)
+    dependent = guess_dependent([*_not_in(free, unread(guesses)).values()], partial(code_batches, rows), constant, each)
     parts = guess_parts(source, varied, held)
     remark_of = _pair_remarks(orders, parts, alike, days, clocks | _asked(source, free))
     guesses = {c: guess + remark_of.get(c, "") for c, guess in guesses.items() if not persons or c != who}
@@ -164,10 +164,10 @@ def _not_in(columns: Mapping[str, Column], names: Collection[str]) -> dict[str, 
     return {n: c for n, c in columns.items() if n not in names}
 
 
-def _asked(source: Source, free: Sequence[Column]) -> dict[str, str]:
+def _asked(source: Source, free: Mapping[str, Column]) -> dict[str, str]:
     """Column → what is asked of it, since no rule keeps it: of births, and of mixed numbers."""
-    others = {c.name: c for c in free}
-    return guess_ages(source, others) | guess_mixed(source, others) | {c.name: LATE for c in free if too_late(c)}
+    late = {name: LATE for name, column in free.items() if too_late(column)}
+    return guess_ages(source, free) | guess_mixed(source, free) | late
 
 
 def _head(source: Source, who: str | None, *, guessed: bool) -> str:
