@@ -126,7 +126,7 @@ def wide_bins(column: Column, values: Ints, present: int) -> list[str]:
 
 def ends_of_few(look: Look, index: int, column: Column, facts: ColumnFacts) -> list[str]:
     """That a bound lies where a draft puts it, and so few hold what drives it there that it may tell of one person."""
-    if column.discover is not None or column.kind not in {*DATE_KINDS, "integer", "float"}:
+    if not facts.filled or column.discover is not None or column.kind not in {*DATE_KINDS, "integer", "float"}:
         return []
     days = column.kind in DATE_KINDS
     seen: Spread = look.moments(index, [column.format or ISO, *column.more_formats]) if days else facts.plain
