@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
+from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
+from mechanisms.public.drafts.unit_guess import GUESS, RECORD
 from mechanisms.public.errors import UserError
 from mechanisms.public.files import Json, no_empty_folders, write_whole
 from mechanisms.public.schema.cluster import cluster_from_settings, places_from_settings

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from mechanisms.public.arrays import Floats, Ints
 from mechanisms.public.coded_table import CodedTable
 from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
-from mechanisms.public.drafts.draft import CODES, KIN
+from mechanisms.public.drafts.draft import KIN
 from mechanisms.public.drafts.order_guess import ASCENDING
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS
 from mechanisms.public.drafts.seen import ColumnFacts
 from mechanisms.public.drafts.text_guess import FEW_IDS
-from mechanisms.public.drafts.unit_guess import IN_PART, ids_of_others
+from mechanisms.public.drafts.unit_guess import CODES, IN_PART, follow_each_other, ids_of_others
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema
@@ -142,11 +142,13 @@ def _ids_among(source: Source, schema: Schema, seen: Mapping[str, ColumnFacts], 
     named = [n for n in source.names if ID_NAME.search(n) and 0.02 * rows < seen[n].distinct <= 0.95 * rows]
     named = [n for n in named if n not in amounts and not STAFF_COLUMN.search(n)]
     codes = [n for n in codes if n not in amounts and seen[n].may_be_id(n)]
-    ids = [n for n in source.names if n in named or n in codes]
+    rest = {n: seen[n] for n in source.names if n not in {*amounts, *named, *codes}}
+    grouped = dict.fromkeys(follow_each_other(source, rest), ", which follow each other")
+    ids = [n for n in source.names if n in {*named, *codes, *grouped}]
     asked = [
         f"{name!r} {'looks like' if name in named else 'may be'} an id, with {seen[name].distinct:,} values "
-        f"in {rows:,} rows: a person may have several; the unit is one record now: {quote(f'privacy.unit={name}')} "
-        "privacy.max_records=C protects all of them"
+        f"in {rows:,} rows{grouped.get(name, '')}: a person may have several; the unit is one record now: "
+        f"{quote(f'privacy.unit={name}')} privacy.max_records=C protects all of them"
         for name in ids
     ]
     persons = any(PERSON_ID_COLUMN.search(n) for n in named)

@@ -548,6 +548,30 @@ def test_a_draft_asks_whether_values_of_few_rows_each_are_persons(library):
 
 
 @pytest.mark.usefixtures("folder")
+def test_values_whose_rows_follow_each_other_may_be_persons_however_many_rows_they_have(capsys):
+    """Sixty babies with fourteen visits each, by a name that says nothing: in the file anybody sees them."""
+    babies = [f"B{b:02}" for b in range(60) for _ in range(14)]
+    cells = {
+        "child": babies,
+        "visit": [v for _ in range(60) for v in range(14)],
+        "year": sorted(1950 + i % 60 for i in range(840)),
+    }
+    draft = drafted(cells)[1]
+    assert draft.count("does it name persons?") == 1
+    assert (
+        "60 values, 14.0 rows each, which follow each other: does it name persons? then draft with privacy.unit=child"
+        in draft
+    )
+    said = " ".join(checked(capsys, cells)["hints"])
+    assert (
+        "'child' may be an id, with 60 values in 840 rows, which follow each other: a person may have several" in said
+    )
+    assert "'year' may be" not in said and "'visit' may be" not in said
+    mixed = {"child": [f"B{b:02}" for _ in range(14) for b in range(60)], "visit": cells["visit"]}
+    assert "does it name persons?" not in drafted(mixed)[1], "rows of one value stand apart: a ward, or a place"
+
+
+@pytest.mark.usefixtures("folder")
 def test_whole_numbers_that_are_all_as_long_as_each_other_may_be_persons_and_amounts_are_not(capsys):
     paid = [i % 400 * 7 for i in range(1200)]
     cells = {"patron": [50000 + n for n in paid], "paid": paid}

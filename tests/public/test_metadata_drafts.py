@@ -11,8 +11,9 @@ import pytest
 import yaml
 
 from mechanisms.public.drafts import unit_guess
-from mechanisms.public.drafts.draft import GUESS, RECORD, draft_schema
+from mechanisms.public.drafts.draft import draft_schema
 from mechanisms.public.drafts.metadata.metadata_files import is_metadata, metadata_draft
+from mechanisms.public.drafts.unit_guess import GUESS, RECORD
 from mechanisms.public.errors import UserError
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.dialect import Dialect

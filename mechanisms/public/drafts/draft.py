@@ -6,13 +6,12 @@ import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from shlex import quote
 from typing import Any
 
 import yaml
 
 from mechanisms.public.drafts.age_guess import guess_ages
-from mechanisms.public.drafts.column_facts import Look, few_units, filled, looks
+from mechanisms.public.drafts.column_facts import Look, few_units, looks
 from mechanisms.public.drafts.column_guess import guess_column, unread
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.mixed_guess import guess_mixed
@@ -36,7 +35,18 @@ from mechanisms.public.drafts.rule_guess import (
 )
 from mechanisms.public.drafts.seen import LATE, too_late
 from mechanisms.public.drafts.text_guess import BELOW_ZERO, FEW_IDS, OF_OTHERS, unused
-from mechanisms.public.drafts.unit_guess import guess_persons, ids_of_others, odd_rows, rows_of_each, with_ids
+from mechanisms.public.drafts.unit_guess import (
+    GUESS,
+    RECORD,
+    counted,
+    guess_persons,
+    guess_unit,
+    ids_of_others,
+    odd_rows,
+    of_whom,
+    rows_of_each,
+    with_ids,
+)
 from mechanisms.public.rules.computed import length_name
 from mechanisms.public.rules.structural_zeros import MOST_CONSTANTS
 from mechanisms.public.schema.bins import Bins
@@ -48,9 +58,7 @@ from mechanisms.public.schema.places import Places, place_fields
 from mechanisms.public.schema.schema_text import DRAFTED
 from mechanisms.public.schema.table_schema import parse_schema
 from mechanisms.public.tables.encode import by_column
-from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source
-from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_number
 
 NOTICE = """\
 # DRAFT, guessed by looking at the data: NOT private. Values, bounds and gaps below were read off rows of people.
@@ -69,16 +77,6 @@ NOTICE = """\
 """
 #: Said of a column that holds ids of other units.
 KIN = "who belongs to whom is not measured, and synthetic units have other ids"
-#: What the setting says where each row is a unit, and where the column is guessed.
-RECORD, GUESS = "record", "guess"
-#: Ids that are no persons by their name are taken where they have at least this share of the rows as values.
-SHARE = 0.02
-#: Ids with up to so many times the values of another have about as many.
-ALIKE = 1.1
-#: Numbers that states give to persons have so many digits; shorter ones under such a name are others (dni: days).
-STATE_NUMBER, STATE_DIGITS = re.compile(r"(?i)(^|[_\W])(ssn|bsn|nif|dni|pesel|cpf|curp|svnr)$"), 6
-#: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
-CODES = {"categorical", "zip"}
 #: Said of times there whose weekdays or hours a release would not keep.
 LOST_PARTS = "; `ordered` below loses its uneven {}: in place of it calendar: {}, with bins: month, keeps them"
 #: Texts that every reader of YAML takes for texts without quotes, but for the words of yes, no and nothing.
@@ -127,7 +125,7 @@ def draft_schema(
                 fields |= place_fields(places[column])
             guess += _in_order(fields or {}, (orders_given or {}).get(column, ()))
             asks = who is None and unit == GUESS and not any(words in guess for words in (OF_OTHERS, BELOW_ZERO))
-            guesses[column] = guess + (_of_whom(look, index, fields) if asks else "")
+            guesses[column] = guess + (of_whom(look, index, fields) if asks else "")
             drafted |= {} if fields is None else {column: fields}
     kin = ids_of_others(source, who, many) if who else {}
     gone = {c: f"{remark}: {KIN}" for c, remark in kin.items()} | guess_spans(source, _as_columns(drafted))
@@ -269,54 +267,6 @@ def _has_doubtful_texts(fields: Fields) -> bool:
     """Whether some reader of YAML takes a text in lists for another thing."""
     lists = texts_in([value for value in fields.values() if not isinstance(value, str)])
     return not all(map(BARE.fullmatch, lists))
-
-
-def guess_unit(source: Source) -> str | None:
-    """The column called a person's id, or any id that repeats: the fullest of those with about the fewest values.
-
-    Values are counted as if no cell were empty: an e-mail address that some persons lack is no better id.
-    """
-    named = [i for i, name in enumerate(source.names) if ID_NAME.search(name) and not STAFF_COLUMN.search(name)]
-    if not named:
-        return None
-    texts = [source.text(i) for i in named]
-    facts = "count(DISTINCT {0}), count_if({1}), median(length({0})) FILTER ({1})"
-    parts = ", ".join(facts.format(t, filled(t)) for t in texts)
-    ((rows, *seen),) = source.lines(f"SELECT count(*), {parts} FROM {source.relation}")
-    each = list(zip((source.names[i] for i in named), seen[::3], seen[1::3], seen[2::3], strict=True))
-    ids = [(-full, n, name) for name, n, full, _ in each if n > FEW_IDS and full]
-    short = {name for name, _, _, length in each if STATE_NUMBER.search(name) and (length or 0) < STATE_DIGITS}
-    persons = [one for one in ids if PERSON_ID_COLUMN.search(one[2])]
-    persons = [one for one in persons if one[2] not in short] or persons
-    ids = persons or [one for one in ids if SHARE * rows <= one[1] <= ROW_SHARE * rows]
-    fewest = min((n / -full for full, n, _ in ids), default=0)
-    return min((one for one in ids if one[1] / -one[0] <= ALIKE * fewest), default=(0, 0, None))[2]
-
-
-def counted(unit: str | None, *, guessed: bool) -> str:
-    """What was counted, as a sentence of the draft."""
-    if unit is None:
-        if not guessed:
-            return "Rows were counted (privacy.unit=record)."
-        why = "no column is called a person's id. Where a person has several rows: privacy.unit=COLUMN."
-        return f"Rows were counted: {why}"
-    how = "guessed to be the person; privacy.unit=COLUMN says another" if guessed else "privacy.unit"
-    return f"Counted by the column {unit!r} ({how}): rows without it do not count."
-
-
-def _of_whom(look: Look, index: int, fields: Fields | None) -> str:
-    """A question where no column is known to name persons, and this one may, drafted or left out."""
-    name, facts = look.source.names[index], look.facts[index]
-    kind = fields["kind"] if fields is not None else "categorical"
-    codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
-    many = kind in CODES and not facts.wordy and facts.distinct > ROW_SHARE * facts.filled
-    if many and (twice := look.alike(index)[0]):
-        return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
-    if not codes or not facts.may_be_id(name) or (fields is not None and "multiple_of" in fields):
-        return ""
-    each = f"{facts.filled / facts.distinct:.1f} rows each"
-    unit = quote(f"privacy.unit={name}")
-    return f"; {facts.distinct:,} values, {each}: does it name persons? then draft with {unit}"
 
 
 def _rules(

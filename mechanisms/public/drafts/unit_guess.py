@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from shlex import quote
 
-from mechanisms.public.drafts.age_guess import are_years
-from mechanisms.public.drafts.column_facts import filled, who_sql
+from mechanisms.public.drafts.age_guess import YEARS, are_years
+from mechanisms.public.drafts.column_facts import Look, filled, who_sql
 from mechanisms.public.drafts.order_guess import guess_ordered, guess_times, of_one_day
 from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
-from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts
+from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.schema.column import Column
+from mechanisms.public.schema.discover_fields import Fields
 from mechanisms.public.schema.schema_text import dump_yaml
 from mechanisms.public.schema.spellings import folded
 from mechanisms.public.tables.doubts import LOOKED_AT, two_shapes
 from mechanisms.public.tables.encode import read_sql
 from mechanisms.public.tables.losses import percent
+from mechanisms.public.tables.persons import STAFF_COLUMN
 from mechanisms.public.tables.scan import Source, literal
-from mechanisms.public.tables.text_forms import ID_NAME
+from mechanisms.public.tables.text_forms import ID_NAME, PERSON_ID_COLUMN, ROW_SHARE, may_number
 
 #: Records are ordered by what differs within this share of the persons with several, and within about the most persons.
 FEWEST_ORDERED, ABOUT = 0.1, 0.9
@@ -35,6 +40,18 @@ FEWEST_COLUMNS = 4
 FEWEST_LABELS = 2
 #: So many columns are looked at in one pass.
 TOGETHER = 100
+#: What the setting says where each row is a unit, and where the column is guessed.
+RECORD, GUESS = "record", "guess"
+#: Ids that are no persons by their name are taken where they have at least this share of the rows as values.
+SHARE = 0.02
+#: Ids with up to so many times the values of another have about as many.
+ALIKE = 1.1
+#: Numbers that states give to persons have so many digits; shorter ones under such a name are others (dni: days).
+STATE_NUMBER, STATE_DIGITS = re.compile(r"(?i)(^|[_\W])(ssn|bsn|nif|dni|pesel|cpf|curp|svnr)$"), 6
+#: Rows that follow each other are those of ids where there are so many values at least, of so many rows each.
+FEWEST_GROUPS, EACH = 40, (1.5, 100)
+#: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
+CODES = {"categorical", "zip"}
 HEAD = """\
 # whole persons: what is constant is measured once per person; without this block, synthetic rows have no owners
 unit:
@@ -45,6 +62,84 @@ BOUND = """\
   # often can anybody stand in such a table?), never the largest number of this table: it tells of one person.
   records: {max: }
 """
+
+
+def guess_unit(source: Source) -> str | None:
+    """The column called a person's id, or any id that repeats: the fullest of those with about the fewest values.
+
+    Values are counted as if no cell were empty: an e-mail address that some persons lack is no better id.
+    """
+    named = [i for i, name in enumerate(source.names) if ID_NAME.search(name) and not STAFF_COLUMN.search(name)]
+    if not named:
+        return None
+    texts = [source.text(i) for i in named]
+    facts = "count(DISTINCT {0}), count_if({1}), median(length({0})) FILTER ({1})"
+    parts = ", ".join(facts.format(t, filled(t)) for t in texts)
+    ((rows, *seen),) = source.lines(f"SELECT count(*), {parts} FROM {source.relation}")
+    each = list(zip((source.names[i] for i in named), seen[::3], seen[1::3], seen[2::3], strict=True))
+    ids = [(-full, n, name) for name, n, full, _ in each if n > FEW_IDS and full]
+    short = {name for name, _, _, length in each if STATE_NUMBER.search(name) and (length or 0) < STATE_DIGITS}
+    persons = [one for one in ids if PERSON_ID_COLUMN.search(one[2])]
+    persons = [one for one in persons if one[2] not in short] or persons
+    ids = persons or [one for one in ids if SHARE * rows <= one[1] <= ROW_SHARE * rows]
+    fewest = min((n / -full for full, n, _ in ids), default=0)
+    return min((one for one in ids if one[1] / -one[0] <= ALIKE * fewest), default=(0, 0, None))[2]
+
+
+def counted(unit: str | None, *, guessed: bool) -> str:
+    """What was counted, as a sentence of the draft."""
+    if unit is None:
+        if not guessed:
+            return "Rows were counted (privacy.unit=record)."
+        why = "no column is called a person's id. Where a person has several rows: privacy.unit=COLUMN."
+        return f"Rows were counted: {why}"
+    how = "guessed to be the person; privacy.unit=COLUMN says another" if guessed else "privacy.unit"
+    return f"Counted by the column {unit!r} ({how}): rows without it do not count."
+
+
+def of_whom(look: Look, index: int, fields: Fields | None) -> str:
+    """A question where no column is known to name persons, and this one may, drafted or left out."""
+    name, facts = look.source.names[index], look.facts[index]
+    kind = fields["kind"] if fields is not None else "categorical"
+    codes = kind in CODES or (kind == "integer" and may_number(facts.plain.low, facts.plain.high, facts.distinct))
+    many = kind in CODES and not facts.wordy and facts.distinct > ROW_SHARE * facts.filled
+    if many and (twice := look.alike(index)[0]):
+        return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
+    stepped, follow = fields is not None and "multiple_of" in fields, ""
+    if not codes or not facts.may_be_id(name) or stepped:
+        if kind not in {*CODES, "integer"} or stepped or not follow_each_other(look.source, {name: facts}):
+            return ""
+        follow = ", which follow each other"
+    each = f"{facts.filled / facts.distinct:.1f} rows each{follow}"
+    unit = quote(f"privacy.unit={name}")
+    return f"; {facts.distinct:,} values, {each}: does it name persons? then draft with {unit}"
+
+
+def follow_each_other(source: Source, seen: Mapping[str, ColumnFacts]) -> list[str]:
+    """Columns of many values, each of which stands in rows that follow each other, as of a person. NOT private.
+
+    An amount by which the table is sorted stands so too; years are left out.
+
+    Args:
+        seen: column → what a scan saw of it.
+    """
+    least, most = EACH
+    names = [n for n, own in seen.items() if own.distinct >= FEWEST_GROUPS and not _of_years(own)]
+    names = [n for n in names if least <= seen[n].filled / seen[n].distinct <= most and not seen[n].wordy]
+    grouped: list[str] = []
+    for first in range(0, len(names), TOGETHER):
+        block = names[first : first + TOGETHER]
+        texts = [f"coalesce(trim({source.text(source.index(n, where='data'))}), '')" for n in block]
+        before = ", ".join(f"{t} AS t{i}, lag({t}) OVER () AS b{i}" for i, t in enumerate(texts))
+        counts = ", ".join(f"count_if(t{i} IS DISTINCT FROM b{i}), count(DISTINCT t{i})" for i in range(len(block)))
+        (runs,) = source.lines(f"SELECT {counts} FROM (SELECT {before} FROM {source.relation})")
+        grouped += [n for n, own, values in zip(block, runs[::2], runs[1::2], strict=True) if own == values]
+    return grouped
+
+
+def _of_years(facts: ColumnFacts) -> bool:
+    low, high = facts.plain.low, facts.plain.high
+    return low is not None and high is not None and YEARS[0] <= low and high <= YEARS[1]
 
 
 def guess_persons(source: Source, unit: str | None, columns: ByName) -> tuple[str, list[str], str | None]:
