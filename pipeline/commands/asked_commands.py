@@ -70,7 +70,9 @@ def _with_names(command: str, arguments: Sequence[str]) -> list[str]:
 def run(arguments: Sequence[str]) -> Work:
     """One run, or a sweep with -m."""
     given = [spelled(a) for a in arguments if not a.startswith("-")]
-    if len(given) < len(arguments) or "hydra.mode=MULTIRUN" in given:
+    several = len(given) < len(arguments) or "hydra.mode=MULTIRUN" in given
+    given = [*_own_table(given), *given]
+    if several:
         return later("pipeline.sweeps.sweep:sweep", given)
     composed = compose_config("config", given, own=True)
     config = settings.typed(composed, settings.Config)
@@ -84,12 +86,17 @@ def run(arguments: Sequence[str]) -> Work:
 
 
 def plan(arguments: Sequence[str]) -> Work:
-    """What a run would measure; by a schema's file, of one's own table, as `check` and `rehearse` read it."""
-    given = dict(a.partition("=")[::2] for a in arguments)
-    own = ["data=table"] if "data" not in given and Path(given.get("data.schema", "")).suffix else []
-    config = settings.typed(compose_config("config", [*own, *arguments]), settings.Config)
+    """What a run would measure."""
+    config = settings.typed(compose_config("config", [*_own_table(arguments), *arguments]), settings.Config)
     settings.schema_path(config.data.schema)
     return later("pipeline.report.plan_tables:show_plan", config)
+
+
+def _own_table(arguments: Sequence[str]) -> list[str]:
+    """The choice of one's own table, where a file of a schema is named, and neither a table nor an experiment."""
+    given = dict(a.partition("=")[::2] for a in arguments)
+    chosen = "data" in given or "experiment" in given
+    return ["data=table"] if not chosen and Path(given.get("data.schema", "")).suffix else []
 
 
 def check(arguments: Sequence[str]) -> Work:

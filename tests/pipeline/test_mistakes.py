@@ -144,8 +144,8 @@ MISTAKES = {
     "marginals, and all pairs, in a sweep": ([*SWEEP, "selection.k=[2]", "selection.marginals=[[age]]"], "each says"),
     "a word for ε": ([*PLAN, "privacy.epsilon=abc"], "not a number", "at least 1e-05"),
     "one's own table as the demo's": (["run", "data.path=town.csv"], "data=table data.path=town.csv"),
-    "one's own table without data=table": (
-        ["run", "data.path=town.csv", "data.schema=town.yaml", "hydra.run.dir=out"],
+    "one's own table and schema as the demo's": (
+        ["run", "data=demo", "data.path=town.csv", "data.schema=town.yaml", "hydra.run.dir=out"],
         "data=table data.path=town.csv",
     ),
     "a group of another command": (["schema", "town.csv", "data=table"], "this command takes no data", "schema --help"),

@@ -81,6 +81,15 @@ def test_the_synthetic_table_has_the_columns_kinds_and_shape_of_the_real_one(tow
     assert (made.loc[young, "job"] == "baker").mean() > 0.9
 
 
+def test_a_file_of_a_schema_alone_says_that_the_table_is_ones_own(town):
+    """As `plan`, `check` and `rehearse` read it; of a sweep too."""
+    own = [*TOWN[1:], *UNSCORED, "selection=oneway", "synthesis=independent"]
+    assert command("run", *own, "hydra.run.dir=out") == 0
+    assert statement_of(town / "out")["public_facts"][0]["name"] == "town"
+    assert command("run", "-m", *own, "privacy.epsilon=1,2", "hydra.sweep.dir=many") == 0
+    assert len(list((town / "many").glob("*/release/privacy.json"))) == 2
+
+
 def test_the_number_of_rows_is_noisy_by_default_and_public_under_replace(town):
     for name, relation in (("a", "add_remove"), ("b", "replace")):
         settings = ["privacy.epsilon=0.3", f"privacy.neighbouring={relation}", f"hydra.run.dir={name}"]
