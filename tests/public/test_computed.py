@@ -405,6 +405,25 @@ def test_a_draft_proposes_another_unit_whose_values_were_rounded(tmp_path: Path)
     assert '"lb": {expression: "round(kg * 2.2046)"}  # in ' in text and text.count("expression") == 2
 
 
+def test_a_draft_proposes_quotients_and_squares(tmp_path: Path) -> None:
+    """A release had persons whose body mass index was another than their weight and height say."""
+    rng = np.random.default_rng(3)
+    table = pd.DataFrame({"height": rng.normal(170, 9, 2_000).round().astype(int), "age": rng.integers(18, 90, 2_000)})
+    table["weight"] = (rng.normal(75, 12, 2_000) + 0.8 * (table.height - 170)).round(1)
+    table["km"], table["minutes"] = (rng.gamma(2, 10, 2_000) + 1).round(1), rng.integers(10, 200, 2_000)
+    table["bmi"], table["speed"] = (
+        (table.weight / (table.height / 100) ** 2).round(1),
+        (table.km / table.minutes * 60).round(1),
+    )
+    table["agesq"] = table.age**2
+    text = drafted(tmp_path, table)
+    assert '"bmi": {expression: "weight / (height * height) * 10000"}  # in all 2,000 rows' in text
+    assert '"speed": {expression: "km / minutes * 60"}' in text and '"agesq": {expression: "round(age * age)"}' in text
+    assert text.count("expression") == 3
+    table["height"], table["minutes"] = rng.permutation(table.height), rng.permutation(table.minutes)
+    assert drafted(tmp_path, table).count("expression") == 1, "of the square alone"
+
+
 def test_products_are_seen_behind_many_columns_of_0_and_1_and_where_a_factor_is_per_cent() -> None:
     """Of a wide table with sixty boxes to tick no product was proposed, and no discount in per cent of a price."""
     rng = np.random.default_rng(3)

@@ -28,6 +28,8 @@ MULTIPLIED, ADDED = 60, 24
 #: A product may be one of per cent: net * discount / 100.
 PARTS = (1, 100)
 FEW_FACTORS, FEWEST_FACTORS, MOST_FACTORS, NEARLY = 20, 50, 200, 0.95
+#: What is divided and rounded lies so near what it is in few rows; a divisor's ends are so far apart at least.
+ABOUT, VARIED = 0.05, 1.1
 #: A share in fewer digits is as near where this share of the rows more disagree.
 AS_NEAR = 0.01
 #: What a rate is added to grows to so many times itself at most.
@@ -109,15 +111,15 @@ def guess_products(rows: Floats, columns: Sequence[Column]) -> list[Product]:
         if share and share[:2] <= shares.get(frozenset((t, i)), (share,))[0][:2]:
             shares[frozenset((t, i))] = share, t, i
         few = own[:FEW_FACTORS]  # nearly all that is tried fails there
-        multiplied, enough = rows[few, i, None] * rows[few, i + 1 :], telling[few, i + 1 :].sum(axis=0) / 2
+        multiplied, enough = rows[few, i, None] * rows[few, i:], telling[few, i:].sum(axis=0) / 2
         alike = list[tuple[int, int, int, int]]()
         for parts in PARTS:
             right = _near(rows[few, t, None], multiplied / parts, target).sum(axis=0)
-            alike += [(j + i + 1, 0, i, parts) for j in np.flatnonzero(right >= np.maximum(enough, 1)).tolist()]
+            alike += [(j + i, 0, i, parts) for j in np.flatnonzero(right >= np.maximum(enough, 1)).tolist()]
         for sign in (1, -1) if len(columns) <= ADDED else ():
             sums = multiplied[:, :, None] + sign * rows[few, None, :]
             right = _near(rows[few, t, None, None], sums, target).sum(axis=0)
-            alike += [(j + i + 1, sign, k, 1) for j, k in np.argwhere(right >= np.maximum(enough, 1)[:, None]).tolist()]
+            alike += [(j + i, sign, k, 1) for j, k in np.argwhere(right >= np.maximum(enough, 1)[:, None]).tolist()]
         for j, sign, k, parts in alike:
             both = own[telling[own, j]]
             varied = both.size >= FEWEST_FACTORS and min(len(np.unique(rows[both, f])) for f in (i, j)) > 1
@@ -129,7 +131,7 @@ def guess_products(rows: Floats, columns: Sequence[Column]) -> list[Product]:
                 product = f"{marked(columns[i])} * {marked(columns[j])}"
                 product += f" {'+' if sign > 0 else '-'} {marked(columns[k])}" if sign else f" / {parts}" * (parts > 1)
                 products.append((target, _written(product, target), (columns[i], columns[j])))
-    products += _rated(rows, telling, columns)
+    products += _rated(rows, telling, columns) + _divided(rows, telling, columns)
     for (*_, words), t, i in sorted(shares.values(), key=lambda own: own[0][:2]):
         products.append((columns[t], _written(f"{marked(columns[i])}{words}", columns[t]), (columns[i],)))
     return products
@@ -157,6 +159,38 @@ def _rated(rows: Floats, telling: NDArray[np.bool_], columns: Sequence[Column]) 
                     product = f"{marked(columns[i])} * (1 {sign} {marked(columns[k])}{part})"
                     products.append((target, _written(product, target), (columns[i], columns[k])))
     return products
+
+
+def _divided(rows: Floats, telling: NDArray[np.bool_], columns: Sequence[Column]) -> list[Product]:
+    """Columns that are another divided by a third or by its square, in some unit: 10000 * weight / height ** 2."""
+    quotients = list[Product]()
+    for t, i in itertools.permutations(range(len(columns)), 2):
+        own, target = np.flatnonzero(telling[:, t] & telling[:, i])[:MOST_FACTORS], columns[t]
+        if own.size < FEWEST_FACTORS or len(np.unique(rows[own, t])) <= FEW_TOTALS:
+            continue
+        few = own[:FEW_FACTORS]
+        for power in (1, 2):
+            with np.errstate(divide="ignore", invalid="ignore"):
+                times = (rows[few, t] / rows[few, i])[:, None] * np.where(telling[few], rows[few], np.nan) ** power
+                right = np.abs(times / _middle(times) - 1) <= ABOUT
+            for j in np.flatnonzero(right.sum(axis=0) >= np.maximum(telling[few].sum(axis=0) / 2, 1)).tolist():
+                both = own[telling[own, j]]
+                ends = np.quantile(np.abs(rows[both, j] ** power), [1 - NEARLY, NEARLY]) if both.size else [0, 0]
+                if j in (t, i) or both.size < FEWEST_FACTORS or ends[1] < VARIED * ends[0]:
+                    continue
+                of = rows[both, i] / rows[both, j] ** power
+                slope = float(np.median(rows[both, t] / of))
+                divisor = marked(columns[j]) if power == 1 else f"({marked(columns[j])} * {marked(columns[j])})"
+                for *_, times_words in _shortest(rows[both, t], of, slope, False, target):
+                    quotient = f"{marked(columns[i])} / {divisor}{times_words}"
+                    quotients.append((target, _written(quotient, target), (columns[i], columns[j])))
+    return quotients
+
+
+def _middle(values: Floats) -> Floats:
+    """Medians of the columns of an array, NaN left out; NaN where nothing is left."""
+    ordered, filled = np.sort(values, axis=0), np.isfinite(values).sum(axis=0)
+    return np.asarray(ordered[np.maximum(filled - 1, 0) // 2, np.arange(values.shape[1])])
 
 
 def _written(product: str, column: Column) -> str:
