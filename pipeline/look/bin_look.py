@@ -125,22 +125,20 @@ def wide_bins(column: Column, values: Ints, present: int) -> list[str]:
 
 
 def ends_of_few(look: Look, index: int, column: Column, facts: ColumnFacts) -> list[str]:
-    """That a bound lies where a draft puts it, and so few hold what drives it there that it may tell of one person."""
+    """That a bound is the table's own, and so few hold what drives it there that it may tell of one person."""
     if not facts.filled or column.discover is not None or column.kind not in {*DATE_KINDS, "integer", "float"}:
         return []
     days = column.kind in DATE_KINDS
     seen: Spread = look.moments(index, [column.format or ISO, *column.more_formats]) if days else facts.plain
-    bounds, end = seen.bounds(), seen.driven
-    if bounds is None or not end:
+    if (ends := seen.ends) is None or not seen.driven:
         return []
     if isinstance(seen, Numbers):
-        fields, _ = guess_bins(seen, *bounds)
-        drafted, own = (fields["min"], fields["max"]), (column.low, column.high)
+        fields, _ = guess_bins(seen, *ends)
+        rounded, own = (fields["min"], fields["max"]), (column.low, column.high)
     else:
-        low, high = (date.fromisoformat(text) - date(1970, 1, 1) for text in outwards(*map(str, bounds)))
+        low, high = (date.fromisoformat(text) - date(1970, 1, 1) for text in outwards(*map(str, ends)))
         unit = 1 if column.kind == "date" else DAY
-        drafted, own = (low.days, high.days), (column.low // unit, column.high // unit)
-    farther = end == "max"
-    if drafted[farther] != own[farther] or (not days and own[farther] == 0):  # 0 is anybody's bound
-        return []
-    return [f"{end} is the table's own, rounded, and {few_units(look.unit)} what drives it far out: take a public one"]
+        rounded, own = (low.days, high.days), (column.low // unit, column.high // unit)
+    few = f"is the table's own, rounded, and {few_units(look.unit)} what drives it far out: take a public one"
+    given = [e for e in seen.driven if rounded[e] == own[e] and (days or own[e])]  # 0 is anybody's bound
+    return [f"{('min', 'max')[e]} {few}" for e in given]

@@ -18,6 +18,8 @@ from mechanisms.public.schema.discover_fields import FieldDict
 FEW_CODES, LAST_ONES = 20, (23, 24, 31, 52, 53, 59, 99)
 #: Rounded amounts take at least so many steps. Bins of one number are so wide at least.
 FEW_STEPS, LEAST_UNIT = 8, 1e-4
+#: A column keeps so many decimals at most.
+MOST_DECIMALS = 15
 #: Fewer numbers than these have a bin each. A ratio so near a whole number is one.
 ONE_EACH, NEAR = 100, 1e-6
 #: Bins of lengths grow by these steps. A length has one of its own where so large a share of them is it, and so many
@@ -32,13 +34,14 @@ def guess_bins(seen: Numbers, low: float, high: float) -> tuple[FieldDict, str]:
     """Bounds that a person would write, and bins that grow where few numbers are large."""
     whole = seen.wholes == seen.count and max(abs(low), abs(high)) < 2**52  # bounds are rounded outwards
     fixed: FieldDict = {"fixed": seen.decimals} if seen.fixed and seen.decimals > int(whole) else {}
-    outwards = "bounds are the least and the largest seen, rounded outwards"
+    whose = "those of all but few values" if seen.cut else "the least and the largest seen"
+    outwards = f"bounds are {whose}, rounded outwards"
     if whole and high - low < ONE_EACH:
         low, high = _round_ends(int(low), int(high))
         return {"kind": "integer", "min": low, "max": high} | fixed, f"whole numbers, one code each; {outwards}"
     kind: FieldDict = {"kind": "integer"} if whole else {"kind": "float"}
     small = 0 if whole else max(-math.floor(math.log10(max(abs(low), abs(high)) or 1)), 0)
-    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9 + small, 15)}
+    decimals: FieldDict = {} if whole else {"decimals": min(seen.decimals, 9 + small, MOST_DECIMALS)}
     rounded = seen.multiple_of
     if rounded is not None and high - low >= FEW_STEPS * rounded:
         decimals, outwards = {"multiple_of": rounded}, f"nearly all are multiples of {rounded:.15g}; {outwards}"
@@ -88,10 +91,11 @@ def _edges(
 
     Few numbers have a bin each, those of which few are large bins that grow, and frequent ones a bin of their own.
     """
-    growing = seen.growing_edges(low, high)
+    narrow = 64 * math.ulp(max(abs(low), abs(high)))
+    growing = [e for e in seen.growing_edges(low, high) if not e or abs(e) >= max(10.0**-MOST_DECIMALS, narrow)]
     edges = growing or even_edges(low, high, count, unit)
     each, last, own = not growing and len(edges) > 1 and high - low < ONE_EACH * unit, edges[-1], ""
-    apart = max(unit, LEAST_UNIT, 64 * math.ulp(max(abs(low), abs(high))))
+    apart = max(unit, LEAST_UNIT, narrow)
     for value in seen.frequent:
         more = parted(edges, value, apart, whole=whole)
         own += f", {value:.15g} in one of its own" * (more != edges)

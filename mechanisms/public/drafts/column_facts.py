@@ -16,7 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.public.drafts.seen import CLOCK_STEPS, FEWEST_UNITS, STEPS, ColumnFacts, Moments, Numbers, without_noise
+from mechanisms.public.drafts.seen import (
+    CLOCK_STEPS,
+    FEWEST_UNITS,
+    STEPS,
+    ColumnFacts,
+    Moments,
+    Numbers,
+    outermost,
+    reached,
+    without_noise,
+)
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.spellings import ISO
 from mechanisms.public.tables.doubts import (
@@ -181,7 +191,7 @@ class Look:
             coalesce(min({places}) FILTER (x IS NOT NULL) = max({places}) AND bool_or({behind} LIKE '%0'), false),
             coalesce(sum(n) FILTER (x = 0), 0),
             min(x) FILTER (x NOT IN ({codes})), max(x) FILTER (x NOT IN ({codes})),
-            {_inner("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
+            {outermost("x", f"x NOT IN ({codes})")} FROM {cells} GROUP BY i"""
         ).fetchall()
         near = [f"sum(n) FILTER (abs(x / {s}) < 1e12 AND abs(x / {s} - round(x / {s})) < 1e-6)" for s in STEPS]
         whole = f"SELECT i, sum(n), {', '.join(near)} FROM {cells} WHERE x <> 0 AND x NOT IN ({codes}) GROUP BY i"
@@ -189,8 +199,8 @@ class Look:
         of_steps = {i: dict(zip((0, *STEPS), (int(n or 0) for n in every), strict=True)) for i, *every in stepped}
         return {
             i: Numbers(
-                a, b, (p, q), codes_seen.get(i, {}), int(c), int(w), int(d), fixed and i in self._bare, int(zeros),
-                steps.get(i, {}), of_steps.get(i, {}), often.get(i, {}),
+                a, b, (reached(p), reached(q)), codes_seen.get(i, {}), int(c), int(w), int(d),
+                fixed and i in self._bare, int(zeros), steps.get(i, {}), of_steps.get(i, {}), often.get(i, {}),
             )
             for i, c, w, d, fixed, zeros, a, b, p, q in rows
         }  # fmt: skip
@@ -206,7 +216,7 @@ class Look:
             far = f"CAST(d AS VARCHAR) IN ({', '.join(map(literal, DAYS_OF_GAPS))})"
             rows = self._engine.execute(
                 f"""SELECT i, {counts}, min(d) FILTER (NOT {far}), max(d) FILTER (NOT {far}),
-                coalesce(bool_and(w = d), true), {_inner("d", f"NOT {far}")}, [{clocks}],
+                coalesce(bool_and(w = d), true), {outermost("d", f"NOT {far}")}, [{clocks}],
                 list((d, units)) FILTER ({far})
                 FROM (SELECT *, {together[-1]} AS w, CAST(w AS DATE) AS d FROM seen WHERE {_among(dated)}) GROUP BY i"""
             ).fetchall()
@@ -214,7 +224,7 @@ class Look:
                 often: Counter[date] = Counter()
                 for day, n in codes or ():
                     often[day] = max(often[day], int(n))
-                ends = low, high, (least, most), often
+                ends = low, high, (reached(least), reached(most)), often
                 by_column[i] = Moments(*ends, tuple(map(int, read)), bool(days), tuple(of_clocks))
         return by_column[index]
 
@@ -371,13 +381,6 @@ class Look:
 def few_units(unit: str | None) -> str:
     """What holds a text that is not told, in words."""
     return f"fewer than {FEWEST_UNITS} {'rows' if unit is None else f'values of {unit!r}'} hold"
-
-
-def _inner(value: str, which: str) -> str:
-    """SQL for the least and the largest value that enough units hold, or that has enough other texts beyond it."""
-    solid, beyond = f"FILTER ({which} AND units >= {FEWEST_UNITS})", f"FILTER ({which})"
-    ends, k = {"least": "min", "greatest": "max"}, FEWEST_UNITS
-    return ", ".join(f"{a}({end}({value}) {solid}, ({end}({value}, {k}) {beyond})[{k}])" for a, end in ends.items())
 
 
 def _among(columns: Sequence[int] | set[int]) -> str:

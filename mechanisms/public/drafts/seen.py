@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
@@ -20,6 +20,8 @@ FEWEST_UNITS = 10
 #: Bounds of numbers, and of days, which have no long tails, are driven far out where they span so many times what is
 #: left without the FEWEST_UNITS values at either end.
 FAR_OUT, DAYS_OUT = 3, 2
+#: Bounds do not follow values that would make them span so many times as much, where there are so many cells.
+NUMBERS_CUT, DAYS_CUT, CUT_CELLS = 10, 4, 200
 #: The least and the largest number, or day; None: there is none.
 Ends: TypeAlias = tuple[Any, Any]
 #: Of at least so many numbers this share are multiples of one of these steps, where amounts are rounded to it.
@@ -48,7 +50,7 @@ class Spread:
 
     Attributes:
         low, high: the least and the largest one, but for codes of gaps; None: there is none.
-        inner: the same of those which enough units hold, or that have enough others beyond them; None: all have few.
+        inner: the same of those which enough units hold, or go beyond; None: all have few.
         codes: those that often stand for gaps → how many units hold each, at least.
     """
 
@@ -77,26 +79,55 @@ class Spread:
         """Those of them that enough units hold."""
         return tuple(c for c in self.apart if self.codes[c] >= FEWEST_UNITS)
 
-    def bounds(self) -> Ends | None:
-        """The least and the largest one that is no gap."""
+    @property
+    def ends(self) -> Ends | None:
+        """The least and the largest one that is no gap, whoever holds it."""
         values = [x for x in (self.low, self.high, *self.codes) if x is not None and x not in self.apart]
         return (min(values), max(values)) if values else None
+
+    def bounds(self) -> Ends | None:
+        """The same, but an end that few units of many drive absurdly far lies no farther than `_reach`."""
+        ends = self.ends
+        return tuple(self._reach[e] if e in self.cut else ends[e] for e in (0, 1)) if ends is not None else None
 
     def few_beyond(self) -> str:
         """That few units hold what bounds leave out, or what drives them far out, to be told behind who few are."""
         if len(self.apart) > len(self.gaps):
             return "values far from all others, which the bounds leave out: do they mean a gap?"
+        if self.cut:
+            return "values far beyond these bounds, and a run clips them: are they errors? Take public bounds"
         return "what drives the bounds far out: take public ones" if self.driven else ""
 
     @property
-    def driven(self) -> str:
-        """Which bound few units drive far out, min or max; or ''."""
-        (low, high), ends, bounds = self.inner, (self.low, self.high), self.bounds()
-        if bounds is None or None in (*ends, low, high) or low >= high:
-            return ""
-        farther = int(low - ends[0] <= ends[1] - high)
-        out = ends[1] - ends[0] > (DAYS_OUT if isinstance(low, date) else FAR_OUT) * (high - low)
-        return ("min", "max")[farther] if out and bounds[farther] == ends[farther] else ""
+    def cells(self) -> int:
+        """How many cells the ends are those of."""
+        return 0
+
+    @property
+    def _reach(self) -> Ends:
+        """How far bounds reach where few drive them farther: as far as enough units do."""
+        return self.inner
+
+    @cached_property
+    def cut(self) -> tuple[int, ...]:
+        """The ends (0: the least) that bounds do not follow: few units of many drive them absurdly far."""
+        return self._driven(DAYS_CUT, NUMBERS_CUT) if self.cells >= CUT_CELLS else ()
+
+    @cached_property
+    def driven(self) -> tuple[int, ...]:
+        """Which ends (0: the least) few units drive far out."""
+        return self._driven(DAYS_OUT, FAR_OUT)
+
+    def _driven(self, days: float, numbers: float) -> tuple[int, ...]:
+        (low, high), ends, driven = self.inner, self.ends, set[int]()
+        if ends is None or None in (low, high, self.low, self.high) or low >= high:
+            return ()
+        most, (least, largest) = (days if isinstance(low, date) else numbers) * (high - low), (self.low, self.high)
+        while largest - least > most:
+            farther = int(low - least <= largest - high)
+            driven.add(farther)
+            least, largest = (least, high) if farther else (low, largest)
+        return tuple(e for e in sorted(driven) if ends[e] == (self.low, self.high)[e])
 
 
 @dataclass(frozen=True)
@@ -124,6 +155,17 @@ class Numbers(Spread):
     often: Mapping[float, int] = field(default_factory=dict)
 
     @property
+    def cells(self) -> int:
+        return self.count
+
+    @property
+    def _reach(self) -> Ends:
+        """As of any spread; of amounts of which few are large so many times as far, as they have long tails."""
+        low, high = self.inner
+        more = (FAR_OUT - 1) * (high - low) if self.growing_edges(low, high) else 0
+        return low - more, high + more
+
+    @property
     def frequent(self) -> list[float]:
         """Numbers that need bins of their own."""
         zero = [0.0] if self.zeros >= ZEROS_APART * self.count else []
@@ -138,10 +180,11 @@ class Numbers(Spread):
 
     def growing_edges(self, low: float, high: float) -> list[float]:
         """Edges at 0 and 1, 2, 5, 10, … to `high` or further, the same below 0; none where numbers fill their range."""
-        ranks, whole = sorted(self.steps), sum(self.steps.values())
-        if not ranks or sum(n for k, n in self.steps.items() if k < ranks[-1] - 2) < SKEWED * whole:
+        steps = {k: n for k, n in self.steps.items() if step(k) <= max(high, -low)}
+        ranks, whole = sorted(steps), sum(steps.values())
+        if not ranks or sum(n for k, n in steps.items() if k < ranks[-1] - 2) < SKEWED * whole:
             return []
-        below = dict(zip(ranks, itertools.accumulate(self.steps[k] for k in ranks), strict=True))
+        below = dict(zip(ranks, itertools.accumulate(steps[k] for k in ranks), strict=True))
         first = next(k for k in ranks if below[k] > FEW_BELOW * whole)
         above, under = ([step(k) for k in _ranks_to(end, first)] for end in (high, -low))
         return [*(-x for x in reversed(under)), 0.0, *above]
@@ -155,6 +198,26 @@ def _ranks_to(end: float, first: int) -> range:
 def step(rank: int) -> float:
     """1, 2, 5, 10, … by rank; 0.5 before 1."""
     return float(f"{(1, 2, 5)[rank % 3]}e{rank // 3}")
+
+
+def outermost(value: str, which: str) -> str:
+    """SQL for the least and the largest values, each with how many units hold it: see `reached`."""
+    each = f"{{'value': {value}, 'units': units}}, {FEWEST_UNITS}) FILTER ({which} AND {value} IS NOT NULL)"
+    return f"min({each}, max({each}"
+
+
+def reached(outermost: Iterable[Mapping[str, Any]] | None) -> Any:
+    """The outermost value that enough units hold, or go beyond; None: all have few.
+
+    Args:
+        outermost: values, the outermost first, each with its units.
+    """
+    units = 0
+    for own in outermost or ():
+        units += own["units"]
+        if units >= FEWEST_UNITS:
+            return own["value"]
+    return None
 
 
 def without_noise(text: str, number: str, decimal: str) -> str:
@@ -180,6 +243,10 @@ class Moments(Spread):
     read: tuple[int, ...] = ()
     days: bool = True
     clocks: tuple[int, ...] = ()
+
+    @property
+    def cells(self) -> int:
+        return self.read[-1] if self.read else 0
 
     @property
     def multiple_of(self) -> int | None:
