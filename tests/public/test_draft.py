@@ -1125,6 +1125,19 @@ def test_no_gap_and_no_bound_of_one_person_is_drafted(tmp_path: Path) -> None:
     assert "-999" not in text and "1900" not in text
 
 
+@pytest.mark.parametrize("sign", [", ", ";", " | "])
+def test_a_draft_asks_for_columns_of_cells_that_hold_several_answers(tmp_path: Path, sign: str) -> None:
+    """A form with boxes to tick: 63 of 109 combinations became "Other value", and nothing said what keeps them."""
+    rng, ways = np.random.default_rng(5), np.array(["Radio", "Paper", "Friends", "Online", "Town hall"])
+    table = pd.DataFrame({"news": [sign.join(ways[rng.random(5) < 0.4]) for _ in range(1_500)]})
+    table.loc[7, "news"] = f"Radio{sign}my aunt"
+    table["name"] = [f"Last{i % 60}{sign}First{i % 31}" for i in range(1_500)]
+    table["income"] = rng.choice(["under 1,000 €", "1,000 - 1,999 €", "2,000 € or more"], 1_500)
+    text, _ = drafted(csv(tmp_path, table.to_csv(index=False)))
+    assert text.count("cells hold several of 5 answers") == text.count("cells hold several") == 1
+    assert f"with {sign!r} between: a column of yes and no for each" in text and "aunt" not in text
+
+
 DAYS = [date(1985, 1, 1) + timedelta(i * 7 % 9_000) for i in range(900)]
 
 

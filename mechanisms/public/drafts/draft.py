@@ -34,6 +34,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_spans,
 )
 from mechanisms.public.drafts.seen import LATE, too_late
+from mechanisms.public.drafts.several_guess import several_answers
 from mechanisms.public.drafts.text_guess import BELOW_ZERO, FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import (
     GUESS,
@@ -124,6 +125,7 @@ def draft_schema(
             if fields is not None and column in places:
                 fields |= place_fields(places[column])
             guess += _in_order(fields or {}, (orders_given or {}).get(column, ()))
+            guess += several_answers(look.sample(index)) if fields is None or fields["kind"] == "categorical" else ""
             asks = who is None and unit == GUESS and not any(words in guess for words in (OF_OTHERS, BELOW_ZERO))
             guesses[column] = guess + (of_whom(look, index, fields) if asks else "")
             drafted |= {} if fields is None else {column: fields}
