@@ -28,6 +28,8 @@ MISPLACED, DROWNED = 0.05, 0.2
 #: A pair depends where chance and noise explain its distance at this level, for all pairs together; and the confidence
 #: of the bound on the mean distance is 1 − LEVEL.
 LEVEL = 0.05
+#: Of so many records of a person this part is a better C for a start: decision 073.
+LARGE_BOUND, LARGE_PART = 8, 4
 #: Pairs that a sentence names; the rest is counted.
 NAMED = 3
 
@@ -71,6 +73,9 @@ class Decided:
         coarse = "joint_bins: {count: 5} in ordered columns of many values, or " if fine else ""
         if most == 1:
             return [f"{coarse}a larger privacy.epsilon; `plan` shows the noise of each"]
+        if self.persons and most >= LARGE_BOUND:
+            fewer = f"privacy.max_records={most // LARGE_PART} (now {most:,})"
+            return [f"{coarse}a larger privacy.epsilon, or {fewer}: persons keep records that do not count"]
         return [f"{coarse}a larger privacy.epsilon, or a smaller C (now {most:,} records a unit); `plan` shows both"]
 
     @property

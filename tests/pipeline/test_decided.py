@@ -531,3 +531,11 @@ def test_pairs_that_noise_drowns_are_told_the_setting_that_makes_them_coarse_and
     for coarse, noise, said in ((58, 0.25, True), (58, 0.15, False), (58, 0.01, False), (121, 0.25, False)):
         lines = Decided(300, 121, coarse, noise, 90, 0, 0.2).better(1)
         assert any("joint_bins: {count: 5}" in line for line in lines) is said
+
+
+def test_a_large_bound_on_records_of_persons_is_told_a_smaller_one():
+    """At C = 20 the pairs of a table of persons were a quarter farther off than at 5, and "a smaller C" named none."""
+    persons = Decided(45, 19, 19, 0.3, 26, 0, 0.3, persons=(("sex", "age"),))
+    assert "privacy.max_records=5 (now 20): persons keep records that do not count" in persons.better(20)[0]
+    assert "smaller C (now 3 records a unit)" in persons.better(3)[0]
+    assert "smaller C (now 20 records a unit)" in replace(persons, persons=()).better(20)[0]

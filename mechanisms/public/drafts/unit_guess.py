@@ -60,6 +60,7 @@ unit:
 BOUND = """\
   # C: so many records of one person count, and a synthetic person has no more. Fill in what is publicly known (how
   # often can anybody stand in such a table?), never the largest number of this table: it tells of one person.
+  # Noise grows with C: of a max above 7 a quarter is a good start, as in {max: 20, counted: 5}; rows come for all.
   records: {max: }
 """
 
