@@ -124,8 +124,9 @@ def draft_schema(
             fields, guess = _listed(look, index, trees[column]) if column in trees else guess_column(look, index)
             if fields is not None and column in places:
                 fields |= place_fields(places[column])
-            guess += _in_order(fields or {}, (orders_given or {}).get(column, ()))
-            guess += several_answers(look.sample(index)) if fields is None or fields["kind"] == "categorical" else ""
+            guess += _in_order(fields or {}, (orders_given or {}).get(column, ())) + several_answers(
+                look, index, fields
+            )
             asks = who is None and unit == GUESS and not any(words in guess for words in (OF_OTHERS, BELOW_ZERO))
             guesses[column] = guess + (of_whom(look, index, fields) if asks else "")
             drafted |= {} if fields is None else {column: fields}

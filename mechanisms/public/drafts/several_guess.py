@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 
+from mechanisms.public.drafts.column_facts import Look
 from mechanisms.public.drafts.seen import FEWEST_UNITS
+from mechanisms.public.schema.discover_fields import Fields
 
 #: What stands between two answers.
 BETWEEN = (re.compile(r"\s*;\s*"), re.compile(r"\s*\|\s*"), re.compile(r",\s+"))
@@ -15,12 +16,15 @@ BETWEEN = (re.compile(r"\s*;\s*"), re.compile(r"\s*\|\s*"), re.compile(r",\s+"))
 ANSWERS, TICKED, SEVERAL = range(3, 31), 0.9, 0.2
 
 
-def several_answers(texts: Mapping[str, int]) -> str:
+def several_answers(look: Look, index: int, fields: Fields | None) -> str:
     """That the texts of a column are several answers each, and what keeps all of them; empty: they are not.
 
     Args:
-        texts: the most frequent ones → in how many rows.
+        fields: as which it is drafted; None: it is left out.
     """
+    if fields is not None and fields["kind"] != "categorical":
+        return ""
+    texts = look.sample(index)
     rows = sum(texts.values())
     for between in BETWEEN:
         cells = {text: [part for part in between.split(text.strip()) if part] for text in texts}
