@@ -124,9 +124,7 @@ def draft_schema(
             fields, guess = _listed(look, index, trees[column]) if column in trees else guess_column(look, index)
             if fields is not None and column in places:
                 fields |= place_fields(places[column])
-            guess += _in_order(fields or {}, (orders_given or {}).get(column, ())) + several_answers(
-                look, index, fields
-            )
+            guess += _in_order(fields, (orders_given or {}).get(column, ())) + several_answers(look, index, fields)
             asks = who is None and unit == GUESS and not any(words in guess for words in (OF_OTHERS, BELOW_ZERO))
             guesses[column] = guess + (of_whom(look, index, fields) if asks else "")
             drafted |= {} if fields is None else {column: fields}
@@ -177,10 +175,10 @@ def _head(source: Source, who: str | None, *, guessed: bool) -> str:
     return notice + "".join(f"# {remark}\n" for remark in odd_rows(source))
 
 
-def _in_order(fields: FieldDict, given: Sequence[str]) -> str:
+def _in_order(fields: FieldDict | None, given: Sequence[str]) -> str:
     """Lists the values in an order that is given, where it holds all of them, and says so."""
-    listed = {*fields.get("values", ())}
-    if not listed or not listed <= {*given}:
+    listed = {*(fields or {}).get("values", ())}
+    if fields is None or not listed or not listed <= {*given}:
         return ""
     fields |= {"values": [v for v in given if v in listed], "ordinal": True}
     return "; in the order of the frame's categories"
