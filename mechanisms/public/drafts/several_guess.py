@@ -39,7 +39,7 @@ def several_answers(look: Look, index: int, fields: Fields | None) -> str:
         once = all(len({*cells[text]}) == len(cells[text]) for text in combined)
         mostly = sum(ticks[part] for part in often) >= TICKED * sum(ticks.values())
         if once and mostly and len(often) in ANSWERS and len(combined) > len(often):
-            sign = next(found[0] for text in combined if (found := between.search(text)))
+            sign = next(between_two[0] for text in combined if (between_two := between.search(text)))
             how = f"a column of yes and no for each, as pandas' str.get_dummies({sign!r}) makes, keeps all"
             return f"; cells hold several of {len(often)} answers, with {sign!r} between: {how}"
     return ""
