@@ -1122,6 +1122,9 @@ def test_a_short_number_under_the_title_of_a_national_id_is_no_person_where_anot
     cells = {"pesel": [f"{58041100000 + i // 3 * 7919}" for i in range(600)], "dni": [i * 7 % 40 for i in range(600)]}
     cells["plan"] = ["a", "b"] * 300
     assert "Counted by the column 'pesel' (guessed" in drafted(cells)[1]
+    for name in ("PersNr", "Pers.-Nr", "pers_no"):
+        staff = {name: [100_000 + i * 7 for i in range(300)], "dni": [i * 7 % 40 for i in range(300)]}
+        assert f"Counted by the column '{name}' (guessed" in drafted(staff)[1]
     alone = {"dni": cells["dni"], "plan": cells["plan"]}
     assert "Counted by the column 'dni' (guessed" in drafted(alone)[1], "cut short, it may still be the person's"
 

@@ -1132,6 +1132,7 @@ def test_a_draft_asks_for_columns_of_cells_that_hold_several_answers(tmp_path: P
     table = pd.DataFrame({"news": [sign.join(ways[rng.random(5) < 0.4]) for _ in range(1_500)]})
     table.loc[7, "news"] = f"Radio{sign}my aunt"
     table["name"] = [f"Last{i % 60}{sign}First{i % 31}" for i in range(1_500)]
+    table["staff"] = [f"Last{i % 4}{sign}First{i % 5}" for i in range(1_500)]
     table["income"] = rng.choice(["under 1,000 €", "1,000 - 1,999 €", "2,000 € or more"], 1_500)
     text, _ = drafted(csv(tmp_path, table.to_csv(index=False)))
     assert text.count("cells hold several of 5 answers") == text.count("cells hold several") == 1

@@ -436,6 +436,9 @@ def test_ids_of_other_persons_are_left_out_with_the_reason(tmp_path: Path) -> No
     close = "".join(f"{i // 2},{i // 4},{a},{k}\n" for i, (_, _, a, k) in enumerate(lines))
     text = drafted(tmp_path, "who,mother_id,age,day\n" + close)
     assert "45 of its 45 values are ids of 'who'" in text and "\n  age:" in text
+    large = "".join(f"{100_000 + i // 2},{100_000 + i // 4 * 2},{a},{k}\n" for i, (_, _, a, k) in enumerate(lines))
+    text = drafted(tmp_path, "who,Vorgesetzter,age,day\n" + large)
+    assert "values are ids of 'who'" in text and "\n  age:" in text, "no amount lies among such ids by chance"
 
 
 #: Bounds of days are whole months, which may be days of somebody.

@@ -29,8 +29,11 @@ def several_answers(look: Look, index: int, fields: Fields | None) -> str:
     for between in BETWEEN:
         cells = {text: [part for part in between.split(text.strip()) if part] for text in texts}
         several = sum(n for text, n in texts.items() if len(cells[text]) > 1)
-        if several < max(SEVERAL * rows, FEWEST_UNITS):
-            continue
+        lengths = Counter[int]()
+        for text, n in texts.items():
+            lengths[len(cells[text])] += n
+        if several < max(SEVERAL * rows, FEWEST_UNITS) or sum(n >= FEWEST_UNITS for n in lengths.values()) < 2:
+            continue  # two parts in all cells: a name and a first name
         ticks = Counter[str]()
         for text, n in texts.items():
             ticks.update(dict.fromkeys(cells[text], n))

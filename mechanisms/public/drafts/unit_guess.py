@@ -178,8 +178,8 @@ def guess_persons(source: Source, unit: str | None, columns: ByName) -> tuple[st
 def ids_of_others(source: Source, unit: str, names: Sequence[str]) -> dict[str, str]:
     """Columns that hold ids of the unit, as that of a mother does → how many of their values are some, in words.
 
-    Whole numbers that lie close together are ids of somebody by chance; then the column's name must say that it holds
-    ids. NOT private.
+    Whole numbers that lie close together are ids of somebody by chance, unless they are large, as 100000 to 104000 are;
+    then the column's name must say that it holds ids. NOT private.
 
     Args:
         names: the columns that are asked about.
@@ -188,9 +188,10 @@ def ids_of_others(source: Source, unit: str, names: Sequence[str]) -> dict[str, 
     asked = [n for n in names if n != unit]
     if asked:
         number = f"TRY_CAST({source.text(own)} AS BIGINT)"
-        facts = f"count(DISTINCT {number}) / (1.0 + max({number})::DOUBLE - min({number})::DOUBLE)"
-        ((close,),) = source.lines(f"SELECT {facts} FROM {source.relation}")
-        asked = [n for n in asked if (close or 0) < CLOSE or ID_NAME.search(n)]
+        facts = f"count(DISTINCT {number}), min({number})::DOUBLE, max({number})::DOUBLE"
+        ((count, least, most),) = source.lines(f"SELECT {facts} FROM {source.relation}")
+        close = count and count >= CLOSE * (1 + most - least) and least * CLOSE < most - least
+        asked = [n for n in asked if not close or ID_NAME.search(n)]
     ids = f"WITH ids AS MATERIALIZED (SELECT t, true AS id FROM ({_texts(source, own)})) "
     for first in range(0, len(asked), TOGETHER):
         block = asked[first : first + TOGETHER]

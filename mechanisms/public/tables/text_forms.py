@@ -59,9 +59,9 @@ MEASURED = re.compile(r"([-+]?\d[\d.,]*)\s*(°?(?:[$€£¥₹][/ ])?[^\W\d_]+\.
 #: The sign of typesetters, as spreadsheets write it before negative numbers; and a sign apart from its number: - 5.
 MINUS, SIGN_APART = "\u2212", rf"^\s*([-+])[{SPACES}]+([0-9.,])"
 #: Whose numbers tables hold, in words before "number" or "nr" (klantnr): persons, and those who serve them.
-PERSONS = "patient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
-PERSONS += "|paciente|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
-PERSONS += "|personal|personeel|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder|ansatt"
+PERSONS = "pa[ct]ient|person|customer|client|user|subject|member|citizen|employee|student|kunde|klant|klient|paziente"
+PERSONS += "|ansatt|pacjent|versichert|mitglied|medlem|assur[eé]|adh[eé]rent|abonn|usager|afiliad|alumno|matricul"
+PERSONS += "|pers(?:onal|oneel|.{0,2}n[ro])|medewerker|mitarbeiter|empleado|dipendente|pracownik|medarbetar|medarbejder"
 STAFF = "dienst|officer|agent|staff|badge|beamte|operador|funcionario"
 #: Numbers of persons that states and clinics give.
 NUMBERS = "ssn|mrn|nhs|pid|bsn|nif|dni|pesel|cpf|curp|svnr|codice[_ ]?fiscale|cod[_ ]?fisc"
