@@ -120,6 +120,9 @@ MALFORMED: list[tuple[str, bytes, str]] = [
     ("t.parquet", parquet(notes={"SEVERAL_TEXTS": "5"}, a=[1]), "is not a whole Parquet file"),
     ("t.xlsx", b"PK\x03\x04rest", "is not read as it is: a zip archive or a spreadsheet"),
     ("t.dta", b"<stata_dta><header>", "pd.read_stata"),
+    ("t.jsonl", b'{"a": 1, "b": "SECRET"}\n', "is not read as it is: JSON"),
+    ("t.xls", b"<table border=1><tr><td>SECRET", "is not read as it is: a page"),
+    ("t.sas7bdat", bytes(12) + b"\xc2\xea\x81\x60SECRET", "pd.read_sas"),
     ("t.duckdb", b"12345678DUCK\0\0rest", "fix: in DuckDB: COPY NAME TO 'x.parquet'"),
     ("t.csv", "a,b\n1,2\n".encode("utf-16"), "is not UTF-8 text, but likely utf-16"),
 ]

@@ -29,6 +29,12 @@ FOREIGN = {
     (8, b"DUCK"): ("a DuckDB file", "in DuckDB: COPY NAME TO 'x.parquet', for the table NAME"),
     (0, b"<stata_dta>"): ("a Stata file", f"{AS_A_TABLE}, or pipeline.fit(pd.read_stata(…), …)"),
     (0, b"$FL2"): ("an SPSS file", f"{AS_A_TABLE}, or pipeline.fit(pd.read_spss(…), …)"),
+    (12, b"\xc2\xea\x81\x60"): ("a SAS file", f"{AS_A_TABLE}, or pipeline.fit(pd.read_sas(…), …)"),
+    (0, b"ARROW1"): ("an Arrow file", f"{AS_A_TABLE}, or pipeline.fit(pd.read_feather(…), …)"),
+    (0, b'{"'): ("JSON", f"{AS_A_TABLE}, or pipeline.fit(pd.read_json(…, lines=True), …)"),
+    (0, b"[{"): ("JSON", f"{AS_A_TABLE}, or pipeline.fit(pd.read_json(…), …)"),
+    (0, b"\xd0\xcf\x11\xe0"): ("a spreadsheet", AS_A_TABLE),
+    **{(0, tag): ("a page (HTML or XML)", AS_A_TABLE) for tag in (b"<table", b"<html", b"<!DOCTYPE", b"<?xml")},
     (0, b"PK\x03\x04"): ("a zip archive or a spreadsheet", AS_A_TABLE),
     (0, b"BZh"): ("bzip2", AS_A_TABLE),
     (0, b"\xfd7zXZ"): ("xz", AS_A_TABLE),
@@ -75,7 +81,7 @@ def check_file(path: Path) -> None:
 
 def _first_bytes(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(12)
+        return file.read(16)
 
 
 def compression(path: Path) -> Literal["none", "gzip", "zstd"]:
