@@ -22,8 +22,8 @@ LEAST_GAIN = 1e-6
 SLACK = 1.0
 #: A marginal, its query, and its part of a budget.
 Question = tuple[Clique, QueryMatrix, float]
-#: Sets of one size that are tried, those with the fewest cells first; and how many pairs of a set and one more attribute
-#: are looked at in one array.
+#: Sets of one size that are tried, those with the fewest cells first; and how many pairs of a set and one attribute
+#: more are looked at in one array.
 MAX_SETS, GROWN = 20_000, 1 << 18
 #: Sets × attributes: which ones they are.
 Places = NDArray[np.int32]
