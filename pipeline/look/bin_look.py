@@ -10,9 +10,9 @@ import numpy as np
 
 from mechanisms.public.arrays import Ints
 from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
-from mechanisms.public.drafts.column_facts import Look, few_units
+from mechanisms.public.drafts.column_facts import Look
 from mechanisms.public.drafts.column_guess import OTHERS, outwards
-from mechanisms.public.drafts.seen import SPIKE, ColumnFacts, Numbers, Spread
+from mechanisms.public.drafts.seen import SPIKE, ColumnFacts, Numbers, Spread, few_units
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.schema.fine_cells import CROWDED, USUAL_FINE, bins_of_several, finest, log_cut

@@ -17,9 +17,9 @@ from mechanisms.public.drafts.column_facts import COMPACT_DAY, filled
 from mechanisms.public.drafts.draft import KIN
 from mechanisms.public.drafts.order_guess import ASCENDING
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS
-from mechanisms.public.drafts.seen import ColumnFacts
+from mechanisms.public.drafts.seen import ColumnFacts, follow_each_other
 from mechanisms.public.drafts.text_guess import FEW_IDS
-from mechanisms.public.drafts.unit_guess import CODES, IN_PART, follow_each_other, ids_of_others
+from mechanisms.public.drafts.unit_guess import CODES, IN_PART, ids_of_others
 from mechanisms.public.persons.person_unit import PersonUnit
 from mechanisms.public.schema.column import ORDERED_KINDS, Column
 from mechanisms.public.schema.table_schema import Schema

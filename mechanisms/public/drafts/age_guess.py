@@ -10,6 +10,7 @@ import numpy as np
 from mechanisms.public.arrays import Floats
 from mechanisms.public.drafts.metadata.metadata_files import as_json
 from mechanisms.public.drafts.rule_guess import FEWEST_ROWS, MOST, ByName, amounts, times_among
+from mechanisms.public.drafts.seen import YEARS
 from mechanisms.public.drafts.sum_guess import marked
 from mechanisms.public.rules.computed import value_types
 from mechanisms.public.rules.expressions import parse_expression
@@ -18,8 +19,8 @@ from mechanisms.public.schema.column import DATE_KINDS, Column
 from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.value_summaries import first_rows
 
-#: Whole numbers between these may be years, and up to this one ages.
-YEARS, OLDEST = (1800, 2200), 130
+#: Whole numbers up to this one may be ages.
+OLDEST = 130
 #: So many rows are read. Years tell ages where what both make varies, in all but 1 % of the rows at either end, by this
 #: share of what the ages do at most; ages vary by so many years at least.
 AGE_ROWS, APART, VARIED = 2_000, 0.25, 8

@@ -23,6 +23,8 @@ from mechanisms.public.drafts.seen import (
     ColumnFacts,
     Moments,
     Numbers,
+    few_units,
+    follow_each_other,
     outermost,
     reached,
     without_noise,
@@ -92,8 +94,7 @@ class Look:
     """Some neighbouring columns of a table, and what was seen of them: each scan looks at all that may need it.
 
     Args:
-        columns: their places.
-        unit, gaps: as of `looks`.
+        columns: their places; `unit` and `gaps` are as of `looks`.
     """
 
     def __init__(
@@ -353,6 +354,11 @@ class Look:
         ((count, pairs),) = self._engine.execute(f"SELECT count(*), sum(n * (n - 1) / 2) FROM ({each})").fetchall()
         return int(count), int(pairs or 0)
 
+    @cached_property
+    def grouped(self) -> list[str]:
+        """Of these columns those of `follow_each_other`."""
+        return follow_each_other(self.source, {self.source.names[i]: facts for i, facts in self.facts.items()})
+
     def of_groups(self, index: int) -> bool:
         """Whether whole numbers have few rows each, and far more pairs of rows than amounts that lie as far apart.
 
@@ -376,11 +382,6 @@ class Look:
         sql = f"SELECT count(DISTINCT t) FROM seen WHERE i = {index} AND t NOT IN ({listed}) AND trim(t) <> ''"
         ((count,),) = self._engine.execute(sql).fetchall()
         return int(count)
-
-
-def few_units(unit: str | None) -> str:
-    """What holds a text that is not told, in words."""
-    return f"fewer than {FEWEST_UNITS} {'rows' if unit is None else f'values of {unit!r}'} hold"
 
 
 def _among(columns: Sequence[int] | set[int]) -> str:

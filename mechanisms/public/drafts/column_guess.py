@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from shlex import quote
 
 from mechanisms.public.drafts.bin_guess import FEW_CODES, guess_bins
-from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look, few_units
+from mechanisms.public.drafts.column_facts import COMPACT, MAX_VALUES, NO_DIGITS, SAMPLED, WORDS, Look
 from mechanisms.public.drafts.mixed_guess import what_is_stripped
-from mechanisms.public.drafts.seen import FEWEST_UNITS, OWN, ColumnFacts, Numbers
+from mechanisms.public.drafts.seen import FEWEST_UNITS, OWN, ColumnFacts, Numbers, few_units
 from mechanisms.public.drafts.text_guess import FEW_IDS, LETTERED, Guess, guess_numbered, guess_texts
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import ISO, digit_lines

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from mechanisms.public.drafts.age_guess import guess_ages
-from mechanisms.public.drafts.column_facts import Look, few_units, looks
+from mechanisms.public.drafts.column_facts import Look, looks
 from mechanisms.public.drafts.column_guess import guess_column, unread
 from mechanisms.public.drafts.metadata.metadata_files import as_json, columns_text
 from mechanisms.public.drafts.mixed_guess import guess_mixed
@@ -33,7 +33,7 @@ from mechanisms.public.drafts.rule_guess import (
     guess_parts,
     guess_spans,
 )
-from mechanisms.public.drafts.seen import LATE, too_late
+from mechanisms.public.drafts.seen import LATE, few_units, too_late
 from mechanisms.public.drafts.several_guess import several_answers
 from mechanisms.public.drafts.text_guess import BELOW_ZERO, FEW_IDS, OF_OTHERS, unused
 from mechanisms.public.drafts.unit_guess import (

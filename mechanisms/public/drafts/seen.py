@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from mechanisms.public.schema.bins import DAY
 from mechanisms.public.schema.column import Column
 from mechanisms.public.tables.doubts import POSTAL_NAME
+from mechanisms.public.tables.scan import Source
 from mechanisms.public.tables.text_forms import ROW_SHARE
 
 #: A text that fewer units hold, or rows where no unit is known, is never listed, nor quoted, nor taken for a gap or a
@@ -20,6 +21,10 @@ FEWEST_UNITS = 10
 #: Bounds of numbers, and of days, which have no long tails, are driven far out where they span so many times what is
 #: left without the FEWEST_UNITS values at either end.
 FAR_OUT, DAYS_OUT = 3, 2
+#: Rows that follow each other are those of ids where there are so many values at least, of so many rows each.
+FEWEST_GROUPS, EACH = 40, (1.5, 100)
+#: So many columns are asked about at once; whole numbers between these may be years.
+GROUPED_TOGETHER, YEARS = 100, (1800, 2200)
 #: Bounds do not follow values that would make them span so many times as much, where there are so many cells.
 NUMBERS_CUT, DAYS_CUT, CUT_CELLS = 10, 4, 200
 #: The least and the largest number, or day; None: there is none.
@@ -295,6 +300,12 @@ class ColumnFacts:
         """Whether most values are of several words, as remarks are."""
         return self.worded > WORDY * self.filled
 
+    @property
+    def of_years(self) -> bool:
+        """Whether its numbers may be years."""
+        low, high = self.plain.low, self.plain.high
+        return low is not None and high is not None and YEARS[0] <= low and high <= YEARS[1]
+
     def may_be_id(self, name: str) -> bool:
         """Whether values of so few rows each may name persons: a guess, whatever the column is called."""
         few = FEWEST_IDS < self.distinct <= ROW_SHARE * self.filled and self.filled < ROWS_OF_AN_ID * self.distinct
@@ -315,3 +326,30 @@ def too_late(column: Column) -> bool:
     short = any("%y" in form for form in (column.format or "", *column.more_formats))
     ends = (date(date.today().year + 1, 1, 1) - date(1970, 1, 1)).days
     return short and column.high >= ends * (1 if column.kind == "date" else DAY)
+
+
+def few_units(unit: str | None) -> str:
+    """What holds a text that is not told, in words."""
+    return f"fewer than {FEWEST_UNITS} {'rows' if unit is None else f'values of {unit!r}'} hold"
+
+
+def follow_each_other(source: Source, seen: Mapping[str, ColumnFacts]) -> list[str]:
+    """Columns of many values, each of which stands in rows that follow each other, as of a person. NOT private.
+
+    An amount by which the table is sorted stands so too; years are left out.
+
+    Args:
+        seen: column → what a scan saw of it.
+    """
+    least, most = EACH
+    names = [n for n, own in seen.items() if own.distinct >= FEWEST_GROUPS and not own.of_years]
+    names = [n for n in names if least <= seen[n].filled / seen[n].distinct <= most and not seen[n].wordy]
+    grouped: list[str] = []
+    for first in range(0, len(names), GROUPED_TOGETHER):
+        block = names[first : first + GROUPED_TOGETHER]
+        texts = [f"coalesce(trim({source.text(source.index(n, where='data'))}), '')" for n in block]
+        before = ", ".join(f"{t} AS t{i}, lag({t}) OVER () AS b{i}" for i, t in enumerate(texts))
+        counts = ", ".join(f"count_if(t{i} IS DISTINCT FROM b{i}), count(DISTINCT t{i})" for i in range(len(block)))
+        (runs,) = source.lines(f"SELECT {counts} FROM (SELECT {before} FROM {source.relation})")
+        grouped += [n for n, own, values in zip(block, runs[::2], runs[1::2], strict=True) if own == values]
+    return grouped

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from operator import le
 
-from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look, few_units
-from mechanisms.public.drafts.seen import ColumnFacts
+from mechanisms.public.drafts.column_facts import MAX_VALUES, SAMPLED, Look
+from mechanisms.public.drafts.seen import ColumnFacts, few_units
 from mechanisms.public.schema.discover_fields import FieldDict
 from mechanisms.public.schema.spellings import NO, YES, folded, spelled_yes_or_no
 from mechanisms.public.tables.doubts import NUMBERED_NAME, POSTAL_NAME, codes_of_others, several_units, shorter_codes

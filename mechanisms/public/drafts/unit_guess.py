@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 
-from mechanisms.public.drafts.age_guess import YEARS, are_years
+from mechanisms.public.drafts.age_guess import are_years
 from mechanisms.public.drafts.column_facts import Look, filled, who_sql
 from mechanisms.public.drafts.order_guess import guess_ordered, guess_times, of_one_day
 from mechanisms.public.drafts.rule_guess import ByName, amounts, times_among
-from mechanisms.public.drafts.seen import FEWEST_UNITS, ColumnFacts
+from mechanisms.public.drafts.seen import FEWEST_UNITS
 from mechanisms.public.drafts.text_guess import FEW_IDS
 from mechanisms.public.schema.column import Column
 from mechanisms.public.schema.discover_fields import Fields
@@ -48,8 +48,6 @@ SHARE = 0.02
 ALIKE = 1.1
 #: Numbers that states give to persons have so many digits; shorter ones under such a name are others (dni: days).
 STATE_NUMBER, STATE_DIGITS = re.compile(r"(?i)(^|[_\W])(ssn|bsn|nif|dni|pesel|cpf|curp|svnr)$"), 6
-#: Rows that follow each other are those of ids where there are so many values at least, of so many rows each.
-FEWEST_GROUPS, EACH = 40, (1.5, 100)
 #: Kinds as which ids may be drafted; whole numbers that are called ids are left out, and others are amounts.
 CODES = {"categorical", "zip"}
 HEAD = """\
@@ -108,39 +106,12 @@ def of_whom(look: Look, index: int, fields: Fields | None) -> str:
         return f"; {twice:,} values stand in two rows or more: is it the person's? then draft with privacy.unit={name}"
     stepped, follow = fields is not None and "multiple_of" in fields, ""
     if not codes or not facts.may_be_id(name) or stepped:
-        if kind not in {*CODES, "integer"} or stepped or not follow_each_other(look.source, {name: facts}):
+        if kind not in {*CODES, "integer"} or stepped or name not in look.grouped:
             return ""
         follow = ", which follow each other"
     each = f"{facts.filled / facts.distinct:.1f} rows each{follow}"
     unit = quote(f"privacy.unit={name}")
     return f"; {facts.distinct:,} values, {each}: does it name persons? then draft with {unit}"
-
-
-def follow_each_other(source: Source, seen: Mapping[str, ColumnFacts]) -> list[str]:
-    """Columns of many values, each of which stands in rows that follow each other, as of a person. NOT private.
-
-    An amount by which the table is sorted stands so too; years are left out.
-
-    Args:
-        seen: column → what a scan saw of it.
-    """
-    least, most = EACH
-    names = [n for n, own in seen.items() if own.distinct >= FEWEST_GROUPS and not _of_years(own)]
-    names = [n for n in names if least <= seen[n].filled / seen[n].distinct <= most and not seen[n].wordy]
-    grouped: list[str] = []
-    for first in range(0, len(names), TOGETHER):
-        block = names[first : first + TOGETHER]
-        texts = [f"coalesce(trim({source.text(source.index(n, where='data'))}), '')" for n in block]
-        before = ", ".join(f"{t} AS t{i}, lag({t}) OVER () AS b{i}" for i, t in enumerate(texts))
-        counts = ", ".join(f"count_if(t{i} IS DISTINCT FROM b{i}), count(DISTINCT t{i})" for i in range(len(block)))
-        (runs,) = source.lines(f"SELECT {counts} FROM (SELECT {before} FROM {source.relation})")
-        grouped += [n for n, own, values in zip(block, runs[::2], runs[1::2], strict=True) if own == values]
-    return grouped
-
-
-def _of_years(facts: ColumnFacts) -> bool:
-    low, high = facts.plain.low, facts.plain.high
-    return low is not None and high is not None and YEARS[0] <= low and high <= YEARS[1]
 
 
 def guess_persons(source: Source, unit: str | None, columns: ByName) -> tuple[str, list[str], str | None]:
