@@ -18,7 +18,7 @@ from typing import IO, Literal
 from mechanisms.public.errors import AS_UTF8, UserError, did_you_mean
 from mechanisms.public.files import as_path
 from mechanisms.public.schema.dialect import Dialect
-from mechanisms.public.tables.formats import released_table
+from mechanisms.public.tables.formats import CSV, format_of_file, released_table
 
 DELIMITERS = (",", ";", "\t", "|")
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
@@ -74,8 +74,9 @@ def check_file(path: Path) -> None:
         raise UserError(f"cannot be read: {error.strerror}", where=where, fix="check its permissions") from error
     if not start:
         raise UserError("the file is empty", where=where, fix="a table with at least a header")
+    unclaimed = format_of_file(path) is CSV  # a format of a plugin may read such files
     for (place, magic), (kind, fix) in FOREIGN.items():
-        if start.startswith(magic, place):
+        if unclaimed and start.startswith(magic, place):
             raise UserError(f"is not read as it is: {kind}", where=where, fix=fix.replace("{path}", str(path)))
 
 
